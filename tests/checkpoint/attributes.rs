@@ -7,13 +7,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use ic_checkpoint::attributes::{Attributes, Owner};
-use ic_checkpoint::tree::{Entry, Node, Tree};
-use ic_testkit::{Cli, Outcome};
+use ic_checkpoint::attributes::{Attributes, FileOwner};
+use ic_checkpoint::tree::{TreeEntry, TreeNode, TreeObject};
+use ic_testkit::{Cli, CliOutcome};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 
-use crate::outside::keep;
-use crate::world::{create, project, restore, step, told, tree};
+use crate::outside_files::keep;
+use crate::project::{create, project, restore, step, told, tree};
 
 type Looks = BTreeMap<String, (u32, u32, u32, BTreeMap<String, Vec<u8>>)>;
 
@@ -73,10 +73,8 @@ fn can_be_set(cli: &Cli) -> bool {
     fs::write(&probe, "").expect("a file");
     let is_root = chown(&probe, Some(1234), Some(2345)).is_ok();
     let set = |name: &CStr, value: &[u8]| setxattr(&probe, name, value, XattrFlags::empty()).is_ok();
-    let can = is_root
-        && set(c"user.a", b"b")
-        && set(c"system.posix_acl_access", &acl())
-        && set(CAPABILITY, &capability());
+    let can =
+        is_root && set(c"user.a", b"b") && set(c"system.posix_acl_access", &acl()) && set(CAPABILITY, &capability());
     if !can {
         println!("skipped: owners, ACLs or file capabilities cannot be set here");
     }
@@ -152,14 +150,13 @@ fn a_change_of_attributes_alone_is_shown_planned_restored_and_undone() {
 }
 
 /// Runs a call as another user.
-fn as_user(cli: &Cli, user: u32, arguments: &[&str]) -> Outcome {
-    Outcome::of(cli.command(arguments).uid(user).gid(user))
+fn as_user(cli: &Cli, user: u32, arguments: &[&str]) -> CliOutcome {
+    CliOutcome::of(cli.command(arguments).uid(user).gid(user))
 }
 
 /// Gives a directory and all that is in it to a user.
 fn give(path: &Path, user: u32) {
-    let status =
-        std::process::Command::new("chown").args(["-R", &format!("{user}:{user}")]).arg(path).status();
+    let status = std::process::Command::new("chown").args(["-R", &format!("{user}:{user}")]).arg(path).status();
     assert!(status.expect("chown").success());
 }
 
@@ -188,19 +185,13 @@ fn who_is_not_root_is_told_what_does_not_come_back() {
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let told = told(&outcome.json(), "not_kept", "reason");
         assert_eq!(told.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), expected, "{told:?}");
-        assert!(
-            told[0].1.contains("security.capability") && told[1].1.contains("owner 1234:2345"),
-            "{told:?}"
-        );
+        assert!(told[0].1.contains("security.capability") && told[1].1.contains("owner 1234:2345"), "{told:?}");
     }
     assert_eq!(extended(&at("mine")).len(), 1, "what is the caller's own comes back");
     assert_eq!(fs::metadata(at("theirs")).expect("a file").uid(), 4321);
     // A path that differs only in what the caller may not set is no change, but is still named.
     let again = as_user(&cli, 4321, &arguments).json();
-    assert_eq!(
-        (again["changes"].clone(), told(&again, "not_kept", "reason").len()),
-        (serde_json::json!([]), 2)
-    );
+    assert_eq!((again["changes"].clone(), told(&again, "not_kept", "reason").len()), (serde_json::json!([]), 2));
 }
 
 #[test]
@@ -213,27 +204,27 @@ fn a_forged_tree_lends_nobody_roots_rights() {
     // The tree is another user's, and so that user may have written the checkpoint.
     chown(cli.root(), Some(4321), Some(4321)).expect("another owner");
     let hash = keep(&cli, b"#!/bin/sh\n");
-    let program = |name: &str, owner, extended| Entry {
+    let program = |name: &str, owner, extended| TreeEntry {
         name: name.as_bytes().to_vec(),
-        node: Node::File { hash, size: 10, mode: 0o6755 },
+        node: TreeNode::File { hash, size: 10, mode: 0o6755 },
         attributes: Attributes { owner, extended },
     };
-    let root = Some(Owner { user: 0, group: 0 });
+    let root = Some(FileOwner { user: 0, group: 0 });
     let capable = vec![(b"security.capability".to_vec(), capability())];
-    let inner = Tree {
+    let inner = TreeObject {
         mode: 0o755,
         attributes: Attributes { owner: root, extended: Vec::new() },
         entries: vec![program("inner", root, Vec::new())],
-        ..Tree::default()
+        ..TreeObject::default()
     };
     let inner = keep(&cli, &inner.encode().bytes);
     let entries = vec![
-        Entry { name: b"d".to_vec(), node: Node::Directory(inner), attributes: Attributes::default() },
+        TreeEntry { name: b"d".to_vec(), node: TreeNode::Directory(inner), attributes: Attributes::default() },
         program("lends", root, capable),
         program("own", None, Vec::new()),
-        program("shared", Some(Owner { user: 4321, group: 0 }), Vec::new()),
+        program("shared", Some(FileOwner { user: 4321, group: 0 }), Vec::new()),
     ];
-    let forged = |entries| Tree { mode: 0o755, entries, ..Tree::default() }.encode().bytes;
+    let forged = |entries| TreeObject { mode: 0o755, entries, ..TreeObject::default() }.encode().bytes;
     let put = |tree: [u8; 32]| {
         cli.sql(&format!("UPDATE checkpoints SET tree = {} WHERE id = '{id}'", cli.bytes(&tree)));
     };

@@ -5,7 +5,7 @@ use std::fs;
 use ic_testkit::{Cli, git_in};
 use serde_json::Value;
 
-use crate::world::create;
+use crate::project::create;
 
 /// What is done between the checkpoint and the restore, beside the work itself.
 type Between = fn(&Cli);

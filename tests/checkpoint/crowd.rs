@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::{Cli, Ending, rounds, tell};
+use ic_testkit::{Cli, WorkerEnding, rounds, tell};
 
+use crate::project::{create, list, project, restored_elsewhere, tree};
 use crate::snapshot::Snapshot;
-use crate::world::{create, list, project, restored_elsewhere, tree};
 
 fn plant(cli: &Cli, text: &str) -> (String, Snapshot) {
     for i in 0..60 {
@@ -29,7 +29,7 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
     let hashes = [hash(&one.0), hash(&two.0)];
     let is_over = AtomicBool::new(false);
     let captured: Vec<String> = std::thread::scope(|scope| {
-        let end = Ending(&is_over);
+        let end = WorkerEnding(&is_over);
         let capture = || {
             let mut captured = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
@@ -41,8 +41,8 @@ fn captures_of_a_crowd_hold_whole_states_while_another_restores() {
         for round in rounds(10) {
             let id = [&one.0, &two.0][round % 2];
             let outcome = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
-            let is_told = outcome.code == Some(1)
-                && ["file_conflict", "plan_changed"].contains(&outcome.error().as_str());
+            let is_told =
+                outcome.code == Some(1) && ["file_conflict", "plan_changed"].contains(&outcome.error().as_str());
             assert!(outcome.code == Some(0) || is_told, "restore {round}: {outcome:?}");
         }
         drop(end);
@@ -81,7 +81,7 @@ fn captures_of_a_tree_that_is_written_meanwhile_hold_each_file_whole() {
                 fs::rename(&new, &path).expect("in its place");
             }
         });
-        let _end = Ending(&is_over);
+        let _end = WorkerEnding(&is_over);
         for _ in rounds(20) {
             let id = create(&cli);
             let kept = cli.ok(["checkpoint", "cat", &id, "written"]);
@@ -122,7 +122,7 @@ fn a_restore_gets_its_turn_among_captures_that_never_pause() {
     let two = plant(&cli, "two");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _end = Ending(&is_over);
+        let _end = WorkerEnding(&is_over);
         for _ in 0..8 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -146,8 +146,7 @@ fn an_undo_beside_a_restore_leaves_no_mixture_of_states() {
     // Where the second and third state are the same, an undo of the restore between them changes nothing.
     let state = |number: usize| {
         for file in 0..80 {
-            let text =
-                if number > 0 && file % 2 == 0 { "same".to_owned() } else { format!("{number} {file}") };
+            let text = if number > 0 && file % 2 == 0 { "same".to_owned() } else { format!("{number} {file}") };
             fs::write(cli.root().join(format!("f{file:02}")), text.repeat(30)).expect("a file");
         }
         (create(&cli), tree(&cli))

@@ -7,8 +7,8 @@ use ic_testkit::{Cli, Random, rounds, tell};
 use rusqlite::Connection;
 
 use crate::forest::Forest;
+use crate::project::{create, project, restore, tree};
 use crate::snapshot::Node;
-use crate::world::{create, project, restore, tree};
 
 /// Replaces the directory `to` with a copy of `from`.
 fn put_back(from: &Path, to: &Path) {
@@ -30,8 +30,7 @@ fn damage(objects: &Path, random: &mut Random) -> String {
         ids[random.place_in(ids.len())]
     };
     let pack = one("SELECT id FROM packs", random);
-    let rows: i64 =
-        connection.query_row("SELECT count(*) FROM objects", [], |row| row.get(0)).expect("count");
+    let rows: i64 = connection.query_row("SELECT count(*) FROM objects", [], |row| row.get(0)).expect("count");
     let row = random.below(u64::try_from(rows).expect("a count"));
     let object = format!("hash = (SELECT hash FROM objects ORDER BY hash LIMIT 1 OFFSET {row})");
     let number = random.below(5000);
@@ -96,12 +95,8 @@ fn a_damaged_store_gives_named_errors_and_nothing_damaged_is_written() {
     let mut exits = std::collections::BTreeMap::new();
     for round in rounds(60) {
         let how = format!("round {round}: {}", damage(&store.join("objects.db"), &mut random));
-        for read in [
-            vec!["show", "--files", &two],
-            vec!["list"],
-            vec!["diff", &one, &two],
-            vec!["cat", &one, "both1"],
-        ] {
+        for read in [vec!["show", "--files", &two], vec!["list"], vec!["diff", &one, &two], vec!["cat", &one, "both1"]]
+        {
             let arguments: Vec<&str> = ["checkpoint"].into_iter().chain(read).collect();
             assert_named(&cli, &arguments, &how);
         }

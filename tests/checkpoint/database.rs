@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ic_testkit::{Cli, Ending, Outcome, rounds};
+use ic_testkit::{Cli, CliOutcome, WorkerEnding, rounds};
 use rusqlite::Connection;
 
+use crate::project::{create, into, project, told, tree};
 use crate::snapshot::Snapshot;
-use crate::world::{create, into, project, told, tree};
 
 /// A database with two tables whose sums are equal after every transaction.
 fn database(path: &Path, journal: &str) -> Connection {
@@ -49,20 +49,18 @@ fn write_once(connection: &Connection, turn: i64) {
 
 fn assert_whole(path: &Path, when: &str) {
     let connection = Connection::open(path).expect("open the copy");
-    let check: String = connection
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap_or_else(|e| e.to_string());
+    let check: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|e| e.to_string());
     assert_eq!(check, "ok", "{when}");
     let sums = "SELECT (SELECT sum(v) FROM a), (SELECT sum(v) FROM b)";
-    let (a, b): (i64, i64) =
-        connection.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("the sums");
+    let (a, b): (i64, i64) = connection.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("the sums");
     assert_eq!(a, b, "{when}: a transaction is torn");
 }
 
 /// The database that a checkpoint holds is whole, and none of its side files is in the checkpoint.
 fn assert_kept_whole(cli: &Cli, id: &str, when: &str) {
     let place = tempfile::tempdir_in(cli.home()).expect("a directory");
-    let restored = Outcome::of(&mut into(cli, id, place.path()));
+    let restored = CliOutcome::of(&mut into(cli, id, place.path()));
     assert_eq!(restored.code, Some(0), "{when}: {restored:?}");
     for side in ["-wal", "-shm", "-journal"] {
         assert!(!place.path().join(format!("app.db{side}")).exists(), "{when}: {side} was captured");
@@ -85,7 +83,7 @@ fn captures_while_it_is_written(journal: &str) {
             }
             println!("{journal}: {turn} transactions");
         });
-        let end = Ending(is_over);
+        let end = WorkerEnding(is_over);
         for round in rounds(60) {
             let when = format!("{journal}, capture {round}");
             let outcome = cli.run(["checkpoint", "create", "--json"]);
@@ -137,11 +135,7 @@ fn a_database_in_use_is_not_replaced_and_is_named() {
     assert_eq!(path, "app.db", "{report}");
     assert!(error.starts_with("database_in_use"), "{report}");
     let changed = told(&report, "changes", "change");
-    assert_eq!(
-        changed,
-        [("plain.txt".to_owned(), "modify".to_owned())],
-        "what failed is no change: {report}"
-    );
+    assert_eq!(changed, [("plain.txt".to_owned(), "modify".to_owned())], "what failed is no change: {report}");
     let now = tree(&cli);
     for path in ["app.db", "app.db-wal"] {
         assert!(now.get(path.as_bytes()) == before.get(path.as_bytes()), "{path} was touched");
@@ -242,9 +236,7 @@ fn dead_writer(cli: &Cli, journal: &str) {
     let connection = database(&elsewhere.join("app.db"), journal);
     write_once(&connection, 5);
     // More pages than the cache holds, so that some are in the file before the transaction ends.
-    connection
-        .execute_batch("BEGIN IMMEDIATE; UPDATE a SET v = v + 1, filler = hex(zeroblob(401));")
-        .expect("half");
+    connection.execute_batch("BEGIN IMMEDIATE; UPDATE a SET v = v + 1, filler = hex(zeroblob(401));").expect("half");
     for side in ["", "-wal", "-journal"] {
         let name = format!("app.db{side}");
         if elsewhere.join(&name).exists() {

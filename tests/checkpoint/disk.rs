@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, CliOutcome};
 use serde_json::Value;
 
+use crate::project::{create, list, restored_elsewhere, told, tree};
 use crate::snapshot::Snapshot;
-use crate::world::{create, list, restored_elsewhere, told, tree};
 
 /// A small file system in memory, as long as it lives.
 pub(crate) struct Tmpfs(PathBuf);
@@ -78,7 +78,7 @@ pub(crate) fn on_a_small_disk(megabytes: u32) -> Option<(Cli, Tmpfs, PathBuf)> {
     Some((cli, disk, point))
 }
 
-pub(crate) fn assert_full(outcome: &Outcome, when: &str) {
+pub(crate) fn assert_full(outcome: &CliOutcome, when: &str) {
     assert_eq!((outcome.code, outcome.error()), (Some(2), "disk_full".to_owned()), "{when}: {outcome:?}");
 }
 
@@ -137,8 +137,7 @@ fn a_capture_that_does_not_fit_gives_back_what_it_wrote_and_says_how_much_is_mis
     let outcome = cli.run(["checkpoint", "create", "--json"]);
     assert_full(&outcome, "24 MB on 24 MB");
     // But for the note of the log that it began.
-    let note =
-        fs::metadata(point.join("objects.db.head")).map_or(0, |note| note.len().next_multiple_of(4096));
+    let note = fs::metadata(point.join("objects.db.head")).map_or(0, |note| note.len().next_multiple_of(4096));
     assert_eq!((free(&point) + note, store_size(&point)), (before, store), "what was written is given back");
     let error: Value = serde_json::from_str(&outcome.stderr).expect("an error line");
     let detail = |name: &str| error["error"]["details"][name].as_u64().expect("a number");
@@ -158,7 +157,7 @@ fn a_capture_that_does_not_fit_gives_back_what_it_wrote_and_says_how_much_is_mis
 
 #[test]
 fn a_killed_capture_is_given_back_by_the_next_capture_or_prune() {
-    let cli = crate::world::project();
+    let cli = crate::project::project();
     let point = cli.root().join(".ic");
     let first = create(&cli);
     let wanted = tree(&cli);
@@ -183,7 +182,7 @@ fn a_killed_capture_is_given_back_by_the_next_capture_or_prune() {
             // A capture of another tree, which has nothing of what was left.
             let other = tempfile::tempdir_in(cli.home()).expect("a directory");
             let mut command = cli.command(["checkpoint", "create"]);
-            let outcome = Outcome::of(command.current_dir(other.path()).env("IC_DB", cli.db()));
+            let outcome = CliOutcome::of(command.current_dir(other.path()).env("IC_DB", cli.db()));
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
         }
         let left = store_size(&point);
@@ -212,8 +211,7 @@ fn prune_works_on_a_disk_that_is_full() {
     for round in 0..3 {
         let ballast = fill(&point, 0);
         assert_eq!(free(&point), 0, "the disk is full");
-        let arguments =
-            ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
+        let arguments = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
         let pruned = cli.json(arguments);
         let freed = pruned["freed_bytes"].as_u64().expect("a number");
         assert!(if round == 0 { freed > 7_000_000 } else { freed == 0 }, "round {round}: {pruned}");
@@ -249,10 +247,7 @@ fn a_restore_without_room_for_its_safety_checkpoint_changes_nothing() {
     fs::write(cli.root().join("file"), noise(2_000_000, 3)).expect("a file");
     let before = tree(&cli);
     let ballast = fill(&point, 100_000);
-    assert_full(
-        &cli.run(["checkpoint", "restore", &id, "--yes", "--json"]),
-        "no room for the safety checkpoint",
-    );
+    assert_full(&cli.run(["checkpoint", "restore", &id, "--yes", "--json"]), "no room for the safety checkpoint");
     let now = tree(&cli);
     now.assert_is(&before, "the refused restore");
     now.assert_untouched_since(&before, "the refused restore");
@@ -265,7 +260,7 @@ fn a_restore_without_room_for_its_safety_checkpoint_changes_nothing() {
 
 #[test]
 fn a_full_working_tree_leaves_files_as_they_were_and_names_them() {
-    let cli = crate::world::project();
+    let cli = crate::project::project();
     let point = cli.root().join("mounted");
     let Some(_disk) = Tmpfs::mount(&point, 2) else { return };
     for i in 0..4 {
@@ -294,6 +289,6 @@ fn a_full_working_tree_leaves_files_as_they_were_and_names_them() {
     }
     assert!(now.get(b"elsewhere").is_none(), "the rest is done: {report}");
     fs::remove_file(ballast).expect("free the space");
-    crate::world::restore(&cli, &id);
+    crate::project::restore(&cli, &id);
     Snapshot::of(cli.root()).assert_is(&wanted, "the restore with room");
 }

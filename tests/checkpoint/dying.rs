@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use ic_testkit::{Cli, long, tell};
 
 use crate::logs::{content, files, left_behind, sides};
-use crate::world::{list, project, restore, step};
+use crate::project::{list, project, restore, step};
 
 /// The rows that the checkpoint has, and what is in them.
 const KEPT: (i64, i64) = (400, 400 * 80);
@@ -31,8 +31,7 @@ fn moments(journal: &str) -> Vec<usize> {
     let log = fs::read_to_string(log).expect("the statements");
     let lines: Vec<&str> = log.lines().collect();
     let is_of_file = |at: usize| lines.get(at).is_some_and(|line| line.ends_with("a file of a database"));
-    let is_chosen =
-        |n: &usize| long() || n.is_multiple_of(7) || is_of_file(n - 1) || is_of_file(n.wrapping_sub(2));
+    let is_chosen = |n: &usize| long() || n.is_multiple_of(7) || is_of_file(n - 1) || is_of_file(n.wrapping_sub(2));
     let moments: Vec<usize> = (1..=lines.len()).filter(is_chosen).collect();
     assert!((0..lines.len()).filter(|at| is_of_file(*at)).count() > 2, "{lines:?}");
     moments
@@ -75,14 +74,9 @@ fn dies_everywhere(journal: &str) {
                 assert_eq!((content(&cli), sides(&cli)), (KEPT, Vec::new()), "{when}: done again");
             }
         }
-        assert!(
-            !list(&cli).is_empty() && cli.run(["checkpoint", "verify", "--read-data"]).code == Some(0),
-            "{when}"
-        );
+        assert!(!list(&cli).is_empty() && cli.run(["checkpoint", "verify", "--read-data"]).code == Some(0), "{when}");
     }
-    tell(&format!(
-        "{journal}: {deaths} deaths, {old} left the old database, {new} the new one and {away} none"
-    ));
+    tell(&format!("{journal}: {deaths} deaths, {old} left the old database, {new} the new one and {away} none"));
     assert!(old > 3 && new > 0, "{journal}: {deaths} deaths, {old} old, {new} new");
 }
 

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use ic_testkit::{Cli, Database, write_in};
+use ic_testkit::{Cli, TestDatabase, write_in};
 use rustix::fs::{FileType, Mode};
 
-use crate::world::{create, project, restore, restore_in_part, step, told, tree};
+use crate::project::{create, project, restore, restore_in_part, step, told, tree};
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| format!("({e})"))
@@ -129,11 +129,7 @@ fn secrets_are_never_touched() {
     let key = write_in(cli.root(), "id_ed25519", "a key");
     let plain = write_in(cli.root(), "service/app.yml", "made since");
     let report = restore_in_part(&cli, &target);
-    assert_eq!(
-        (text(&old), text(&new), text(&key)),
-        ("A=2".into(), "B=1".into(), "a key".into()),
-        "{report}"
-    );
+    assert_eq!((text(&old), text(&new), text(&key)), ("A=2".into(), "B=1".into(), "a key".into()), "{report}");
     assert!(!plain.exists(), "{report}");
     let named = [("service", "holds secret content"), (".env", "secret"), ("id_ed25519", "secret")];
     assert_eq!(skipped(&report), named.map(|(path, why)| (path.to_owned(), why.to_owned())), "{report}");
@@ -172,14 +168,10 @@ fn a_directory_that_must_go_keeps_what_must_not_and_is_named() {
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
     let root = cli.root();
-    let guarded =
-        ["was-a-file", "was-a-link", "was-a-file-too", "new-ignored", "new-fifo", "new-socket", "new-git"];
+    let guarded = ["was-a-file", "was-a-link", "was-a-file-too", "new-ignored", "new-fifo", "new-socket", "new-git"];
     let skipped = skipped(&report);
     for name in guarded {
-        assert!(
-            !root.join(name).join("deep/plain.txt").exists() || name.starts_with("was"),
-            "{name}: {report}"
-        );
+        assert!(!root.join(name).join("deep/plain.txt").exists() || name.starts_with("was"), "{name}: {report}");
         assert!(root.join(name).join("deep").is_dir(), "{name}: {report}");
         assert!(names(&skipped).contains(&name), "{name}: {report}");
     }
@@ -241,7 +233,7 @@ fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
     let hash = cli.json(["checkpoint", "restore", &target, "--dry-run", "--json"])["plan_hash"].clone();
     let late = write_in(cli.root(), "new/late", "made after the plan");
     let hash = hash.as_str().expect("a hash");
-    let store = Database::open(&cli.beside("objects.db"));
+    let store = TestDatabase::open(&cli.beside("objects.db"));
     let kept = || store.first_row("SELECT (SELECT count(*) FROM objects), (SELECT count(*) FROM packs)");
     let before = kept();
     let refused = cli.refused(["checkpoint", "restore", &target, "--yes", "--expect-plan", hash]);
@@ -261,7 +253,7 @@ fn a_repository_inside_that_is_gone_comes_back_without_its_history_and_that_is_s
         write_in(cli.root(), format!("{name}/file"), "content");
         write_in(cli.root(), format!("{name}/.git/HEAD"), "ref: refs/heads/main");
     }
-    let warned = |outcome: &ic_testkit::Outcome| outcome.stderr.contains("nested repository");
+    let warned = |outcome: &ic_testkit::CliOutcome| outcome.stderr.contains("nested repository");
     let first = cli.run(["checkpoint", "create", "--format", "text"]);
     assert!(warned(&first), "the first capture warns: {first:?}");
     let id = create(&cli);

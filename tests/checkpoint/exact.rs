@@ -3,7 +3,7 @@
 use ic_testkit::{Random, git_in, rounds, write_in};
 
 use crate::forest::Forest;
-use crate::world::{create, project, restore, restored_elsewhere, step, tree};
+use crate::project::{create, project, restore, restored_elsewhere, step, tree};
 
 /// Captures a few states of a generated tree, then goes between them, back, and forth again.
 fn history(random: &mut Random, number: usize) {

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, CliOutcome};
 
-use crate::world::{create, project, restore};
+use crate::project::{create, project, restore};
 
 /// The bytes that a file takes on the disk.
 fn room(cli: &Cli, name: &str) -> u64 {
@@ -16,8 +16,7 @@ fn room(cli: &Cli, name: &str) -> u64 {
 #[test]
 fn a_file_with_holes_comes_back_with_holes() {
     let cli = project();
-    fs::write(cli.root().join(".ic.yaml"), "rollback: {checkpointing: {max-file-size: 1GB}}\n")
-        .expect("settings");
+    fs::write(cli.root().join(".ic.yaml"), "rollback: {checkpointing: {max-file-size: 1GB}}\n").expect("settings");
     for (name, size, at) in
         [("empty", 9 << 20, None), ("middle", 64 << 20, Some(33 << 20)), ("odd", (3 << 20) + 5, Some(7))]
     {
@@ -66,13 +65,13 @@ fn remove_chain(cli: &Cli) {
 }
 
 /// A call that may hold few files open.
-fn with_few_handles(cli: &Cli, arguments: &[&str]) -> Outcome {
+fn with_few_handles(cli: &Cli, arguments: &[&str]) -> CliOutcome {
     let call = cli.command(arguments);
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 160 && exec \"$@\"", "sh"]).arg(call.get_program()).args(arguments);
     limited.env_clear().current_dir(cli.root());
     limited.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Outcome::of(&mut limited)
+    CliOutcome::of(&mut limited)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use ic_testkit::{Cli, write_in};
 
 use crate::disk::Tmpfs;
-use crate::world::{create, project, restore, told, tree};
+use crate::project::{create, project, restore, told, tree};
 
 /// A path that cannot be changed, not even by root, until this value is dropped.
 pub(crate) struct Immutable(PathBuf);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::Write;
 
-use ic_testkit::{Cli, Outcome, one_file};
+use ic_testkit::{Cli, CliOutcome, one_file};
 use serde_json::Value;
 
 use crate::disk::{Tmpfs, assert_full, fill, free, noise, on_a_small_disk};
+use crate::project::{create, list, restored_elsewhere, tree};
 use crate::snapshot::Snapshot;
-use crate::world::{create, list, restored_elsewhere, tree};
 
 #[test]
 fn what_only_reads_answers_on_a_disk_that_is_full_and_changes_nothing_there() {
@@ -39,7 +39,7 @@ fn reads_of_a_full_disk(with_logs: bool) {
         &["events", "verify"],
         &["run", "list"],
     ];
-    let with_room: Vec<Outcome> = reads.iter().map(|verb| cli.run(*verb)).collect();
+    let with_room: Vec<CliOutcome> = reads.iter().map(|verb| cli.run(*verb)).collect();
     if !with_logs {
         for name in ["ic.db", "objects.db"] {
             one_file(&point.join(name));
@@ -47,7 +47,7 @@ fn reads_of_a_full_disk(with_logs: bool) {
     }
     assert_eq!(point.join("ic.db-wal").exists() && point.join("objects.db-wal").exists(), with_logs);
     let ballast = fill(&point, 0);
-    let said = |outcome: &Outcome| (outcome.code, outcome.stdout.clone());
+    let said = |outcome: &CliOutcome| (outcome.code, outcome.stdout.clone());
     for (verb, expected) in reads.iter().zip(&with_room) {
         let outcome = cli.run(*verb);
         assert_eq!(expected.code, Some(0), "{verb:?} with room: {expected:?}");
@@ -62,8 +62,7 @@ fn reads_of_a_full_disk(with_logs: bool) {
         }
     });
     // Who follows keeps others away only where there is no room for memory that is shared.
-    let writes: [&[&str]; 2] =
-        [&["checkpoint", "create", "--json"], &["events", "tail", "--follow", "--json"]];
+    let writes: [&[&str]; 2] = [&["checkpoint", "create", "--json"], &["events", "tail", "--follow", "--json"]];
     for verb in &writes[..if with_logs { 1 } else { 2 }] {
         let outcome = cli.run(*verb);
         assert_full(&outcome, "what writes, and what would keep all others away");

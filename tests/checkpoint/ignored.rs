@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ic_testkit::{Cli, write_in};
 
-use crate::world::{create, project, restore, told};
+use crate::project::{create, project, restore, told};
 
 fn git(cli: &Cli, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
@@ -108,22 +108,13 @@ fn settings(cli: &Cli) -> Vec<(&'static str, Vec<(PathBuf, String)>)> {
         ("one line", vec![ignore("ignored"), (user.clone(), "[core] excludesfile = ~/ignored\n".to_owned())]),
         ("included", vec![ignore("ignored"), included(), (user.clone(), include("include"))]),
         ("by directory", vec![ignore("ignored"), included(), (user.clone(), include(&by_directory))]),
-        (
-            "by branch",
-            vec![ignore("ignored"), included(), (user.clone(), include("includeIf \"onbranch:main\""))],
-        ),
-        (
-            "of the repository",
-            vec![ignore("ignored"), (root.join(".git/config"), own + &excludes("~/ignored"))],
-        ),
+        ("by branch", vec![ignore("ignored"), included(), (user.clone(), include("includeIf \"onbranch:main\""))]),
+        ("of the repository", vec![ignore("ignored"), (root.join(".git/config"), own + &excludes("~/ignored"))]),
         ("by default", vec![(home.join(".config/git/ignore"), "cache/\n".to_owned())]),
         ("by info", vec![(root.join(".git/info/exclude"), "cache/\n".to_owned())]),
         (
             "no case",
-            vec![
-                (root.join(".gitignore"), "CACHE/\n".to_owned()),
-                (user, "[core]\n\tignoreCase\n".to_owned()),
-            ],
+            vec![(root.join(".gitignore"), "CACHE/\n".to_owned()), (user, "[core]\n\tignoreCase\n".to_owned())],
         ),
     ]
 }
@@ -255,11 +246,7 @@ fn settings_are_asked_for_again_when_a_file_that_git_read_for_them_changes() {
             "two",
         ),
         ("another branch", &|| drop(git(&cli, &["checkout", "-qb", "side"])), "one"),
-        (
-            "an included file",
-            &|| drop(write_in(cli.home(), "side", "[core]\n\texcludesFile = ~/no-five\n")),
-            "two",
-        ),
+        ("an included file", &|| drop(write_in(cli.home(), "side", "[core]\n\texcludesFile = ~/no-five\n")), "two"),
         ("the repository's own", &|| drop(git(&cli, &["config", "core.excludesFile", "~/no-three"])), "Five"),
         (
             "that of the work tree",
@@ -282,11 +269,7 @@ fn doubts(cli: &Cli) -> Vec<String> {
     let created = cli.json(["checkpoint", "create", "--json"]);
     let warnings = created["warnings"].as_array().cloned().unwrap_or_default();
     let is_doubt = |warning: &&serde_json::Value| warning["code"] == "rules_uncertain";
-    warnings
-        .iter()
-        .filter(is_doubt)
-        .map(|warning| warning["message"].as_str().expect("text").to_owned())
-        .collect()
+    warnings.iter().filter(is_doubt).map(|warning| warning["message"].as_str().expect("text").to_owned()).collect()
 }
 
 #[test]
@@ -351,8 +334,7 @@ fn without_git_the_rules_serve_and_what_only_git_knows_is_named() {
     let id = create(&cli);
     let shown = cli.json(["checkpoint", "show", &id, "--files", "--json"]);
     let files = told(&shown, "files", "kind");
-    let files: Vec<_> =
-        files.iter().filter(|(_, kind)| kind == "file").map(|(path, _)| path.as_str()).collect();
+    let files: Vec<_> = files.iter().filter(|(_, kind)| kind == "file").map(|(path, _)| path.as_str()).collect();
     assert_eq!(files, [".gitignore", "kept"]);
     write_in(cli.home(), ".gitconfig", "[core]\n\texcludesFile = ~/rules\n");
     let said = doubts(&cli);
@@ -371,10 +353,7 @@ fn without_git_what_it_tracks_although_a_rule_ignores_it_is_named_and_is_capture
     let said = doubts(&cli);
     assert!(said.iter().any(|said| said.contains("cannot list tracked files")), "{said:?}");
     let cli = cli.with_env("PATH", path);
-    assert_eq!(
-        agrees(&cli, "with git again"),
-        BTreeSet::from([".gitignore".to_owned(), "out/kept".to_owned()])
-    );
+    assert_eq!(agrees(&cli, "with git again"), BTreeSet::from([".gitignore".to_owned(), "out/kept".to_owned()]));
 }
 
 #[test]
@@ -388,10 +367,7 @@ fn rules_that_a_sparse_checkout_leaves_out_are_named() {
     assert_eq!(doubts(&cli), Vec::<String>::new(), "it is there");
     fs::remove_file(cli.root().join("sub/.gitignore")).expect("removed");
     write_in(cli.root(), "sub/x.log", "x");
-    assert!(
-        !git(&cli, &["ls-files", "-o", "--exclude-standard"]).contains("x.log"),
-        "git reads it from the index"
-    );
+    assert!(!git(&cli, &["ls-files", "-o", "--exclude-standard"]).contains("x.log"), "git reads it from the index");
     let said = doubts(&cli);
     assert!(said.len() == 1 && said[0].contains("sub/.gitignore"), "{said:?}");
 }

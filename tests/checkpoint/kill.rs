@@ -4,11 +4,11 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Outcome, Random, rounds, tell};
+use ic_testkit::{Cli, CliOutcome, Random, rounds, tell};
 
 use crate::forest::{Forest, set_mode};
+use crate::project::{create, list, project, restore, restored_elsewhere, step, tree};
 use crate::snapshot::{Node, Snapshot};
-use crate::world::{create, list, project, restore, restored_elsewhere, step, tree};
 
 /// Starts a call, kills it after `wait`, and returns whether it had ended by itself.
 fn kill_after(mut command: Command, wait: Duration) -> bool {
@@ -83,11 +83,9 @@ impl TwoStates {
 
     /// Reads work, and say that there is something to finish.
     fn assert_readable(&self, is_interrupted: bool, when: &str) {
-        for read in
-            [vec!["list"], vec!["show", &self.ids[0]], vec!["tree"], vec!["diff", &self.ids[0], &self.ids[1]]]
-        {
+        for read in [vec!["list"], vec!["show", &self.ids[0]], vec!["tree"], vec!["diff", &self.ids[0], &self.ids[1]]] {
             let arguments = ["checkpoint"].into_iter().chain(read).chain(["--format", "text"]);
-            let Outcome { code, stderr, .. } = self.cli.run(arguments.clone());
+            let CliOutcome { code, stderr, .. } = self.cli.run(arguments.clone());
             let shown: Vec<_> = arguments.collect();
             assert!(matches!(code, Some(0 | 1)), "{when}: {shown:?}: {stderr}");
             assert_eq!(stderr.contains("not finished"), is_interrupted, "{when}: {shown:?}: {stderr:?}");
@@ -105,8 +103,7 @@ fn plant(cli: &Cli, state: usize, directories: usize, files: usize) {
             fs::write(&name, format!("{state} {i} {j} ").repeat(1 + j % 7)).expect("a file");
             set_mode(&name, if (i + j + state).is_multiple_of(5) { 0o755 } else { 0o644 });
         }
-        let (gone, made) =
-            (directory.join(format!("only{}", 1 - state)), directory.join(format!("only{state}")));
+        let (gone, made) = (directory.join(format!("only{}", 1 - state)), directory.join(format!("only{state}")));
         let _ = fs::remove_file(gone);
         fs::write(made, "only here").expect("a file");
         let swapped = directory.join("swapped");
@@ -167,15 +164,14 @@ fn what_follows_a_killed_restore_says_that_it_was_interrupted_or_finished() {
     });
     let target = target.expect("a kill at a moment that matters");
     // Without a run there is nothing else to see.
-    let told = ic_testkit::Outcome::of(&mut states.cli.command(["status", "--json"]));
+    let told = ic_testkit::CliOutcome::of(&mut states.cli.command(["status", "--json"]));
     assert!(told.stderr.contains("was interrupted"), "{told:?}");
     let created = states.cli.json(["checkpoint", "create", "--json"]);
     assert_eq!(created["warnings"][0]["code"], "restore_interrupted", "{created}");
     // A refused call writes nothing of its own, but it finished the interrupted restore first, and says so.
     let zeros = "0".repeat(64);
-    let words =
-        ["checkpoint", "restore", &states.ids[1 - target], "--yes", "--json", "--expect-plan", &zeros];
-    let refused = ic_testkit::Outcome::of(&mut states.cli.command(words));
+    let words = ["checkpoint", "restore", &states.ids[1 - target], "--yes", "--json", "--expect-plan", &zeros];
+    let refused = ic_testkit::CliOutcome::of(&mut states.cli.command(words));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "plan_changed"), "{refused:?}");
     assert!(refused.stderr.contains("was finished first"), "{refused:?}");
     tree(&states.cli).assert_is(&states.trees[target], "the interrupted restore was finished");
@@ -231,7 +227,7 @@ fn first_restore_undone_by(words: &[&str]) {
         kill_after(cli.command(["checkpoint", "restore", &id, "--yes"]), wait);
         if unfinished(&cli) == 1 {
             // It is not said to be as its checkpoint has it.
-            let outcome = ic_testkit::Outcome::of(&mut cli.command(["undo", "--yes"]));
+            let outcome = ic_testkit::CliOutcome::of(&mut cli.command(["undo", "--yes"]));
             assert!(outcome.code != Some(0) && outcome.stderr.contains("was interrupted"), "{outcome:?}");
             cli.ok(words);
             tree(&cli).assert_is(&before, &format!("round {round}, killed after {wait:?}, {words:?}"));
@@ -284,7 +280,7 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
         if !states.is_interrupted() {
             continue;
         }
-        let told = ic_testkit::Outcome::of(&mut cli.command(["status", "--json"]));
+        let told = ic_testkit::CliOutcome::of(&mut cli.command(["status", "--json"]));
         assert!(told.stderr.contains("take it back: ic checkpoint redo --yes"), "{when}: {told:?}");
         if round % 2 == 0 {
             let preview = cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
@@ -294,11 +290,7 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
             let refused = cli.refused(["checkpoint", "undo", "--dry-run", "--expect-plan", &zeros]);
             assert_eq!(refused, (Some(1), "plan_changed".to_owned()), "{when}");
             let report = cli.json(["checkpoint", "undo", "--yes", "--json", "--expect-plan", &hash]);
-            assert_eq!(
-                (&report["status"], &report["changes"]),
-                (&"restored".into(), &preview["changes"]),
-                "{when}"
-            );
+            assert_eq!((&report["status"], &report["changes"]), (&"restored".into(), &preview["changes"]), "{when}");
             tree(cli).assert_is(&states.trees[1], &when);
             finished += 1;
         }

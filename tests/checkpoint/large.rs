@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use ic_testkit::{Cli, Outcome, git_in, read_in, write_in};
+use ic_testkit::{Cli, CliOutcome, git_in, read_in, write_in};
 use serde_json::Value;
 
-use crate::world::{create, project, step};
+use crate::project::{create, project, step};
 
 const LIMIT: usize = 10_000_000;
 
@@ -30,7 +30,7 @@ fn tracked() -> Cli {
     cli
 }
 
-fn restore(cli: &Cli, id: &str) -> (Outcome, Value) {
+fn restore(cli: &Cli, id: &str) -> (CliOutcome, Value) {
     let planned = cli.run(["checkpoint", "restore", id, "--dry-run", "--json"]);
     let done = cli.run(["checkpoint", "restore", id, "--yes", "--json"]);
     assert_eq!(planned.code, done.code, "a look ends as the call does: {planned:?} {done:?}");
@@ -146,8 +146,7 @@ fn what_git_lfs_has_comes_back_from_its_store() {
     git_in(cli.root(), &["init", "-q"]);
     let content = large(7);
     let oid = ic_events::hex(&ic_checkpoint::objects::hash_of(&content));
-    let pointer =
-        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {}\n", content.len());
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {}\n", content.len());
     // As `git lfs` does it: git has the pointer, its store the content, and a filter stands between them.
     write_in(cli.root(), ".gitattributes", "*.bin filter=lfs -text\n");
     let place = format!(".git/lfs/objects/{}/{}/{oid}", &oid[..2], &oid[2..4]);

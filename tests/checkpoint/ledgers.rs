@@ -10,8 +10,8 @@ use std::process::Command;
 use ic_testkit::{Cli, long, one_file, put_one_file, tell};
 use tempfile::TempDir;
 
+use crate::project::{create, list, project, restore, tree};
 use crate::snapshot::Snapshot;
-use crate::world::{create, list, project, restore, tree};
 
 /// A directory that ledgers share.
 fn shared_place() -> TempDir {
@@ -46,23 +46,18 @@ pub(crate) fn assert_whole(cli: &Cli, (id, wanted): &(String, Snapshot), when: &
     tree(cli).assert_is(wanted, when);
 }
 
-pub(crate) fn prune_all(cli: &Cli) -> ic_testkit::Outcome {
+pub(crate) fn prune_all(cli: &Cli) -> ic_testkit::CliOutcome {
     cli.run(["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s", "--json"])
 }
 
 pub(crate) fn store_of(ledger: &Path) -> PathBuf {
     let name = ledger.file_name().expect("a name").to_str().expect("text");
-    ledger.with_file_name(if name == "ic.db" {
-        "objects.db".to_owned()
-    } else {
-        format!("{name}.objects.db")
-    })
+    ledger.with_file_name(if name == "ic.db" { "objects.db".to_owned() } else { format!("{name}.objects.db") })
 }
 
 /// Every file of a directory with its bytes.
 pub(crate) fn bytes_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let entries =
-        fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
+    let entries = fs::read_dir(directory).expect("the directory").map(|entry| entry.expect("an entry").path());
     entries
         // The shared-memory file is left out: opening a database makes it anew.
         .filter(|path| path.is_file() && !path.to_string_lossy().ends_with("-shm"))
@@ -96,7 +91,7 @@ fn one_ledger_has_one_store_whatever_it_is_called_by() {
     let listed = |arguments: &[&str]| {
         let mut command = cli.command(arguments);
         command.env_remove("IC_DB");
-        let outcome = ic_testkit::Outcome::of(&mut command);
+        let outcome = ic_testkit::CliOutcome::of(&mut command);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         outcome.stdout
     };
@@ -139,8 +134,7 @@ fn a_crash_while_a_renamed_ledger_takes_its_store_along_loses_nothing() {
         for n in (1..2_000).step_by(stride) {
             put_back(&saved, place.path());
             let mut command = cli.command(["checkpoint", "list"]);
-            let status =
-                command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
+            let status = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic").status;
             if status.success() {
                 break;
             }
@@ -216,7 +210,7 @@ fn copies_moves_and_backups_keep_their_store() {
     let moved = cli.home().join("moved");
     fs::rename(&copy_of, &moved).expect("another place");
     let mut command = cli.command(["checkpoint", "verify", "--read-data"]);
-    let outcome = ic_testkit::Outcome::of(command.current_dir(&moved));
+    let outcome = ic_testkit::CliOutcome::of(command.current_dir(&moved));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 

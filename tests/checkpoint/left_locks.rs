@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{World, dies_with_its_git, git_in};
+use ic_testkit::{TestWorld, dies_with_its_git, git_in};
 use serde_json::Value;
 
 /// A checkpoint of one commit, and since then a commit, a branch that is checked out, and a stash.
-fn moved_on() -> World {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+fn moved_on() -> TestWorld {
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     world.ic(&["checkpoint", "create", "--name", "here"]);
     world.write("a", "two\n");
     world.commit("two");
@@ -25,13 +25,13 @@ fn moved_on() -> World {
 const RESTORE: [&str; 5] = ["checkpoint", "restore", "--name", "here", "--yes"];
 
 /// Kills a call in this command of git, which leaves what the shell command makes in the git directory.
-fn killed(world: &World, words: &[&str], at: &str, leaves: &str) {
+fn killed(world: &TestWorld, words: &[&str], at: &str, leaves: &str) {
     let leaves = format!("cd '{}' && {leaves}", world.root().join(".git").display());
     dies_with_its_git(&mut world.cli.command(words), world.cli.home(), at, &leaves);
 }
 
 /// Every lock in the git directory, and what is to replace the packed refs.
-fn locks(world: &World) -> Vec<PathBuf> {
+fn locks(world: &TestWorld) -> Vec<PathBuf> {
     fn below(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).expect("a directory") {
             let path = entry.expect("an entry").path();
@@ -49,7 +49,7 @@ fn locks(world: &World) -> Vec<PathBuf> {
     found
 }
 
-fn is_restored(world: &World, when: &str) {
+fn is_restored(world: &TestWorld, when: &str) {
     assert_eq!(locks(world), Vec::<PathBuf>::new(), "{when}");
     assert_eq!(world.git(&["symbolic-ref", "--short", "HEAD"]), "main", "{when}");
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "one", "{when}");
@@ -112,7 +112,7 @@ fn health_names_the_lock_and_the_files_alone_can_be_restored() {
 }
 
 /// A refused restore, which names the lock and leads on; returns its hint.
-fn refused(world: &World, lock: &Path) -> String {
+fn refused(world: &TestWorld, lock: &Path) -> String {
     let mut hints = Vec::new();
     for more in [&["--dry-run"][..], &["--yes"], &["--strategy", "files-only", "--yes"]] {
         let words = [&["checkpoint", "restore", "--name", "here", "--format", "json"], more].concat();
@@ -132,7 +132,7 @@ fn refused(world: &World, lock: &Path) -> String {
 }
 
 /// Types the command of the hint, and calls again.
-fn follow(world: &World, hint: &str) {
+fn follow(world: &TestWorld, hint: &str) {
     let (_, rest) = hint.split_once("rm ").expect("a command");
     let (command, _) = rest.split_once("; then call again").expect("its end");
     let removed = Command::new("sh").args(["-c", &format!("rm {command}")]).status().expect("a shell");

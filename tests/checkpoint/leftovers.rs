@@ -10,7 +10,7 @@ use ic_testkit::{Cli, Random, rounds, tell};
 use rusqlite::Connection;
 
 use crate::failures::Immutable;
-use crate::world::{create, project, restore, tree};
+use crate::project::{create, project, restore, tree};
 
 const SECRET: &str = "correct-horse-battery-staple-0451";
 
@@ -90,8 +90,7 @@ fn what_killed_captures_of_a_living_database_left_goes_with_the_next_command() {
         copies += found.len();
         let checks = cli.json(["health", "--json"])["checks"].clone();
         let named = checks.as_array().expect("checks").iter().find(|check| check["name"] == "leftovers");
-        let named =
-            named.expect("what health says of leftovers")["detail"].as_str().expect("text").to_owned();
+        let named = named.expect("what health says of leftovers")["detail"].as_str().expect("text").to_owned();
         assert_eq!(named == "none", found.is_empty(), "round {round}: {named}: {found:?}");
         assert_eq!(left(&cli), found, "health changes nothing");
         match round % 3 {

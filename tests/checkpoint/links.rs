@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ic_testkit::{Cli, Database, Random, rounds};
+use ic_testkit::{Cli, Random, TestDatabase, rounds};
 use serde_json::Value;
 
-use crate::world::{create, project, restore, step, told};
+use crate::project::{create, project, restore, step, told};
 
 fn at(cli: &Cli, name: &str) -> PathBuf {
     cli.root().join(name)
@@ -31,9 +31,7 @@ fn link(cli: &Cli, old: &str, new: &str) {
 
 /// Content and mode of every file of these that is there, and the first of these that is the same file.
 fn files(cli: &Cli, names: &[&str]) -> BTreeMap<String, (Vec<u8>, u32, String)> {
-    let inode = |path: &Path| {
-        fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.ino())
-    };
+    let inode = |path: &Path| fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.ino());
     let there = names.iter().filter_map(|name| Some((*name, inode(&at(cli, name))?)));
     let there: Vec<(&str, u64)> = there.collect();
     let look = |(name, ino): &(&str, u64)| {
@@ -140,14 +138,8 @@ fn a_name_outside_of_the_tree_is_not_written_through_and_is_named() {
     for content in ["one", "two"] {
         fs::write(at(&cli, "a"), content).expect("content");
         let report = restore(&cli, &id);
-        assert_eq!(
-            (fs::read(at(&cli, "a")).expect("a file"), mode(&at(&cli, "a"))),
-            (b"one".to_vec(), 0o644)
-        );
-        assert_eq!(
-            (fs::read_to_string(&outside).expect("a file").as_str(), mode(&outside)),
-            (content, 0o600)
-        );
+        assert_eq!((fs::read(at(&cli, "a")).expect("a file"), mode(&at(&cli, "a"))), (b"one".to_vec(), 0o644));
+        assert_eq!((fs::read_to_string(&outside).expect("a file").as_str(), mode(&outside)), (content, 0o600));
         assert_eq!(told(&report, "not_kept", "reason")[0].0, "a", "{report}");
         step(&cli, "undo");
         fs::remove_file(at(&cli, "a")).expect("it goes");
@@ -232,7 +224,7 @@ fn a_database_that_comes_with_its_log_is_tied_to_its_other_names_or_named() {
     // Which of two names of one database has a log beside it when it is restored.
     for logs in [&["a.db"][..], &["b.db"], &["a.db", "b.db"]] {
         let cli = project();
-        Database::open(&at(&cli, "a.db")).run("CREATE TABLE t (v); INSERT INTO t VALUES (1);");
+        TestDatabase::open(&at(&cli, "a.db")).run("CREATE TABLE t (v); INSERT INTO t VALUES (1);");
         link(&cli, "a.db", "b.db");
         let id = create(&cli);
         let wanted = files(&cli, &["a.db", "b.db"]);
@@ -240,7 +232,7 @@ fn a_database_that_comes_with_its_log_is_tied_to_its_other_names_or_named() {
             fs::remove_file(at(&cli, name)).expect("remove it");
         }
         for name in logs {
-            Database::open(&at(&cli, name)).run("CREATE TABLE other (v);");
+            TestDatabase::open(&at(&cli, name)).run("CREATE TABLE other (v);");
             write(&cli, &format!("{name}-wal"), "what a dead program left");
         }
         let preview = cli.json(["checkpoint", "restore", &id, "--dry-run", "--json"]);

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Outcome, rounds, tell};
+use ic_testkit::{Cli, CliOutcome, rounds, tell};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::world::{create, list, project};
+use crate::project::{create, list, project};
 
 /// Longer than any wait that has a limit here.
 const LONG: Duration = Duration::from_mins(1);
 
 /// Runs a call that is ended if it waits without a limit.
-fn within_limits(command: &mut Command) -> Outcome {
+fn within_limits(command: &mut Command) -> CliOutcome {
     let started = Instant::now();
     let mut child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
     while child.try_wait().expect("look at ic").is_none() {
@@ -26,7 +26,7 @@ fn within_limits(command: &mut Command) -> Outcome {
     }
     let output = child.wait_with_output().expect("its output");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    Outcome { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    CliOutcome { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
 /// A call in another root of the same store.
@@ -42,8 +42,7 @@ fn caches(cli: &Cli) -> PathBuf {
 
 /// The files of the cache directory with this ending, or without any.
 fn files(cli: &Cli, ending: Option<&str>) -> Vec<PathBuf> {
-    let all =
-        fs::read_dir(caches(cli)).expect("the cache directory").map(|entry| entry.expect("an entry").path());
+    let all = fs::read_dir(caches(cli)).expect("the cache directory").map(|entry| entry.expect("an entry").path());
     all.filter(|path| path.extension().and_then(|e| e.to_str()) == ending).collect()
 }
 
@@ -76,14 +75,10 @@ fn a_root_that_is_held_holds_up_no_prune_and_no_capture_elsewhere() {
     let prune = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--busy-timeout", "1s"];
     let pruned = within_limits(&mut cli.command(prune));
     assert_eq!(pruned.code, Some(0), "{pruned:?}");
-    let captured = within_limits(&mut elsewhere(
-        &cli,
-        &other,
-        &["checkpoint", "create", "--busy-timeout", "1s", "--json"],
-    ));
+    let captured =
+        within_limits(&mut elsewhere(&cli, &other, &["checkpoint", "create", "--busy-timeout", "1s", "--json"]));
     assert_eq!(captured.code, Some(0), "{captured:?}");
-    let run =
-        Outcome::of(&mut elsewhere(&cli, &other, &["run", "create", "--goal", "g", "--phases", "a,b,c"]));
+    let run = CliOutcome::of(&mut elsewhere(&cli, &other, &["run", "create", "--goal", "g", "--phases", "a,b,c"]));
     let run = run.stdout.trim().to_owned();
     let advanced = within_limits(&mut elsewhere(&cli, &other, &["run", "advance", &run, "--json"]));
     assert!(advanced.json()["checkpoint_id"].is_string(), "{advanced:?}");
@@ -135,7 +130,7 @@ fn turn(cli: &Cli, who: usize, turn: usize, roots: &[PathBuf], restored: &str) -
             let root = &roots[who % roots.len()];
             fs::write(root.join(format!("f{who}")), format!("{who} {turn}")).expect("a file");
             let call: Vec<&str> = ["checkpoint", "create", "--json"].into_iter().chain(wait).collect();
-            let outcome = Outcome::of(&mut elsewhere(cli, root, &call));
+            let outcome = CliOutcome::of(&mut elsewhere(cli, root, &call));
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
             Some(outcome.json()["id"].as_str().expect("an id").to_owned())
         }
@@ -152,8 +147,7 @@ fn a_crowd_beside_prune_and_restores_is_never_busy_and_loses_nothing() {
     for _ in rounds(2) {
         taken.extend(std::thread::scope(|scope| {
             let (cli, roots, restored) = (&cli, &roots, restored.as_str());
-            let work =
-                move |who| (0..2).filter_map(|at| turn(cli, who, at, roots, restored)).collect::<Vec<_>>();
+            let work = move |who| (0..2).filter_map(|at| turn(cli, who, at, roots, restored)).collect::<Vec<_>>();
             let crowd: Vec<_> = (0..32).map(|who| scope.spawn(move || work(who))).collect();
             crowd.into_iter().flat_map(|one| one.join().expect("one of the crowd")).collect::<Vec<_>>()
         }));
@@ -162,24 +156,20 @@ fn a_crowd_beside_prune_and_restores_is_never_busy_and_loses_nothing() {
     // They were asked for by name: no prune gives them up, and everything in them can be read.
     let kept: Vec<Value> = list(&cli).into_iter().map(|checkpoint| checkpoint["id"].clone()).collect();
     for root in &roots {
-        let there = Outcome::of(&mut elsewhere(&cli, root, &["checkpoint", "list", "--json"])).json();
+        let there = CliOutcome::of(&mut elsewhere(&cli, root, &["checkpoint", "list", "--json"])).json();
         assert!(there.as_array().is_some_and(|all| !all.is_empty()), "{there}");
     }
     assert!(kept.contains(&Value::from(restored)), "{kept:?}");
     for id in &taken {
         let shown = cli.json(["checkpoint", "show", id, "--files", "--json"]);
-        assert_eq!(
-            shown["counts"]["files"],
-            Value::from(shown["files"].as_array().map_or(0, Vec::len)),
-            "{shown}"
-        );
+        assert_eq!(shown["counts"]["files"], Value::from(shown["files"].as_array().map_or(0, Vec::len)), "{shown}");
     }
     cli.ok(["checkpoint", "verify", "--read-data"]);
     cli.ok(["events", "verify"]);
 }
 
 /// How a call about a checkpoint ends that waits for its turn while the checkpoint is pruned. The file `f` is `new` then.
-fn pruned_while_it_waits(cli: &Cli, before: &[&str], after: &[&str]) -> Outcome {
+fn pruned_while_it_waits(cli: &Cli, before: &[&str], after: &[&str]) -> CliOutcome {
     fs::write(cli.root().join("f"), "old").expect("a file");
     let old = cli.ok(["checkpoint", "create", "--auto", "--format", "text"]);
     fs::write(cli.root().join("f"), "new").expect("a file");
@@ -195,7 +185,7 @@ fn pruned_while_it_waits(cli: &Cli, before: &[&str], after: &[&str]) -> Outcome 
     let pruned = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--json"];
     assert_eq!(cli.json(pruned)["checkpoint_ids"].as_array().expect("a list").len(), 1);
     held.unlock().expect("let it go");
-    Outcome::from(&waits.wait_with_output().expect("its end"))
+    CliOutcome::from(&waits.wait_with_output().expect("its end"))
 }
 
 #[test]
@@ -229,18 +219,8 @@ fn a_prune_waits_for_nobody_who_reads_the_store() {
     reader.execute_batch("BEGIN; SELECT count(*) FROM objects;").expect("a reader");
     fs::write(cli.root().join("f"), noise(9)).expect("a file");
     cli.ok(["checkpoint", "create", "--auto"]);
-    let prune = [
-        "checkpoint",
-        "prune",
-        "--older-than",
-        "0s",
-        "--keep-last",
-        "1",
-        "--grace",
-        "0s",
-        "--busy-timeout",
-        "10m",
-    ];
+    let prune =
+        ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--grace", "0s", "--busy-timeout", "10m"];
     let pruned = within_limits(&mut cli.command(prune));
     assert_eq!(
         (pruned.code, pruned.json()["checkpoint_ids"].as_array().map(Vec::len)),
@@ -249,8 +229,7 @@ fn a_prune_waits_for_nobody_who_reads_the_store() {
     );
     // With its log, which grows while a reader has the file open.
     let size = || {
-        let part =
-            |end| fs::metadata(store.with_file_name(format!("objects.db{end}"))).map_or(0, |part| part.len());
+        let part = |end| fs::metadata(store.with_file_name(format!("objects.db{end}"))).map_or(0, |part| part.len());
         part("") + part("-wal")
     };
     let beside = size();

@@ -9,7 +9,7 @@ use ic_testkit::Cli;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::world::{create, project, restore, step, told};
+use crate::project::{create, project, restore, step, told};
 
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -17,17 +17,14 @@ const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 fn killed_program(cli: &Cli, journal: &str) -> std::path::PathBuf {
     let place = tempfile::tempdir_in(cli.home()).expect("a directory").keep();
     let connection = Connection::open(cli.root().join("app.db")).expect("the database");
-    let journal_mode =
-        format!("PRAGMA journal_mode={journal}; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=5;");
+    let journal_mode = format!("PRAGMA journal_mode={journal}; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=5;");
     connection.execute_batch(&journal_mode).expect("its journal");
     let insert = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
                   INSERT INTO t (v) SELECT hex(randomblob(60)) FROM n;";
     connection.execute_batch(insert).expect("more rows");
     if journal == "WAL" {
         connection
-            .execute_batch(
-                "PRAGMA wal_checkpoint(RESTART); UPDATE t SET v = hex(randomblob(50)) WHERE id < 150;",
-            )
+            .execute_batch("PRAGMA wal_checkpoint(RESTART); UPDATE t SET v = hex(randomblob(50)) WHERE id < 150;")
             .expect("newer pages");
     } else {
         connection
@@ -84,9 +81,8 @@ pub(crate) fn content(cli: &Cli) -> (i64, i64) {
         }
     }
     let connection = Connection::open(place.path().join("app.db")).expect("the copy");
-    let check: String = connection
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap_or_else(|e| e.to_string());
+    let check: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|e| e.to_string());
     assert_eq!(check, "ok");
     connection
         .query_row("SELECT count(*), sum(length(v)) FROM t", [], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -221,11 +217,7 @@ fn a_log_that_cannot_be_saved_keeps_its_database_as_it_is() {
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report = outcome.json();
     let skipped: BTreeMap<_, _> = told(&report, "skipped", "reason").into_iter().collect();
-    assert_eq!(
-        skipped.get("app.db").map(String::as_str),
-        Some("app.db-wal beside it is special"),
-        "{report}"
-    );
+    assert_eq!(skipped.get("app.db").map(String::as_str), Some("app.db-wal beside it is special"), "{report}");
     assert!(!cli.root().join("app.db").exists(), "{report}");
 }
 
@@ -273,10 +265,7 @@ fn a_database_that_an_idle_program_has_open_is_not_replaced() {
 fn a_database_without_a_log_that_a_program_has_open_is_not_replaced() {
     let cli = project();
     let id = left_behind(&cli, "DELETE");
-    drop(
-        Connection::open(cli.root().join("app.db"))
-            .map(|c| c.query_row("SELECT count(*) FROM t", [], |_| Ok(()))),
-    );
+    drop(Connection::open(cli.root().join("app.db")).map(|c| c.query_row("SELECT count(*) FROM t", [], |_| Ok(()))));
     assert_eq!(sides(&cli), Vec::<String>::new(), "it was recovered");
     let holder = Holder::of(&cli.root().join("app.db"));
     refused_in_use(&cli, &id);
@@ -304,9 +293,7 @@ fn a_database_that_was_only_opened_for_reading_is_not_changed() {
     let cli = project();
     let path = cli.root().join("app.db");
     let writer = Connection::open(&path).expect("a database");
-    writer
-        .execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t (a); INSERT INTO t VALUES (1);")
-        .expect("rows");
+    writer.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t (a); INSERT INTO t VALUES (1);").expect("rows");
     drop(writer);
     let changes = |from: &str, to: &str| {
         let diff: Value = cli.json(["checkpoint", "diff", from, to, "--json"]);
@@ -328,9 +315,7 @@ fn a_database_that_was_only_opened_for_reading_is_not_changed() {
     let emptied = create(&cli);
     let left: Vec<_> = SIDES
         .iter()
-        .filter_map(|end| {
-            std::fs::read(cli.root().join(format!("app.db{end}"))).ok().map(|bytes| (end, bytes))
-        })
+        .filter_map(|end| std::fs::read(cli.root().join(format!("app.db{end}"))).ok().map(|bytes| (end, bytes)))
         .collect();
     drop(reader);
     for (end, bytes) in &left {
@@ -338,8 +323,5 @@ fn a_database_that_was_only_opened_for_reading_is_not_changed() {
     }
     let dead = create(&cli);
     assert_eq!(changes(&emptied, &dead), 0, "it died");
-    assert!(
-        left.iter().all(|(end, _)| cli.root().join(format!("app.db{end}")).exists()),
-        "a capture removes nothing"
-    );
+    assert!(left.iter().all(|(end, _)| cli.root().join(format!("app.db{end}")).exists()), "a capture removes nothing");
 }

@@ -1,8 +1,8 @@
 //! Refs of ours in a repository go when nothing that can be undone needs them.
 
-use ic_testkit::{Cli, World, git_in};
+use ic_testkit::{Cli, TestWorld, git_in};
 
-use crate::world::{create, restore};
+use crate::project::{create, restore};
 
 fn commit(cli: &Cli, text: &str) {
     std::fs::write(cli.root().join("a"), text).expect("a file");
@@ -76,13 +76,13 @@ fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
     assert_eq!(git_in(cli.root(), &["rev-parse", "w2"]), theirs);
 }
 
-fn with_git() -> World {
+fn with_git() -> TestWorld {
     let path = std::env::var_os("PATH").expect("a PATH");
     let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
     git_in(cli.root(), &["init", "-q"]);
     commit(&cli, "one");
     cli.ok(["init"]);
-    World::around(cli)
+    TestWorld::around(cli)
 }
 
 /// A checkpoint, a restore of it, and then commits: what the restore did not move stays where it is when it is undone and made again.

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ic_testkit::{Cli, Database, wait_for};
+use ic_testkit::{Cli, TestDatabase, wait_for};
 
-use crate::world::{list, project};
+use crate::project::{list, project};
 
 /// When the first is taken: long enough ago for anything to be old.
 const LONG_AGO: u64 = 1_600_000_000_000;
@@ -38,7 +38,7 @@ fn take_as_it_is(cli: &Cli, turn: u64, arguments: &[&str]) -> String {
     let call = [["checkpoint", "create", "--format", "text"].as_slice(), arguments].concat();
     let mut call = cli.command(call);
     call.env("IC_TEST_CLOCK", (LONG_AGO + turn).to_string());
-    let outcome = ic_testkit::Outcome::of(&mut call);
+    let outcome = ic_testkit::CliOutcome::of(&mut call);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
     outcome.stdout.trim().to_owned()
 }
@@ -73,7 +73,7 @@ fn those_that_a_person_took_stay_and_let_old_ones_of_hooks_go() {
 fn the_content_of_what_was_pruned_goes_without_a_further_call() {
     let cli = configured("max-age: 1ms, keep-last: 1");
     let caches = cli.beside("objects.cache");
-    let store = Database::open(&cli.beside("objects.db"));
+    let store = TestDatabase::open(&cli.beside("objects.db"));
     let objects = || store.first_row("SELECT count(*) FROM objects");
     take(&cli, 0, &["--auto"]);
     let of_one = objects();
@@ -129,8 +129,7 @@ fn wait_for_sweep(cli: &Cli) {
 }
 
 fn hook(cli: &Cli, turn: u64, event: &str, prompt: &str) {
-    let said =
-        serde_json::json!({"session_id": "s-1", "cwd": cli.root(), "prompt": prompt, "prompt_id": prompt});
+    let said = serde_json::json!({"session_id": "s-1", "cwd": cli.root(), "prompt": prompt, "prompt_id": prompt});
     let mut call = cli.command(["hook", "claude-code", event]);
     call.env("IC_TEST_CLOCK", (LONG_AGO + turn).to_string()).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = call.spawn().expect("a hook");
@@ -168,7 +167,7 @@ fn the_size_of_a_store_and_its_limit_are_told() {
     take(&cli, 0, &["--auto"]);
     take(&cli, 1000, &["--auto"]);
     let said = |words: &[&str]| {
-        let outcome = ic_testkit::Outcome::of(&mut cli.command(words));
+        let outcome = ic_testkit::CliOutcome::of(&mut cli.command(words));
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         outcome.stdout
     };

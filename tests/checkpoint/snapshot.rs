@@ -105,12 +105,7 @@ impl Snapshot {
     pub(crate) fn assert_is(&self, wanted: &Self, when: &str) {
         let differences = self.differences(wanted);
         let first: Vec<_> = differences.lines().take(12).collect();
-        assert!(
-            first.is_empty(),
-            "{when}: {} paths differ:\n{}",
-            differences.lines().count(),
-            first.join("\n")
-        );
+        assert!(first.is_empty(), "{when}: {} paths differ:\n{}", differences.lines().count(), first.join("\n"));
     }
 
     /// Asserts that files and links that are the same in both were not written in between.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ic_testkit::Cli;
 
 use crate::forest::set_mode;
-use crate::world::{create, project, restored_elsewhere, tree};
+use crate::project::{create, project, restored_elsewhere, tree};
 
 /// Longer than a change must lie back to be trusted.
 const SETTLED: Duration = Duration::from_millis(2_300);
@@ -21,11 +21,7 @@ fn rewrite_unseen(path: &Path, content: &str) {
     let times = fs::FileTimes::new()
         .set_accessed(before.accessed().expect("a time"))
         .set_modified(before.modified().expect("a time"));
-    File::options()
-        .write(true)
-        .open(path)
-        .and_then(|file| file.set_times(times))
-        .expect("put the times back");
+    File::options().write(true).open(path).and_then(|file| file.set_times(times)).expect("put the times back");
     assert_eq!(fs::metadata(path).expect("its times").modified().ok(), before.modified().ok());
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ic_testkit::{Cli, git_in};
 use serde_json::Value;
 
-use crate::world::{create, list, project, restore, step, told};
+use crate::project::{create, list, project, restore, step, told};
 
 fn repository(root: &Path) {
     fs::create_dir_all(root).expect("a directory");
@@ -90,10 +90,7 @@ fn no_capture_takes_another_work_tree_in() {
             assert!(held(&cli, &id).iter().all(|path| !path.starts_with(&format!("{place}/"))), "{place}");
             let shown = cli.json(["checkpoint", "show", &id, "--json"]);
             assert_eq!(shown["work_trees"][0]["path"], place, "{shown}");
-            assert_eq!(
-                (&shown["complete"], shown["nested_git"].as_array().map(Vec::len)),
-                (&true.into(), Some(0))
-            );
+            assert_eq!((&shown["complete"], shown["nested_git"].as_array().map(Vec::len)), (&true.into(), Some(0)));
         }
     }
 }
@@ -197,10 +194,7 @@ fn a_work_tree_that_was_made_or_removed_since_is_named_and_stays_so() {
         assert!(named(&plan, shown).contains("made since"), "{plan}");
         let report = restore(&cli, &before);
         assert!(named(&report, shown).contains("git worktree remove"), "{report}");
-        assert!(
-            !told(&report, "differs", "path").iter().any(|(path, _)| path.starts_with("deep")),
-            "{report}"
-        );
+        assert!(!told(&report, "differs", "path").iter().any(|(path, _)| path.starts_with("deep")), "{report}");
         assert!(ic_testkit::tree(&place) == theirs && !cli.root().join("mine").exists());
         let with_it = create(&cli);
         write(cli.root(), "mine", "mine\n");
@@ -283,8 +277,7 @@ fn odd_work_trees_are_told_too() {
     let (cli, inner) = with_inner("wt", true);
     git_in(cli.root(), &["config", "extensions.worktreeConfig", "true"]);
     git_in(&inner, &["config", "--worktree", "user.name", "Bob"]);
-    let has_inner =
-        |place: &str| held(&cli, &create(&cli)).iter().any(|path| path.starts_with(&format!("{place}/")));
+    let has_inner = |place: &str| held(&cli, &create(&cli)).iter().any(|path| path.starts_with(&format!("{place}/")));
     assert!(!has_inner("wt"));
     let line = fs::read_to_string(inner.join(".git")).expect("a file");
     write(&inner, ".git", "gitdir: ../.git/worktrees/wt\r\n");
@@ -392,7 +385,7 @@ fn inside_beside_and_above_each_has_its_own() {
     for (at, acting) in places.iter().enumerate() {
         let call = |words: &[&str]| {
             let mut command = cli.command(words);
-            let said = ic_testkit::Outcome::of(command.current_dir(acting).env("IC_DB", cli.db()));
+            let said = ic_testkit::CliOutcome::of(command.current_dir(acting).env("IC_DB", cli.db()));
             assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
             said.json()
         };

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Child, Stdio};
 
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 use serde_json::{Value, json};
 
 use crate::support::Project;
@@ -21,7 +21,8 @@ pub(crate) struct Said {
 
 impl Said {
     pub(crate) fn new(client: &str, session: &str, event: &str) -> Self {
-        let payload = json!({ "session_id": session, "hook_event_name": event, "transcript_path": "/home/ann/t.jsonl" });
+        let payload =
+            json!({ "session_id": session, "hook_event_name": event, "transcript_path": "/home/ann/t.jsonl" });
         Self { client: client.to_owned(), event: event.to_owned(), payload }
     }
 
@@ -49,12 +50,8 @@ pub(crate) fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]
     }
     let mut command = project.command(["hook", &said.client, &said.event]);
     command.envs(environment.iter().copied());
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("start ic");
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
     child.stdin.take().expect("its input").write_all(payload.to_string().as_bytes()).expect("tell it");
     child
 }
@@ -62,11 +59,7 @@ pub(crate) fn begin(project: &Project, said: &Said, environment: &[(&str, &str)]
 pub(crate) fn end(child: Child) -> Value {
     let output = child.wait_with_output().expect("its end");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(
-        (output.status.code(), stderr.as_ref()),
-        (Some(0), ""),
-        "a hook is never in the way: {stdout}"
-    );
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""), "a hook is never in the way: {stdout}");
     if stdout.is_empty() { Value::Null } else { serde_json::from_str(&stdout).expect("JSON") }
 }
 
@@ -166,9 +159,7 @@ fn what_was_undone_goes_no_further_and_the_next_prompt_hears_of_it() {
             let of_claude = &answer["hookSpecificOutput"]["permissionDecisionReason"];
             let is_denied =
                 answer["decision"] == "deny" || answer["hookSpecificOutput"]["permissionDecision"] == "deny";
-            is_denied.then(|| {
-                of_claude.as_str().or_else(|| answer["reason"].as_str()).expect("a reason").to_owned()
-            })
+            is_denied.then(|| of_claude.as_str().or_else(|| answer["reason"].as_str()).expect("a reason").to_owned())
         };
         say(&project, &Said::new(client, "s-1", prompt).prompt("p-1", "Add a \"login\"\n\u{1b}[31mplease"));
         project.write("login.txt", "1");
@@ -274,8 +265,7 @@ fn the_middle_prompt_of_a_session_that_was_resumed_is_undone_with_what_came_afte
     assert_eq!(runs.len(), 1, "{prompts}");
     // One list has them all: what a person chooses from.
     let log = project.json("log");
-    let titles: Vec<&str> =
-        log.as_array().expect("a list").iter().filter_map(|one| one["title"].as_str()).collect();
+    let titles: Vec<&str> = log.as_array().expect("a list").iter().filter_map(|one| one["title"].as_str()).collect();
     assert_eq!(titles, ["prompt 3", "prompt 2", "prompt 1"]);
     project.json(&format!("undo prompt:{middle} --yes"));
     assert_eq!(ic_testkit::tree(project.root()), trees[1]);
@@ -351,11 +341,7 @@ fn a_run_that_the_environment_names_has_the_prompts() {
     let session = project.json("session list")[0].clone();
     assert_eq!((&session["run_id"], &session["owns_run"]), (&json!(sprint), &json!(false)));
     say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
-    assert_eq!(
-        project.json(&format!("run status {sprint}"))["status"],
-        "active",
-        "it is not the session's to end"
-    );
+    assert_eq!(project.json(&format!("run status {sprint}"))["status"], "active", "it is not the session's to end");
     project.ok(&format!("run cancel {sprint}"));
     let said = Said::new("claude-code", "s-2", "UserPromptSubmit").prompt("p-1", "Add it");
     end(begin(&project, &said, &[("IC_RUN", &sprint)]));
@@ -367,12 +353,8 @@ fn nothing_that_is_told_wrongly_is_in_the_way() {
     let project = captured();
     let raw = |client: &str, event: &str, text: &[u8]| {
         let mut command = project.command(["hook", client, event]);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("start ic");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
         drop(child.stdin.take().expect("its input").write_all(text));
         assert_eq!(end(child), Value::Null, "{client} {event}");
     };
@@ -435,7 +417,7 @@ fn many_hooks_at_once_lose_nothing() {
     let all = project.json("dispatch list --limit 100");
     let done = all.as_array().expect("a list").iter().filter(|one| one["status"] == "completed").count();
     assert_eq!(done, 50, "{all}");
-    let outcome: Outcome = project.run("events verify");
+    let outcome: CliOutcome = project.run("events verify");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
@@ -445,8 +427,7 @@ fn secrets_in_a_prompt_are_masked_and_can_be_redacted() {
     let token = "ghp_0123456789abcdefghij0123456789abcdef";
     say(
         &project,
-        &Said::new("claude-code", "s-1", "UserPromptSubmit")
-            .prompt("p-1", &format!("use {token} and sesame")),
+        &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", &format!("use {token} and sesame")),
     );
     let dump = project.dump();
     assert!(!dump.contains(token) && dump.contains("sesame"), "{dump}");
@@ -501,10 +482,7 @@ fn of_two_agents_in_one_tree_one_is_undone_and_the_others_work_is_named_and_stay
 fn late_work_of_a_prompt_that_was_undone_is_refused_and_a_new_prompts_is_not() {
     let project = captured();
     let call = |id: &str| say(&project, &Said::new("claude-code", "s-1", "PreToolUse").prompt(id, ""));
-    say(
-        &project,
-        &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "\n first line \nsecond line"),
-    );
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-1", "\n first line \nsecond line"));
     project.write("a", "1");
     say(&project, &Said::new("claude-code", "s-1", "Stop"));
     assert_eq!(project.json("log")[0]["title"], "first line", "no more of a prompt is kept");
@@ -598,8 +576,7 @@ fn a_client_that_reads_nothing_with_a_prompt_is_refused_once_to_hear_what_was_un
         let [prompt, call, stop] = names(client);
         let calls = || say(&project, &Said::new(client, "s-1", call));
         let reason = |answer: &Value| {
-            let said =
-                [&answer["refuse"], &answer["permissionDecisionReason"]].into_iter().find_map(Value::as_str);
+            let said = [&answer["refuse"], &answer["permissionDecisionReason"]].into_iter().find_map(Value::as_str);
             said.unwrap_or_default().to_owned()
         };
         work(&project, client, "s-1", "Add a login", "login.txt");
@@ -628,9 +605,7 @@ fn a_client_that_reads_nothing_with_a_prompt_is_refused_once_to_hear_what_was_un
 fn a_hook_that_is_installed_twice_records_a_prompt_once() {
     let project = captured();
     let at = |named: &str, event: &str| {
-        Said::new(named, "s-1", event)
-            .with("timestamp", "2026-11-23T20:17:43.558Z")
-            .without("transcript_path")
+        Said::new(named, "s-1", event).with("timestamp", "2026-11-23T20:17:43.558Z").without("transcript_path")
     };
     for named in ["copilot", "claude-code"] {
         say(&project, &at(named, "UserPromptSubmit").with("prompt", "Add it"));
@@ -640,8 +615,7 @@ fn a_hook_that_is_installed_twice_records_a_prompt_once() {
     }
     assert_eq!(project.json("dispatch list").as_array().map(Vec::len), Some(1));
     assert_eq!(project.json("session list")[0]["client"], "copilot");
-    let extension =
-        |id: &str| Said::new("gemini", "g-1", "BeforeAgent").with("timestamp", id).with("prompt", "Add it");
+    let extension = |id: &str| Said::new("gemini", "g-1", "BeforeAgent").with("timestamp", id).with("prompt", "Add it");
     for id in ["1", "1", "2"] {
         say(&project, &extension(id));
     }
@@ -651,9 +625,7 @@ fn a_hook_that_is_installed_twice_records_a_prompt_once() {
 #[test]
 fn a_subagent_with_a_session_of_its_own_is_the_work_of_the_one_that_began_it() {
     let project = captured();
-    let sub = |event: &str| {
-        Said::new("copilot", "sub", event).with("agent_id", "sub").with("parent_agent_id", "s-1")
-    };
+    let sub = |event: &str| Said::new("copilot", "sub", event).with("agent_id", "sub").with("parent_agent_id", "s-1");
     say(&project, &Said::new("copilot", "s-1", "UserPromptSubmit").prompt("p-1", "Add it"));
     for event in ["UserPromptSubmit", "Stop", "SessionEnd"] {
         say(&project, &sub(event).with("prompt", "a task"));
@@ -671,10 +643,7 @@ fn a_script_is_written_whole_and_one_that_is_not_ours_stays() {
     let text = || std::fs::read_to_string(&file).expect("the script");
     project.ok("hooks install opencode");
     let installed = text();
-    assert!(
-        installed.contains("const PROGRAM = \"/") && installed.contains("\"chat.message\""),
-        "{installed}"
-    );
+    assert!(installed.contains("const PROGRAM = \"/") && installed.contains("\"chat.message\""), "{installed}");
     assert_eq!(project.json("hooks install opencode")["changed"], false);
     assert_eq!(project.json("hooks doctor opencode")[0]["config_files"].as_array().map(Vec::len), Some(1));
     std::fs::write(&file, format!("{installed}// mine\n")).expect("an edit");

@@ -21,8 +21,7 @@ fn project() -> Project {
 #[test]
 fn an_existing_file_gets_its_hash() {
     let project = project();
-    let hash =
-        |path: &str| project.json(&format!("run artifact add @ --path {path}"))["content_hash"].clone();
+    let hash = |path: &str| project.json(&format!("run artifact add @ --path {path}"))["content_hash"].clone();
     assert_eq!(hash("docs/hello.txt"), HELLO);
     assert_eq!(hash("docs/empty.txt"), EMPTY);
     assert_eq!(hash("docs/missing.txt"), Value::Null);
@@ -53,11 +52,7 @@ fn paths_are_recorded_from_the_root() {
         let record = project.json(&format!("-C {directory} run artifact add @ --path {path}"));
         assert_eq!(record["path"], recorded, "{path} from {directory}");
         assert!(record.get("path_b64").is_none(), "{record}");
-        assert_eq!(
-            record["content_hash"].is_string(),
-            path.ends_with("hello.txt"),
-            "{path} from {directory}"
-        );
+        assert_eq!(record["content_hash"].is_string(), path.ends_with("hello.txt"), "{path} from {directory}");
     }
     let outside = project.json("run artifact add @ --path ../outside.md");
     let wanted = project.root().parent().expect("a parent").join("outside.md");
@@ -76,20 +71,14 @@ fn a_path_that_is_not_utf8_keeps_its_bytes() {
     };
     let words = ["run", "artifact", "add", "@", "--json", "--path"].map(OsStr::new);
     let record = call(&[&words[..], &[name]].concat());
-    assert_eq!(
-        (&record["path"], &record["path_b64"]),
-        (&json!("b\u{fffd}d name.md"), &json!("Yv9kIG5hbWUubWQ="))
-    );
+    assert_eq!((&record["path"], &record["path_b64"]), (&json!("b\u{fffd}d name.md"), &json!("Yv9kIG5hbWUubWQ=")));
     assert_eq!(record["content_hash"], HELLO);
     assert_eq!(project.json("run artifact list @")[0]["path_b64"], "Yv9kIG5hbWUubWQ=");
 
     let dispatch = project.ok("dispatch create @");
     let words = ["dispatch", "record", &dispatch, "--json", "--commit", "abcdef1", "--file"].map(OsStr::new);
     assert_eq!(call(&[&words[..], &[name]].concat())["file_count"], 1);
-    assert_eq!(
-        project.json(&format!("dispatch show {dispatch}"))["files"][0]["path_b64"],
-        "Yv9kIG5hbWUubWQ="
-    );
+    assert_eq!(project.json(&format!("dispatch show {dispatch}"))["files"][0]["path_b64"], "Yv9kIG5hbWUubWQ=");
     let report = project.json("run rollback @ --layer=code");
     assert_eq!(report["entries"][0]["file_paths_b64"], json!(["Yv9kIG5hbWUubWQ="]));
     assert_eq!(report["artifacts"][0]["path_b64"], "Yv9kIG5hbWUubWQ=");
@@ -129,10 +118,7 @@ fn content_above_the_limit_is_said_not_to_be_kept() {
     let small = project.json("run artifact add @ --path small.txt");
     assert_eq!((&small["content_kept"], small.get("warnings")), (&json!(true), None));
     let large = project.json("run artifact add @ --path large.txt");
-    assert_eq!(
-        (&large["content_kept"], &large["warnings"][0]["code"]),
-        (&json!(false), &json!("content_not_kept"))
-    );
+    assert_eq!((&large["content_kept"], &large["warnings"][0]["code"]), (&json!(false), &json!("content_not_kept")));
     assert!(large["content_hash"].is_string(), "{large}");
     let id = large["id"].as_str().expect("an id");
     assert_eq!(project.refused(&format!("run artifact cat {id}")), (3, "path_not_found".to_owned()));
@@ -145,11 +131,7 @@ fn content_above_the_limit_is_said_not_to_be_kept() {
     assert!(shown.stderr.starts_with("warning: large.txt has 9 bytes, and max-file-size is 8"), "{shown:?}");
     assert_eq!(project.run("run artifact add @ --path small.txt").stderr, "");
     for absent in ["docs", "docs/missing.txt", "https://example.org/a"] {
-        assert_eq!(
-            project.json(&format!("run artifact add @ --path {absent}"))["content_kept"],
-            false,
-            "{absent}"
-        );
+        assert_eq!(project.json(&format!("run artifact add @ --path {absent}"))["content_kept"], false, "{absent}");
     }
 }
 

@@ -26,18 +26,13 @@ fn later_prompts_belong_to_the_run() {
     stop(&project);
     let own = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
     let sprint = project.ok("run create --goal sprint --phases a,b");
-    let attached =
-        project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", &format!("session attach {sprint} --json"));
+    let attached = project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", &format!("session attach {sprint} --json"));
     assert_eq!((&attached.json()["run_id"], &attached.json()["owns_run"]), (&json!(sprint), &json!(false)));
     assert_eq!(project.json(&format!("run status {own}"))["status"], "completed", "its own run is done");
     prompt(&project, "p-2");
     assert_eq!(runs_of_prompts(&project), [own, sprint.clone()]);
     say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
-    assert_eq!(
-        project.json(&format!("run status {sprint}"))["status"],
-        "active",
-        "it is not the session's to end"
-    );
+    assert_eq!(project.json(&format!("run status {sprint}"))["status"], "active", "it is not the session's to end");
 }
 
 #[test]
@@ -97,10 +92,7 @@ fn a_variable_that_names_no_run_of_here_costs_no_prompt_and_is_told() {
         };
         for event in ["SessionStart", "UserPromptSubmit"] {
             let text = told(event);
-            assert!(
-                text.contains("IC_RUN") && text.contains("a run of the session's own"),
-                "{event}: {text}"
-            );
+            assert!(text.contains("IC_RUN") && text.contains("a run of the session's own"), "{event}: {text}");
         }
         let session = project.json("session show s-1");
         assert_eq!((&session["owns_run"], &session["prompts"][0]["name"]), (&json!(true), &json!("Add it")));

@@ -251,11 +251,7 @@ fn a_commit_that_others_made_of_the_same_content_changes_nothing_about_whose_a_l
         let whole = read(&project, "f");
         let report = undo(&project, "A");
         assert_eq!(read(&project, "f"), lines(&[(3, "person")]), "{how}: {report}");
-        assert_eq!(
-            (has(&project, "own"), git(&project, &["rev-parse", "HEAD"])),
-            (false, head.clone()),
-            "{how}"
-        );
+        assert_eq!((has(&project, "own"), git(&project, &["rev-parse", "HEAD"])), (false, head.clone()), "{how}");
         let commits = report["own_commits"].as_array().expect("the commits that have it");
         assert!(commits.iter().any(|one| one["sha"] == head.as_str()), "{how}: {report}");
         assert_eq!(has(&project, "g"), how == "another agent with all files", "{how}");

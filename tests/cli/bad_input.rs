@@ -12,30 +12,13 @@ fn wrong(takes: Takes) -> &'static [&'static str] {
     match takes {
         Text | Label => &[" \t\n", "bell\u{7}", "clear\u{1b}[2J", "a\u{7f}b", "csi \u{9b}31m"],
         Path => &[],
-        Json => &[
-            " ",
-            "{",
-            "[]",
-            "1",
-            "null",
-            "\"text\"",
-            "{\"a\": 1",
-            "{a: 1}",
-            "{\"a\": 1} x",
-            "{\"a\": 1e999}",
-        ],
+        Json => &[" ", "{", "[]", "1", "null", "\"text\"", "{\"a\": 1", "{a: 1}", "{\"a\": 1} x", "{\"a\": 1e999}"],
         Gates => WRONG_GATES,
-        Phases => {
-            &[" ", ",", "a", "a,a", "a,,b", "[\"a\"]", "[1, 2]", "[\"a\", \"b\"", "a,b\u{1b}", "{\"a\": 1}"]
-        }
-        Phase => {
-            &[" ", "nowhere", "Planned", "planned ", "clear\u{1b}[2J", "' OR 1=1 --", "9223372036854775808"]
-        }
+        Phases => &[" ", ",", "a", "a,a", "a,,b", "[\"a\"]", "[1, 2]", "[\"a\", \"b\"", "a,b\u{1b}", "{\"a\": 1}"],
+        Phase => &[" ", "nowhere", "Planned", "planned ", "clear\u{1b}[2J", "' OR 1=1 --", "9223372036854775808"],
         Number => WRONG_NUMBERS,
         Reference => &[" ", "-1", "nowhere", "' OR 1=1 --", "0a00000%", "clear\u{1b}[2J", "０a000002"],
-        Sha => {
-            &[" ", "abcdef", "main", "HEAD~1", "g123456", "' OR 1=1 --", "clear\u{1b}[2J", "abcdef\u{e9}1"]
-        }
+        Sha => &[" ", "abcdef", "main", "HEAD~1", "g123456", "' OR 1=1 --", "clear\u{1b}[2J", "abcdef\u{e9}1"],
         Word => &[" ", "nothing", "TRUE", "Pass", "' OR 1=1 --", "clear\u{1b}[2J", "1"],
     }
 }
@@ -157,15 +140,13 @@ fn every_argument_with_a_value_is_swept() {
     let elsewhere = ["--store", "--project", "--dispatch", "--path", "--root"];
     for section in manual.split("\n## ic ").skip(1) {
         let verb = section.lines().next().expect("a verb");
-        let flags = section
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `--")?.split_once('`'))
-            .map(|(flag, _)| flag);
+        let flags =
+            section.lines().filter_map(|line| line.strip_prefix("| `--")?.split_once('`')).map(|(flag, _)| flag);
         for flag in flags.filter(|flag| flag.contains(' ')) {
             let flag = format!("--{}", flag.split(' ').next().expect("a flag"));
-            let swept = ARGUMENTS.iter().any(|(line, _)| {
-                line.starts_with(&format!("{verb} ")) && line.contains(&format!("{flag}={{}}"))
-            });
+            let swept = ARGUMENTS
+                .iter()
+                .any(|(line, _)| line.starts_with(&format!("{verb} ")) && line.contains(&format!("{flag}={{}}")));
             if !swept && !elsewhere.contains(&flag.as_str()) {
                 missing.push(format!("{verb} {flag}"));
             }
@@ -230,10 +211,7 @@ fn reports_on_standard_input_are_read_or_refused_whole() {
     }
     for nothing in ["", "\n", "  \n\n"] {
         let recorded = project.run_with_input(line, nothing.as_bytes()).json();
-        assert_eq!(
-            (&recorded["commit_count"], &recorded["seq"]),
-            (&serde_json::json!(0), &serde_json::Value::Null)
-        );
+        assert_eq!((&recorded["commit_count"], &recorded["seq"]), (&serde_json::json!(0), &serde_json::Value::Null));
     }
     assert_eq!(project.dump(), before);
     let binary: Vec<u8> = (0..=255).collect();

@@ -100,7 +100,7 @@ fn a_working_directory_that_is_gone_is_said_to_be() {
     shell.args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" status"]).arg(ic.get_program());
     shell.current_dir(project.root()).env_clear();
     shell.envs(ic.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let outcome = ic_testkit::Outcome::of(&mut shell);
+    let outcome = ic_testkit::CliOutcome::of(&mut shell);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_value"), "{outcome:?}");
     assert!(outcome.stderr.contains("The working directory was removed"), "{outcome:?}");
 }

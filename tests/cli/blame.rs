@@ -15,11 +15,7 @@ pub(crate) fn call(session: &str, event: &str, id: &str, tool: &str, input: Valu
 }
 
 pub(crate) fn before(project: &Project, session: &str, id: &str, tool: &str, input: Value) {
-    assert_eq!(
-        say(project, &call(session, "PreToolUse", id, tool, input)),
-        Value::Null,
-        "{id} is let through"
-    );
+    assert_eq!(say(project, &call(session, "PreToolUse", id, tool, input)), Value::Null, "{id} is let through");
 }
 
 pub(crate) fn after(project: &Project, session: &str, id: &str, tool: &str) {
@@ -27,10 +23,7 @@ pub(crate) fn after(project: &Project, session: &str, id: &str, tool: &str) {
 }
 
 pub(crate) fn prompt(project: &Project, session: &str, text: &str) {
-    say(
-        project,
-        &Said::new("claude-code", session, "UserPromptSubmit").prompt(&format!("p-{session}"), text),
-    );
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(&format!("p-{session}"), text));
 }
 
 pub(crate) fn stop(project: &Project, session: &str) {
@@ -56,10 +49,7 @@ pub(crate) fn read(project: &Project, file: &str) -> String {
 /// The work of the newest prompt of a session.
 pub(crate) fn work_of(project: &Project, session: &str) -> String {
     let prompts = project.json(&format!("session show {session}"))["prompts"].clone();
-    prompts.as_array().and_then(|all| all.last()).expect("a prompt")["id"]
-        .as_str()
-        .expect("its id")
-        .to_owned()
+    prompts.as_array().and_then(|all| all.last()).expect("a prompt")["id"].as_str().expect("its id").to_owned()
 }
 
 /// Who made each change of a file, newest first: the titles of the work, and the tools.
@@ -107,23 +97,12 @@ fn interleaved() -> Project {
 #[test]
 fn each_change_is_told_by_the_call_that_made_it_and_one_agent_is_undone_alone() {
     let project = interleaved();
-    assert_eq!(
-        blamed(&project, "f.txt"),
-        [told("modified", "B works", "Bash"), told("modified", "A works", "Edit")]
-    );
+    assert_eq!(blamed(&project, "f.txt"), [told("modified", "B works", "Bash"), told("modified", "A works", "Edit")]);
     assert_eq!(blamed(&project, "a.txt"), [told("added", "A works", "Write")]);
     let before = ic_testkit::tree(project.root());
     let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
-    assert_eq!(
-        (&report["files"]["skipped"], &report["files"]["conflicts"]),
-        (&json!([]), &json!([])),
-        "{report}"
-    );
-    assert_eq!(
-        read(&project, "f.txt"),
-        "one\n2\n3\n4\n5\n6\nSEVEN\n",
-        "what B changed in the same file stays"
-    );
+    assert_eq!((&report["files"]["skipped"], &report["files"]["conflicts"]), (&json!([]), &json!([])), "{report}");
+    assert_eq!(read(&project, "f.txt"), "one\n2\n3\n4\n5\n6\nSEVEN\n", "what B changed in the same file stays");
     assert_eq!(read(&project, "b.txt"), "b\n");
     assert!(!project.root().join("a.txt").exists());
     assert_eq!(blamed(&project, "f.txt")[0], told("restored", "", ""));
@@ -235,9 +214,7 @@ fn of_a_file_that_no_checkpoint_knows_git_is_asked_and_what_changed_since_is_sai
     assert_eq!(blamed(&project, "README.md"), [told("modified", "A works", "Bash")]);
     project.write("README.md", "by hand\n");
     assert_eq!(project.json("blame README.md")["changed_since"], true);
-    for (file, code) in
-        [("nowhere", "path_not_found"), ("/etc/passwd", "path_not_found"), (".", "invalid_value")]
-    {
+    for (file, code) in [("nowhere", "path_not_found"), ("/etc/passwd", "path_not_found"), (".", "invalid_value")] {
         assert_eq!(project.refused(&format!("blame {file}")).1, code, "{file}");
     }
 }
@@ -247,13 +224,7 @@ fn secrets_in_calls_are_masked_and_a_redaction_reaches_them() {
     let project = captured();
     prompt(&project, "A", "A works");
     let token = format!("ghp_{}", "a1B2".repeat(9));
-    before(
-        &project,
-        "A",
-        "b1",
-        "Bash",
-        json!({ "command": format!("curl -H 'Authorization: {token}' \u{1b}[31mx") }),
-    );
+    before(&project, "A", "b1", "Bash", json!({ "command": format!("curl -H 'Authorization: {token}' \u{1b}[31mx") }));
     after(&project, "A", "b1", "Bash");
     stop(&project, "A");
     let line = || project.json("session show A --calls")["calls"][0]["line"].clone();
@@ -316,10 +287,7 @@ fn a_hook_that_fires_twice_records_a_call_once() {
     }
     let shown = project.json("session show A --calls");
     assert_eq!(shown["call_count"], 2, "{shown}");
-    assert!(
-        shown["calls"].as_array().expect("calls").iter().all(|call| !call["finished_at"].is_null()),
-        "{shown}"
-    );
+    assert!(shown["calls"].as_array().expect("calls").iter().all(|call| !call["finished_at"].is_null()), "{shown}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome};
+use ic_testkit::{Cli, CliOutcome};
 
 fn project() -> Cli {
     Cli::new(env!("CARGO_BIN_EXE_ic"))
@@ -31,11 +31,7 @@ fn an_error_repeats_no_argument_that_is_too_long_to_read() {
             let outcome = cli.run(call.iter().copied().chain(["--format", format]));
             assert!(matches!(outcome.code, Some(1..=3)), "{:?}", outcome.code);
             let length = outcome.stderr.len();
-            assert!(
-                (20..20_000).contains(&length),
-                "{} {format}: {length} bytes",
-                &call[0][..call[0].len().min(9)]
-            );
+            assert!((20..20_000).contains(&length), "{} {format}: {length} bytes", &call[0][..call[0].len().min(9)]);
         }
     }
 }
@@ -50,14 +46,9 @@ fn a_line_of_a_report_has_a_bound_and_what_is_refused_is_not_recorded() {
     let (many, one) = (vec!["\"f\""; 1_500_000].join(","), format!("\"{}\"", "f".repeat(3_000_000)));
     let before = cli.dump();
     for files in [&many, &one] {
-        let outcome =
-            cli.run_with_input(["dispatch", "record", &dispatch, "--stdin"], line(files).as_bytes());
+        let outcome = cli.run_with_input(["dispatch", "record", &dispatch, "--stdin"], line(files).as_bytes());
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_value"));
-        assert!(
-            outcome.stderr.contains("Line 1") && outcome.stderr.len() < 20_000,
-            "{} bytes",
-            outcome.stderr.len()
-        );
+        assert!(outcome.stderr.contains("Line 1") && outcome.stderr.len() < 20_000, "{} bytes", outcome.stderr.len());
         assert_eq!(cli.dump(), before);
     }
     // The way that the hint names.
@@ -126,7 +117,7 @@ fn where_prints_the_exact_bytes_of_a_name_that_is_no_utf8() {
         println!("skipped: this file system refuses names that are no UTF-8");
         return;
     }
-    assert_eq!(Outcome::of(cli.command(["init"]).current_dir(&odd)).code, Some(0));
+    assert_eq!(CliOutcome::of(cli.command(["init"]).current_dir(&odd)).code, Some(0));
     let output = cli.command(["where"]).current_dir(&odd).output().expect("start ic");
     assert_eq!(output.status.code(), Some(0));
     let printed = output.stdout.strip_suffix(b"\n").expect("a line");
@@ -144,8 +135,7 @@ fn the_ledger_of_a_broken_repository_is_found_and_used() {
     for (at, break_it) in breaks.into_iter().enumerate() {
         let path = std::env::var_os("PATH").expect("a PATH");
         let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints().with_env("PATH", path);
-        let made =
-            Command::new("git").args(["init", "-q"]).current_dir(cli.root()).status().expect("start git");
+        let made = Command::new("git").args(["init", "-q"]).current_dir(cli.root()).status().expect("start git");
         assert!(made.success());
         cli.ok(["init"]);
         let file = cli.root().join("sub/file");
@@ -156,7 +146,7 @@ fn the_ledger_of_a_broken_repository_is_found_and_used() {
         break_it(&cli.root().join(".git"));
         std::fs::write(&file, "two").expect("a file");
         for directory in [cli.root().to_owned(), cli.root().join("sub")] {
-            let call = |words: &[&str]| Outcome::of(cli.command(words).current_dir(&directory));
+            let call = |words: &[&str]| CliOutcome::of(cli.command(words).current_dir(&directory));
             let found = call(&["where"]);
             let wanted = cli.root().join(".git/ic/ic.db").display().to_string() + "\n";
             assert_eq!((found.code, found.stdout), (Some(0), wanted), "{at}: {}", found.stderr);

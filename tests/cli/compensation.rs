@@ -5,7 +5,7 @@ mod files;
 mod interrupted;
 pub(crate) mod processes;
 
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 use serde_json::{Value, json};
 
 use crate::support::{Project, chain, story};
@@ -48,7 +48,7 @@ fn text(value: &Value) -> String {
 
 /// Undoes, and returns the record.
 fn undo(project: &Project, more: &str, exit: i32) -> Value {
-    let outcome: Outcome = project.run(&format!("compensation run @ --yes --json {more}"));
+    let outcome: CliOutcome = project.run(&format!("compensation run @ --yes --json {more}"));
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(exit), ""), "{outcome:?}");
     outcome.json()
 }
@@ -74,19 +74,8 @@ fn effects_are_undone_from_the_last_to_the_first() {
     for step in ["one", "two", "three"] {
         logs(&project, step);
     }
-    let exec = [
-        "compensation",
-        "add",
-        "@",
-        "--step",
-        "four",
-        "--exec",
-        "--",
-        "sh",
-        "-c",
-        "echo $0 >> log",
-        "it's four",
-    ];
+    let exec =
+        ["compensation", "add", "@", "--step", "four", "--exec", "--", "sh", "-c", "echo $0 >> log", "it's four"];
     assert_eq!(project.run_words(exec).code, Some(0));
     let planned = project.json("compensation run @ --dry-run");
     assert_eq!((&planned["status"], &planned["compensations_left"]), (&json!("planned"), &json!([])));
@@ -107,12 +96,8 @@ fn a_command_runs_where_and_as_it_was_declared() {
     std::fs::create_dir_all(project.root().join("ops/db")).expect("a directory");
     let inside = project.root().join("ops");
     for cwd in ["ops/db/..", inside.to_str().expect("a path")] {
-        let id = shell(
-            &project,
-            "s",
-            "pwd > ../where; echo $IC_RUN $IC_STEP $IC_IDEMPOTENCY_KEY > ../who",
-            &["--cwd", cwd],
-        );
+        let id =
+            shell(&project, "s", "pwd > ../where; echo $IC_RUN $IC_STEP $IC_IDEMPOTENCY_KEY > ../who", &["--cwd", cwd]);
         undo(&project, "", 0);
         assert_eq!(lines(&project, "where"), [inside.to_str().expect("a path")]);
         let run = text(&project.json("run current")["id"]);
@@ -138,10 +123,7 @@ fn what_is_declared_to_need_nothing_is_skipped_and_never_called_undone() {
     assert!(text(&report["results"][2]["reason"]).ends_with("makes nothing"), "{report}");
     project.ok("compensation add @ --step build --skip");
     let shown = project.ok("compensation run @ --yes --format text");
-    assert!(
-        shown.contains("Nothing") && shown.contains("1 skipped") && shown.contains("skipped  build"),
-        "{shown}"
-    );
+    assert!(shown.contains("Nothing") && shown.contains("1 skipped") && shown.contains("skipped  build"), "{shown}");
     assert!(!shown.contains("undone  ") && !shown.contains("rolled back"), "{shown}");
 }
 
@@ -193,10 +175,7 @@ fn only_the_step_that_was_named_is_undone() {
     }
     undo(&project, "--step one", 0);
     assert_eq!(lines(&project, "log"), ["one", "one"]);
-    assert_eq!(
-        project.refused("compensation run @ --yes --step One"),
-        (3, "compensation_not_found".to_owned())
-    );
+    assert_eq!(project.refused("compensation run @ --yes --step One"), (3, "compensation_not_found".to_owned()));
     let words = ["compensation", "run", "@", "--yes", "--step=--odd name"];
     assert_eq!(project.run_words(words).code, Some(0));
     assert_eq!(lines(&project, "log"), ["one", "one", "--odd name"]);

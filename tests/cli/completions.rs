@@ -1,13 +1,13 @@
 //! Completion of command lines: the candidates, that the ledger is only read, and real shells.
 
 mod kinds;
-mod looks;
 mod shells;
+mod timing;
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 
 use crate::support::{BINARY, Project};
 
@@ -20,7 +20,7 @@ fn asking<S: AsRef<OsStr>>(project: &Project, words: impl IntoIterator<Item = S>
 
 /// What is offered after these words, with what it is; the last word is the one that is being typed.
 fn offered(project: &Project, words: &[&str]) -> Vec<(String, String)> {
-    let outcome = Outcome::of(&mut asking(project, words));
+    let outcome = CliOutcome::of(&mut asking(project, words));
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{words:?}");
     let lines = outcome.stdout.lines().map(|line| line.split_once('\t').unwrap_or((line, "")));
     lines.map(|(value, about)| (value.to_owned(), about.to_owned())).collect()

@@ -54,17 +54,13 @@ fn every_key_stands_once_and_in_order() {
         assert_shape("config", &record);
         let keys: Vec<&str> = record.as_object().expect("an object").keys().map(String::as_str).collect();
         assert_eq!(keys, KEYS, "{form}");
-        assert!(
-            record.as_object().expect("an object").values().all(|setting| setting["source"] == "default")
-        );
+        assert!(record.as_object().expect("an object").values().all(|setting| setting["source"] == "default"));
     }
     let text = project.ok("config show --format text");
     let keys: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(keys, KEYS);
-    let page =
-        std::fs::read_to_string(crate::support::docs("CONFIGURATION.md")).expect("docs/CONFIGURATION.md");
-    let documented: Vec<&str> =
-        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let page = std::fs::read_to_string(crate::support::docs("CONFIGURATION.md")).expect("docs/CONFIGURATION.md");
+    let documented: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     assert_eq!(documented, KEYS);
 }
 

@@ -147,10 +147,7 @@ fn a_command_that_reads_nothing_of_a_long_event_holds_nobody_up() {
 fn a_limit_ends_it() {
     let project = project();
     let each = "echo $IC_EVENT_SEQ >> seen";
-    assert_eq!(
-        project.run_words(["events", "tail", "--cursor", "c", "--each", each, "--limit", "2"]).code,
-        Some(0)
-    );
+    assert_eq!(project.run_words(["events", "tail", "--cursor", "c", "--each", each, "--limit", "2"]).code, Some(0));
     assert_eq!((lines(&project, "seen"), at(&project, "c")), (vec!["1".to_owned(), "2".to_owned()], 2));
     let more = ["events", "tail", "--cursor", "c", "--each", each, "--limit", "1", "--follow"];
     assert_eq!(project.run_words(more).code, Some(0));
@@ -161,8 +158,7 @@ fn a_limit_ends_it() {
 fn a_follower_tries_a_failed_event_again_and_then_goes_past_it() {
     let project = project();
     // Fails at the first try of event 2; nothing after it is handled before it is.
-    let each =
-        "echo $IC_EVENT_SEQ >> seen; test $IC_EVENT_SEQ != 2 || test -e tried || { : > tried; exit 5; }";
+    let each = "echo $IC_EVENT_SEQ >> seen; test $IC_EVENT_SEQ != 2 || test -e tried || { : > tried; exit 5; }";
     let child = consumer(&project, each, &["--follow", "--format", "text"]);
     wait_for("the events that are there are handled", || at(&project, "c") == 4);
     project.ok("run advance @");
@@ -192,8 +188,7 @@ fn a_follower_says_each_failure_in_json_too() {
     let failures = lines(&project, "seen").iter().filter(|seq| *seq == "2").count() - 1;
     assert!(failures >= 2 && warnings.len() == failures, "{failures} failures: {said}");
     for warning in &warnings {
-        let (code, message) =
-            (&warning["warning"]["code"], warning["warning"]["message"].as_str().expect("a text"));
+        let (code, message) = (&warning["warning"]["code"], warning["warning"]["message"].as_str().expect("a text"));
         assert!(code == "consumer_failed" && message.contains("exit status 5 on event 2"), "{warning}");
     }
 }
@@ -262,8 +257,7 @@ fn a_killed_consumer_loses_nothing_and_blocks_nobody() {
         assert!(rounds < 2_000, "it gets on");
     }
     // A consumer that was killed between a command and the cursor left an event that is seen twice, never one that is not seen.
-    let mut seen: Vec<i64> =
-        lines(&project, "seen").iter().map(|line| line.parse().expect("a seq")).collect();
+    let mut seen: Vec<i64> = lines(&project, "seen").iter().map(|line| line.parse().expect("a seq")).collect();
     let order = seen.clone();
     seen.sort_unstable();
     seen.dedup();
@@ -280,8 +274,7 @@ fn a_consumer_with_a_loop_of_its_own_peeks_and_commits() {
     let moved = project.json("events cursor commit c 2");
     assert_eq!((&moved["name"], &moved["run_id"], &moved["seq"]), (&json!("c"), &Value::Null, &json!(2)));
     assert_eq!(seqs(&project.json("events tail --cursor c --peek --limit 1")), [3]);
-    for refused in ["events cursor commit c 5", "events cursor commit c 1", "events cursor commit c 5 --back"]
-    {
+    for refused in ["events cursor commit c 5", "events cursor commit c 1", "events cursor commit c 5 --back"] {
         assert_eq!(project.refused(refused), (3, "invalid_value".to_owned()), "{refused}");
         assert_eq!(at(&project, "c"), 2, "{refused}");
     }
@@ -292,10 +285,7 @@ fn a_consumer_with_a_loop_of_its_own_peeks_and_commits() {
     assert_eq!(seqs(&project.json("events tail --cursor c")), Vec::<i64>::new());
     // Of one run it is a cursor of its own.
     let run = project.json("run list")[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(
-        project.refused(&format!("events cursor commit c 1 --run {run}")),
-        (3, "cursor_not_found".to_owned())
-    );
+    assert_eq!(project.refused(&format!("events cursor commit c 1 --run {run}")), (3, "cursor_not_found".to_owned()));
     project.ok(&format!("events tail {run} --cursor c --peek"));
     assert_eq!(project.json(&format!("events cursor commit c 1 --run {run}"))["run_id"], json!(run));
     assert_eq!(at(&project, "c"), 4);
@@ -307,10 +297,7 @@ fn what_makes_no_sense_is_refused_and_runs_nothing() {
     let usage = |words: &[&str]| project.refused_words(words.iter().copied());
     assert_eq!(usage(&["events", "tail", "--each", ": > ran"]), (3, "usage".to_owned()));
     assert_eq!(usage(&["events", "tail", "--peek"]), (3, "usage".to_owned()));
-    assert_eq!(
-        usage(&["events", "tail", "--cursor", "c", "--peek", "--each", ": > ran"]),
-        (3, "usage".to_owned())
-    );
+    assert_eq!(usage(&["events", "tail", "--cursor", "c", "--peek", "--each", ": > ran"]), (3, "usage".to_owned()));
     assert_eq!(
         usage(&["events", "tail", "--cursor", "c", "--since", "1", "--each", ": > ran"]),
         (3, "usage".to_owned())
@@ -331,8 +318,7 @@ fn a_cursor_of_the_current_run_gets_the_end_of_it_when_it_is_over() {
     let first = chain(&project, "a,b", "a");
     let seen = seqs(&project.json("events tail @ --cursor c"));
     project.ok("run advance @");
-    let expected =
-        seqs(&project.json(&format!("events tail {first} --since {}", seen.last().expect("events"))));
+    let expected = seqs(&project.json(&format!("events tail {first} --since {}", seen.last().expect("events"))));
     assert!(!expected.is_empty(), "the run ended after the cursor's last event");
     // Nothing is current any more, and the end is not lost.
     assert_eq!(seqs(&project.json("events tail @ --cursor c")), expected);
@@ -343,18 +329,13 @@ fn a_cursor_of_the_current_run_gets_the_end_of_it_when_it_is_over() {
     project.ok("run cancel @");
     let third = chain(&project, "a,b", "a");
     let both = project.json("events tail @ --cursor c");
-    let runs: Vec<&str> = both
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|event| event["run_id"].as_str().expect("a run"))
-        .collect();
+    let runs: Vec<&str> =
+        both.as_array().expect("a list").iter().map(|event| event["run_id"].as_str().expect("a run")).collect();
     assert_eq!((runs.first(), runs.last()), (Some(&second.as_str()), Some(&third.as_str())), "{both}");
     assert_eq!(seqs(&project.json("events tail @ --cursor c")), Vec::<i64>::new());
     // A command gets them likewise.
     project.ok("run cancel @");
-    let outcome =
-        project.run_words(["events", "tail", "@", "--cursor", "c", "--each", "echo $IC_EVENT_TYPE >> types"]);
+    let outcome = project.run_words(["events", "tail", "@", "--cursor", "c", "--each", "echo $IC_EVENT_TYPE >> types"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(lines(&project, "types"), ["run_cancelled"]);
 }

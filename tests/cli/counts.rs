@@ -65,11 +65,7 @@ fn of_a_prompt_that_was_interrupted_is_counted_what_was_seen() {
     for session in ["A", "B"] {
         let project = cut_off();
         ask(&project, session, "next");
-        assert_eq!(
-            (counts(&project, "begin"), counts(&project, "next")),
-            (created(2), created(0)),
-            "{session}"
-        );
+        assert_eq!((counts(&project, "begin"), counts(&project, "next")), (created(2), created(0)), "{session}");
         let text = project.ok("log --format text");
         assert!(text.lines().any(|line| line.ends_with("begin  +2")), "{text}");
         in_call(&project, "claude-code", session, || project.write("three.txt", "3"));
@@ -110,8 +106,7 @@ fn a_prompt_whose_files_were_not_captured_says_so() {
 /// A person interrupts an agent, works, and types again: what they did from the last call on is theirs.
 #[test]
 fn what_a_person_does_after_an_interruption_is_no_prompts_work() {
-    let commands: [&[&str]; 5] =
-        [&[], &["ls"], &["checkout -q -b other"], &["commit"], &["echo it >> its", "ls"]];
+    let commands: [&[&str]; 5] = [&[], &["ls"], &["checkout -q -b other"], &["commit"], &["echo it >> its", "ls"]];
     for calls in commands {
         let project = in_git();
         project.write("base.txt", "base\n");
@@ -142,10 +137,7 @@ fn what_a_person_does_after_an_interruption_is_no_prompts_work() {
         assert!(!blame.to_string().contains("typo"), "{calls:?}: {blame}");
         let (preview, undo) = (project.run("undo --dry-run --format text"), project.run("undo --yes"));
         assert_ne!(preview.code, Some(0), "{calls:?}: {preview:?}");
-        assert!(
-            preview.stdout.contains("CLASH    mine.txt  changed while no agent was at work"),
-            "{preview:?}"
-        );
+        assert!(preview.stdout.contains("CLASH    mine.txt  changed while no agent was at work"), "{preview:?}");
         assert_eq!(undo.error(), "file_conflict", "{calls:?}: {undo:?}");
         assert_eq!(read(&project, "mine.txt"), "two hours\n");
         // Left as they are, the rest goes.

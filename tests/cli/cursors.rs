@@ -40,17 +40,10 @@ fn one_name_has_a_position_for_each_run_and_one_for_all() {
     assert_eq!(seqs(&project.json("events tail --cursor c --limit 1")), [1]);
     let cursors = project.json("events cursor list");
     let of = |i: usize| (cursors[i]["run_id"].clone(), cursors[i]["seq"].clone());
-    assert_eq!(
-        [of(0), of(1), of(2)],
-        [(Value::Null, json!(1)), (json!(one), json!(2)), (json!(two), json!(4))]
-    );
+    assert_eq!([of(0), of(1), of(2)], [(Value::Null, json!(1)), (json!(one), json!(2)), (json!(two), json!(4))]);
     let reset = project.json("events cursor reset c");
     assert!(reset.as_array().expect("cursors").iter().all(|c| c["seq"] == 0), "{reset}");
-    assert_eq!(
-        seqs(&project.json(&format!("events tail {two} --cursor c"))),
-        [3, 4],
-        "after a reset from the start"
-    );
+    assert_eq!(seqs(&project.json(&format!("events tail {two} --cursor c"))), [3, 4], "after a reset from the start");
     assert_eq!(project.refused("events cursor reset d"), (3, "cursor_not_found".to_owned()));
 }
 

@@ -16,10 +16,7 @@ fn asked(id: &str, text: &str) -> Said {
 }
 
 fn of_call(event: &str, prompt: &str, call: &str) -> Said {
-    Said::new("claude-code", "A", event)
-        .prompt(prompt, "")
-        .with("tool_name", "Bash")
-        .with("tool_use_id", call)
+    Said::new("claude-code", "A", event).prompt(prompt, "").with("tool_name", "Bash").with("tool_use_id", call)
 }
 
 /// A call for a prompt that writes a file of its name.
@@ -120,10 +117,7 @@ fn a_hook_that_dies_anywhere_loses_no_prompt_and_blocks_nothing() {
         assert_eq!(failed["code"], "hook_cut_off", "{at}: {doctor}");
         assert_eq!(failed["event"], "UserPromptSubmit", "{at}: {doctor}");
         writes(&project, "p-1", "made.txt");
-        assert!(
-            logged(&project).iter().any(|line| line["code"] == "hook_cut_off"),
-            "{at}: it is in the log now"
-        );
+        assert!(logged(&project).iter().any(|line| line["code"] == "hook_cut_off"), "{at}: it is in the log now");
         stops(&project, "p-1");
         let named = prompts(&project);
         assert_eq!(named.len(), 1, "{at}: {named:?}");
@@ -142,8 +136,7 @@ fn a_call_whose_hook_dies_leaves_no_look_that_comes_after_its_change() {
         let project = base();
         say_with(&project, &asked("p-1", "Add it"), &[CUT_OFF]);
         let statement = at.to_string();
-        let dying =
-            begin(&project, &of_call("PreToolUse", "p-1", "c1"), &[("IC_TEST_ABORT_BEFORE", &statement)]);
+        let dying = begin(&project, &of_call("PreToolUse", "p-1", "c1"), &[("IC_TEST_ABORT_BEFORE", &statement)]);
         let has_died = died(dying);
         deaths += usize::from(has_died);
         project.write("first.txt", "first");
@@ -154,9 +147,7 @@ fn a_call_whose_hook_dies_leaves_no_look_that_comes_after_its_change() {
         let is_there = ["first.txt", "second.txt"].map(|file| project.root().join(file).exists());
         // Before anything of the call was recorded, ic cannot know of it; after that it is never half undone.
         let is_known = project.json("session show A --calls")["calls"].to_string().contains("first.txt")
-            || project.json("session show A --calls")["calls"]
-                .as_array()
-                .is_some_and(|calls| calls.len() > 1);
+            || project.json("session show A --calls")["calls"].as_array().is_some_and(|calls| calls.len() > 1);
         if is_known {
             assert!(
                 (undone.code == Some(0) && is_there == [false, false])
@@ -188,10 +179,8 @@ fn a_prompt_that_nobody_told_is_a_prompt_of_its_own() {
     let names: Vec<String> = prompts(&project).into_iter().map(|(name, _)| name).collect();
     let unseen = "(prompt not seen)";
     assert_eq!(names, ["Add it", unseen, unseen, unseen]);
-    let is_there = || {
-        ["one.txt", "two.txt", "more.txt", "three.txt", "four.txt"]
-            .map(|file| project.root().join(file).exists())
-    };
+    let is_there =
+        || ["one.txt", "two.txt", "more.txt", "three.txt", "four.txt"].map(|file| project.root().join(file).exists());
     stops(&project, "p-4");
     project.json("undo --yes");
     assert_eq!(is_there(), [true, true, true, true, false]);
@@ -256,15 +245,10 @@ fn an_agent_that_asks_for_an_undo_means_what_it_did_before() {
     say(&project, &asked("p-4", "undo my last prompt"));
     writes(&project, "p-4", "own.txt");
     let undo = || project.run_with("CLAUDE_CODE_SESSION_ID", "A", "undo --yes --json");
-    let is_there =
-        || ["one.txt", "two.txt", "other.txt", "own.txt"].map(|file| project.root().join(file).exists());
+    let is_there = || ["one.txt", "two.txt", "other.txt", "own.txt"].map(|file| project.root().join(file).exists());
     assert_eq!(undo().code, Some(0));
     assert_eq!(is_there(), [true, false, true, true]);
-    assert_eq!(
-        say(&project, &of_call("PreToolUse", "p-4", "next")),
-        Value::Null,
-        "the agent that asked goes on"
-    );
+    assert_eq!(say(&project, &of_call("PreToolUse", "p-4", "next")), Value::Null, "the agent that asked goes on");
     say(&project, &of_call("PostToolUse", "p-4", "next"));
     assert_eq!(undo().code, Some(0));
     assert_eq!(is_there(), [false, false, true, true]);

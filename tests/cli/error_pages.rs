@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use ic_base::Code;
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 
 use crate::support::{Project, args, assert_shape, chain, docs, story};
 use crate::verbs::checkpoint::{with_history, write};
@@ -97,11 +97,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "no_ledger", before: nothing, call: "run list -C .." },
     Scene { code: "run_not_found", before: with_story, call: "run status 7f3a9c21" },
     Scene { code: "dispatch_not_found", before: with_story, call: "dispatch show 7f3a9c21" },
-    Scene {
-        code: "agent_not_found",
-        before: with_story,
-        call: "run agent update 7f3a9c21 --status completed",
-    },
+    Scene { code: "agent_not_found", before: with_story, call: "run agent update 7f3a9c21 --status completed" },
     Scene { code: "event_not_found", before: short, call: "events redact 99 --reason 'a token was pasted'" },
     Scene { code: "cursor_not_found", before: short, call: "events cursor reset notifier" },
     Scene { code: "consumer_failed", before: short, call: "events tail --cursor notifier --each 'exit 7'" },
@@ -130,11 +126,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "phase_passed", before: short, call: "run skip @ draft --reason 'not needed'" },
     Scene { code: "already_at_phase", before: short, call: "run rollback @ --to-phase edit" },
     Scene { code: "terminal_phase", before: completed, call: "run advance 0a000002" },
-    Scene {
-        code: "plan_changed",
-        before: short,
-        call: "run rollback @ --to-phase draft --expect-plan 5d41402a",
-    },
+    Scene { code: "plan_changed", before: short, call: "run rollback @ --to-phase draft --expect-plan 5d41402a" },
     Scene { code: "point_not_found", before: with_story, call: "run rollback @ --to dispach:0a00000f" },
     Scene {
         code: "point_of_other_run",
@@ -151,21 +143,13 @@ const SCENES: &[Scene] = &[
     },
     Scene { code: "ledger_exists", before: nothing, call: "init --store elsewhere" },
     Scene { code: "config_not_changed", before: with_tasks, call: "rewind init --profile devs" },
-    Scene {
-        code: "table_conflict",
-        before: with_other_tasks,
-        call: "rewind init --profile devs --database app.db",
-    },
+    Scene { code: "table_conflict", before: with_other_tasks, call: "rewind init --profile devs --database app.db" },
     Scene { code: "no_order", before: without_time, call: "rewind to T2 --dry-run" },
     Scene { code: "commit_unusable", before: without_git, call: "rewind to T2 --dry-run" },
     Scene { code: "not_finished", before: rewinding, call: "rewind to T1 --yes" },
     Scene { code: "no_workflow", before: short, call: "workflow show @" },
     Scene { code: "nothing_to_roll_back", before: taken_back, call: "workflow rollback --yes" },
-    Scene {
-        code: "pivot",
-        before: with_pivot,
-        call: "run rollback @ --to-phase draft --layer=workflow,effects --yes",
-    },
+    Scene { code: "pivot", before: with_pivot, call: "run rollback @ --to-phase draft --layer=workflow,effects --yes" },
     Scene { code: "effects_undone", before: with_effect_undone, call: "redo --yes" },
     Scene { code: "run_changed", before: rolled_back_and_on, call: "redo --yes" },
     Scene { code: "nothing_to_resume", before: rolled_back, call: "rollback resume @ --yes" },
@@ -197,11 +181,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "foreign_database", before: foreign, call: "run list --db app.db" },
     Scene { code: "foreign_store", before: anothers, call: "checkpoint create" },
     Scene { code: "unreachable", before: nothing, call: "run list --db postgres://127.0.0.1:1/shop" },
-    Scene {
-        code: "not_on_server",
-        before: nothing,
-        call: "checkpoint create --db postgres://db.example/shop",
-    },
+    Scene { code: "not_on_server", before: nothing, call: "checkpoint create --db postgres://db.example/shop" },
     Scene { code: "busy", before: nothing, call: "run create --goal Port --busy-timeout 50ms" },
     Scene { code: "corrupt", before: headless, call: "run create --goal Port" },
     Scene { code: "chain_broken", before: tampered, call: "events verify" },
@@ -229,10 +209,7 @@ fn without_time(project: &Project) {
 
 fn without_git(project: &Project) {
     with_tasks(project);
-    in_the_application(
-        project,
-        "UPDATE tasks SET git_commit_hash = '5d41402abc4b2a76b9719d911017c592deadbeef'",
-    );
+    in_the_application(project, "UPDATE tasks SET git_commit_hash = '5d41402abc4b2a76b9719d911017c592deadbeef'");
 }
 
 /// A rewind that stopped before its last stage.
@@ -333,8 +310,7 @@ fn restored(project: &Project) {
 fn read_further(project: &Project) {
     short(project);
     project.ok("events tail --cursor notifier");
-    let cursors =
-        std::fs::read_dir(Path::new(&ledger_of(project)).with_file_name("cursors")).expect("cursors");
+    let cursors = std::fs::read_dir(Path::new(&ledger_of(project)).with_file_name("cursors")).expect("cursors");
     let paths = cursors.map(|entry| entry.expect("an entry").path());
     let read = paths.into_iter().find(|path| path.extension().is_some_and(|end| end == "read"));
     std::fs::write(read.expect("what was read"), format!("9 {}\n", "4".repeat(64))).expect("a later event");
@@ -371,9 +347,7 @@ fn anothers(project: &Project) {
     project.ok("checkpoint create --allow-unsafe-root");
     let store = project.database().path().expect("its path").replace("ic.db", "objects.db");
     rusqlite::Connection::open(store)
-        .and_then(|store| {
-            store.execute("UPDATE store SET ledger = '00000000-0000-7000-8000-0000000000b0'", [])
-        })
+        .and_then(|store| store.execute("UPDATE store SET ledger = '00000000-0000-7000-8000-0000000000b0'", []))
         .expect("another owner");
 }
 
@@ -397,7 +371,7 @@ fn meddled(project: &Project) {
 }
 
 /// Runs the call of a scene in this form, in the circumstances that it needs.
-fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
+fn call(project: &Project, scene: &Scene, form: &str) -> CliOutcome {
     let line = format!("{} --format {form}", scene.call);
     match scene.code {
         "busy" => {
@@ -410,7 +384,7 @@ fn call(project: &Project, scene: &Scene, form: &str) -> Outcome {
             let mut command = project.command(args(&line));
             let child = command.stdout(Stdio::from(full)).stderr(Stdio::piped()).spawn().expect("start ic");
             let output = child.wait_with_output().expect("its end");
-            Outcome {
+            CliOutcome {
                 code: output.status.code(),
                 stdout: String::new(),
                 stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -434,9 +408,9 @@ fn shown(scene: &Scene, code: Code) -> String {
     (scene.before)(&project);
     let (people, script) = (call(&project, scene, "text"), call(&project, scene, "json"));
     let exit = match code.kind() {
-        ic_base::Kind::No => 1,
-        ic_base::Kind::Failure => 2,
-        ic_base::Kind::Usage => 3,
+        ic_base::ErrorKind::No => 1,
+        ic_base::ErrorKind::Failure => 2,
+        ic_base::ErrorKind::Usage => 3,
     };
     assert_eq!((people.code, script.code), (Some(exit), Some(exit)), "{}: {people:?} {script:?}", scene.code);
     let mut text = String::from("```console\n");
@@ -471,8 +445,7 @@ fn with_number(text: &str, number: &str) -> String {
 
 #[test]
 fn every_code_is_provoked() {
-    let scenes: BTreeSet<&str> =
-        SCENES.iter().map(|scene| scene.code).chain(BY_HAND.iter().copied()).collect();
+    let scenes: BTreeSet<&str> = SCENES.iter().map(|scene| scene.code).chain(BY_HAND.iter().copied()).collect();
     let codes: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(scenes, codes);
 }

@@ -32,10 +32,7 @@ fn scalar_verbs_print_just_the_value_unless_json_is_asked_for() {
         for form in ["", "--format text", "--format auto", "--pretty"] {
             let outcome = project.run(&format!("{line} {form}"));
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
-            assert!(
-                outcome.stdout.lines().count() == 1 && !outcome.stdout.contains('{'),
-                "{line} {form}: {outcome:?}"
-            );
+            assert!(outcome.stdout.lines().count() == 1 && !outcome.stdout.contains('{'), "{line} {form}: {outcome:?}");
         }
         // A script that reads an id must not break where the environment asks for JSON: only a flag of the call asks for the record.
         for default in ["json", "jsonl", "text", "auto"] {
@@ -52,9 +49,7 @@ fn scalar_verbs_print_just_the_value_unless_json_is_asked_for() {
 #[test]
 fn the_value_is_that_of_the_record() {
     let project = with_two_projects();
-    for (line, key) in
-        scalars().into_iter().filter(|(line, _)| !line.contains("add") && !line.contains("create"))
-    {
+    for (line, key) in scalars().into_iter().filter(|(line, _)| !line.contains("add") && !line.contains("create")) {
         assert_eq!(project.json(line)[key], project.ok(line), "{line}");
     }
 }
@@ -90,9 +85,7 @@ fn json_lines_are_one_record_a_line() {
         assert_eq!(project.ok(&format!("{list} --format jsonl")), "", "{list}");
     }
     story(&project);
-    for list in
-        ["run list", "run events @", "run agent list @", "run artifact list @", "dispatch list", "gate rules"]
-    {
+    for list in ["run list", "run events @", "run agent list @", "run artifact list @", "dispatch list", "gate rules"] {
         let array = project.json(list);
         let lines: Vec<Value> = project
             .ok(&format!("{list} --format jsonl"))

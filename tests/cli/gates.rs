@@ -51,18 +51,14 @@ fn the_default_chain_has_its_gates() {
         assert_eq!((&record["from_phase"], &record["to_phase"]), (&json!(pair[0]), &json!(pair[1])));
         assert_eq!(record["gate_result"], if open.is_empty() { "none" } else { "pass" }, "{pair:?}");
     }
-    assert_eq!(
-        project.json(&format!("run status {}", run["id"].as_str().expect("an id")))["status"],
-        "completed"
-    );
+    assert_eq!(project.json(&format!("run status {}", run["id"].as_str().expect("an id")))["status"], "completed");
 }
 
 #[test]
 fn a_chain_of_its_own_has_no_gates_unless_they_are_given() {
     let project = Project::new();
     chain(&project, "planned,executing,done", "done");
-    let gates =
-        r#"{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}"#;
+    let gates = r#"{"planned→executing": [{"check": "artifact_exists", "phase": "planned", "tier": "hard"}]}"#;
     project.write("gates.json", gates);
     for given in [gates, "@gates.json"] {
         let words = ["run", "create", "--goal", "g", "--phases", "planned,executing,done", "--gates", given];
@@ -154,11 +150,7 @@ fn priorities_decide_how_much_a_gate_weighs() {
         assert_eq!(advance.code, Some(i32::from(!advances)), "{priority}");
         assert_eq!(check.code, advance.code, "{priority}");
         let record = advance.json();
-        assert_eq!(
-            (&record["advanced"], &record["gate_tier"]),
-            (&json!(advances), &json!(tier)),
-            "{priority}"
-        );
+        assert_eq!((&record["advanced"], &record["gate_tier"]), (&json!(advances), &json!(tier)), "{priority}");
         assert_eq!(record["gate_result"], if tier == "none" { "none" } else { "fail" });
         let warned = record["warnings"][0]["code"] == "gate_failed_softly";
         assert_eq!(warned, tier == "soft", "{record}");
@@ -205,10 +197,7 @@ fn an_override_is_itself_the_advance_and_used_up() {
     assert_eq!(project.ok("run phase @"), "brainstorm-reviewed");
     let events = project.json("run events @");
     let last = events.as_array().expect("events").last().expect("an event");
-    assert_eq!(
-        (&last["seq"], &last["kind"], &last["reason"]),
-        (&seq, &json!("override"), &json!("seen by eye"))
-    );
+    assert_eq!((&last["seq"], &last["kind"], &last["reason"]), (&seq, &json!("override"), &json!("seen by eye")));
     project.ok("run rollback @ --to-phase brainstorm");
     assert_eq!(project.run("run advance @").code, Some(1), "the redo meets the gate again");
 }
@@ -217,12 +206,9 @@ fn an_override_is_itself_the_advance_and_used_up() {
 fn an_expectation_names_phase_and_epoch() {
     let project = Project::new();
     chain(&project, "a,b,c", "b");
-    for (stale, exit, code) in [
-        ("a", 1, "stale_phase"),
-        ("b@1", 1, "stale_phase"),
-        ("c", 1, "stale_phase"),
-        ("z", 3, "unknown_phase"),
-    ] {
+    for (stale, exit, code) in
+        [("a", 1, "stale_phase"), ("b@1", 1, "stale_phase"), ("c", 1, "stale_phase"), ("z", 3, "unknown_phase")]
+    {
         let line = format!("run advance @ --expect-phase {stale}");
         assert_eq!(project.refused(&line), (exit, code.to_owned()));
     }
@@ -268,10 +254,7 @@ fn agents_complete_waits_for_dispatches_too_and_names_each() {
     let expected = [(&agent, "active"), (&pending, "pending"), (&running, "running")];
     assert_eq!(named, expected.map(|(id, status)| (json!(id), json!(status))));
     let text = project.run("gate check @ --format text").stdout;
-    assert!(
-        text.contains(&format!("dispatch {} parser is pending: ic dispatch complete", &pending[28..])),
-        "{text}"
-    );
+    assert!(text.contains(&format!("dispatch {} parser is pending: ic dispatch complete", &pending[28..])), "{text}");
 
     // The commands that it names are those that open it.
     for work in waits {
@@ -363,8 +346,7 @@ fn a_gate_offers_to_fail_what_has_no_process_any_more() {
     project.ok("run create --goal g --phases a,b --gates '{\"a→b\":[{\"check\":\"dispatches_complete\"}]}'");
     let id = project.ok("dispatch create @ --name form");
     let offered = |first: &str| {
-        let evidence =
-            project.run("gate check @ --json").json()["evidence"]["conditions"][0]["unfinished"][0].clone();
+        let evidence = project.run("gate check @ --json").json()["evidence"]["conditions"][0]["unfinished"][0].clone();
         let command = evidence["command"].as_str().expect("a command").to_owned();
         assert!(command.starts_with(&format!("ic dispatch {first} ")), "{evidence}");
         let others = evidence["other_commands"].as_array().expect("others").len();

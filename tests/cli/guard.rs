@@ -23,8 +23,7 @@ fn before(project: &Project, client: &str, command: &str) -> Value {
 }
 
 fn call(client: &str, command: &str) -> Said {
-    let (event, tool) =
-        if client == "gemini" { ("BeforeTool", "run_shell_command") } else { ("PreToolUse", "Bash") };
+    let (event, tool) = if client == "gemini" { ("BeforeTool", "run_shell_command") } else { ("PreToolUse", "Bash") };
     let mut said = Said::new(client, "s-1", event).prompt("p-1", "").with("tool_name", tool);
     said.payload["tool_input"] = json!({ "command": command });
     said
@@ -47,10 +46,7 @@ fn what_no_checkpoint_holds_is_asked_about_and_the_rest_goes_through() {
     let answer = before(&project, "claude-code", "rm -rf data .env src");
     assert_eq!(
         decision(&answer),
-        (
-            "ask",
-            "`rm -r` would destroy what `ic` cannot restore: data (ignored), .env (secret). Is this intended?"
-        )
+        ("ask", "`rm -r` would destroy what `ic` cannot restore: data (ignored), .env (secret). Is this intended?")
     );
     for command in ["rm -rf src node_modules", "git reset --hard", "ls", "rm README.md"] {
         assert_eq!(before(&project, "claude-code", command), Value::Null, "{command}");

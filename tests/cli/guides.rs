@@ -132,8 +132,7 @@ fn every_command_of_every_other_page_is_one() {
 #[test]
 fn a_guide_that_lies_is_noticed() {
     let guide = "# A\n\n```yaml a.yaml\nname: a\n```\n\n```console\n$ cat a.yaml\nname: b\n$ false\n```\n";
-    let truth =
-        "# A\n\n```yaml a.yaml\nname: a\n```\n\n```console\n$ cat a.yaml\nname: a\n$ false\n[exit 1]\n```\n";
+    let truth = "# A\n\n```yaml a.yaml\nname: a\n```\n\n```console\n$ cat a.yaml\nname: a\n$ false\n[exit 1]\n```\n";
     assert_eq!(played(guide), truth);
     assert_eq!(played(truth), truth);
 }

@@ -6,8 +6,7 @@ use crate::support::{Project, args, snapshot, verbs};
 
 /// Every verb, without `ic` before it.
 fn leaves() -> Vec<String> {
-    let mut verbs: Vec<String> =
-        verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();
+    let mut verbs: Vec<String> = verbs().into_iter().map(|(verb, _)| verb["ic ".len()..].to_owned()).collect();
     verbs.retain(|verb| !verb.contains("--"));
     verbs
 }
@@ -46,11 +45,7 @@ fn words(text: &str) -> String {
 /// What a line of a verb's section in `docs/CLI.md` says that its help must say: the flag and the meaning of an argument, a line of
 /// usage or of an example, a paragraph.
 fn said(line: &str) -> Vec<String> {
-    if line.is_empty()
-        || line.starts_with("```")
-        || line.starts_with("| argument")
-        || line.starts_with("|---")
-    {
+    if line.is_empty() || line.starts_with("```") || line.starts_with("| argument") || line.starts_with("|---") {
         return Vec::new();
     }
     let Some(row) = line.strip_prefix("| `") else { return vec![words(line.trim_end_matches('.'))] };
@@ -130,9 +125,7 @@ fn the_examples_can_be_parsed() {
     let project = Project::new();
     let manual = std::fs::read_to_string(crate::support::docs("CLI.md")).expect("docs/CLI.md");
     let mut seen = 0;
-    for line in manual
-        .lines()
-        .filter(|line| line.starts_with("ic ") && !line.contains(['|', '"', '$', '\\', '~', '>']))
+    for line in manual.lines().filter(|line| line.starts_with("ic ") && !line.contains(['|', '"', '$', '\\', '~', '>']))
     {
         let line = line.split("   ").next().unwrap_or(line).trim();
         if line.contains("OPTIONS") || line.contains('<') || line.starts_with("ic init") {

@@ -95,7 +95,7 @@ fn work_that_is_undone_alone_already_is_hinted_at_in_no_preview() {
     let words = format!("undo dispatch:{id} --dry-run --format text");
     let alone = format!("ic undo --dispatch {id} --yes");
     let before = project.run(&words);
-    let said = |outcome: &ic_testkit::Outcome| format!("{}{}", outcome.stdout, outcome.stderr);
+    let said = |outcome: &ic_testkit::CliOutcome| format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(before.code == Some(1) && said(&before).contains(&alone), "{before:?}");
     project.json(&alone["ic ".len()..]);
     let after = project.run(&words);

@@ -63,11 +63,7 @@ fn an_undo_over_an_uninstall_brings_no_hook_back_and_takes_no_settings_away() {
             assert_eq!(left.trim_end(), EXCLUDED, "{client}: exactly our lines are gone");
             project.ok("undo --yes");
             assert!(read(&project, "new.txt").is_none());
-            assert_eq!(
-                read(&project, settings).as_deref(),
-                before,
-                "{client}: the settings stay as they are"
-            );
+            assert_eq!(read(&project, settings).as_deref(), before, "{client}: the settings stay as they are");
         }
     }
 }
@@ -115,8 +111,7 @@ fn a_store_that_cannot_be_written_is_named_by_the_doctor() {
     let project = in_git();
     project.ok("hooks install claude-code");
     let store = project.cli.db().parent().expect("its directory").to_owned();
-    let set =
-        |mode| std::fs::set_permissions(&store, std::fs::Permissions::from_mode(mode)).expect("its mode");
+    let set = |mode| std::fs::set_permissions(&store, std::fs::Permissions::from_mode(mode)).expect("its mode");
     set(0o500);
     // Who may do anything has no such store.
     let is_closed = std::fs::write(store.join("probe"), "").is_err();
@@ -153,9 +148,7 @@ fn a_secret_that_captures_leave_out_is_no_failure() {
 
 #[test]
 fn settings_that_a_person_wrote_later_stand_against_no_undo_where_there_is_no_git() {
-    for settings in
-        [".claude/settings.local.json", ".claude/settings.json", ".mcp.json", ".codex/config.toml"]
-    {
+    for settings in [".claude/settings.local.json", ".claude/settings.json", ".mcp.json", ".codex/config.toml"] {
         for was_there in [true, false] {
             let project = crate::agents::captured();
             if was_there {

@@ -27,13 +27,8 @@ fn tool(event: &str, id: &str) -> Said {
 
 /// The whole of a prompt: every hook ends well and answers nothing, as without `ic`.
 fn whole_prompt(project: &Project) {
-    for one in [
-        prompt("p-1"),
-        tool("PreToolUse", "c-1"),
-        tool("PostToolUse", "c-1"),
-        said("Stop"),
-        said("SessionEnd"),
-    ] {
+    for one in [prompt("p-1"), tool("PreToolUse", "c-1"), tool("PostToolUse", "c-1"), said("Stop"), said("SessionEnd")]
+    {
         assert_eq!(say(project, &one), Value::Null, "{:?}", one.payload["hook_event_name"]);
     }
 }
@@ -118,12 +113,8 @@ fn a_hook_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     let project = in_git();
     let mut random = ic_testkit::Random::seeded();
     for round in ic_testkit::rounds(12) {
-        for one in [
-            prompt(&format!("p-{round}")),
-            tool("PreToolUse", "c-1"),
-            tool("PostToolUse", "c-1"),
-            said("Stop"),
-        ] {
+        for one in [prompt(&format!("p-{round}")), tool("PreToolUse", "c-1"), tool("PostToolUse", "c-1"), said("Stop")]
+        {
             project.write("work.txt", &format!("{round}"));
             let mut child = begin(&project, &one, &[]);
             std::thread::sleep(Duration::from_millis(random.below(80)));

@@ -125,12 +125,10 @@ fn its_commits_and_tokens_are_recorded_all_the_same() {
         (&recorded["late"], &recorded["commit_count"], &recorded["file_count"]),
         (&json!(true), &json!(1), &json!(1))
     );
-    let tokens =
-        project.run_with("IC_DISPATCH", builder, &format!("dispatch tokens {builder} --in 5 --out 6 --json"));
+    let tokens = project.run_with("IC_DISPATCH", builder, &format!("dispatch tokens {builder} --in 5 --out 6 --json"));
     assert_eq!(tokens.json()["tokens"], json!({"in": 5, "out": 6, "cache": 0}));
     let shown = project.json(&format!("dispatch show {builder}"));
-    let flags: Vec<_> =
-        shown["commits"].as_array().expect("commits").iter().map(|c| c["late"].clone()).collect();
+    let flags: Vec<_> = shown["commits"].as_array().expect("commits").iter().map(|c| c["late"].clone()).collect();
     assert_eq!(flags, [json!(false), json!(true)]);
     let events = project.json("events tail --limit 2");
     assert!(events.as_array().expect("events").iter().all(|e| e["payload"]["late"] == true), "{events}");
@@ -149,10 +147,7 @@ fn a_late_report_stays_recorded_and_marked_whatever_follows() {
         let all = reported[list].as_array().expect("a list").iter();
         all.map(|one| one["late"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(
-        (marks("commits"), marks("files")),
-        (vec![json!(false), json!(true)], vec![json!(false), json!(true)])
-    );
+    assert_eq!((marks("commits"), marks("files")), (vec![json!(false), json!(true)], vec![json!(false), json!(true)]));
     for line in [
         format!("dispatch complete {builder} --verdict pass"),
         "run advance @".to_owned(),
@@ -166,11 +161,7 @@ fn a_late_report_stays_recorded_and_marked_whatever_follows() {
         assert_eq!(project.json(&format!("dispatch show {builder}")), reported, "{line}");
     }
     let plan = project.json("run rollback @ --layer=code");
-    let entry = plan["entries"]
-        .as_array()
-        .expect("entries")
-        .iter()
-        .find(|one| one["dispatch_id"] == builder.as_str());
+    let entry = plan["entries"].as_array().expect("entries").iter().find(|one| one["dispatch_id"] == builder.as_str());
     assert_eq!(entry.expect("its entry")["late"], true, "{plan}");
 }
 
@@ -198,16 +189,9 @@ fn a_dispatch_of_another_run_cannot_be_named_for_this_one() {
     for verb in ["run artifact add {} --path a.md", "run agent add {} --type codex"] {
         let line = format!("{} --dispatch {}", verb.replace("{}", &other), story.builder);
         assert_eq!(project.refused(&line), (1, "dispatch_of_other_run".to_owned()), "{line}");
-        let outcome = project.run_with(
-            "IC_DISPATCH",
-            &story.builder,
-            &format!("{} --json", verb.replace("{}", &other)),
-        );
-        assert_eq!(
-            outcome.json()["dispatch_id"],
-            serde_json::Value::Null,
-            "the environment only says who calls"
-        );
+        let outcome =
+            project.run_with("IC_DISPATCH", &story.builder, &format!("{} --json", verb.replace("{}", &other)));
+        assert_eq!(outcome.json()["dispatch_id"], serde_json::Value::Null, "the environment only says who calls");
     }
 }
 

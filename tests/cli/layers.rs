@@ -10,8 +10,7 @@ fn a_layer_is_one_of_the_known_ones() {
     story(&project);
     for layer in ["db", "Workflow", "workflow;code", "''", "workflow,", "codes"] {
         for flags in ["", "--dry-run"] {
-            let (exit, code) =
-                project.refused(&format!("run rollback @ --to-phase planned --layer={layer} {flags}"));
+            let (exit, code) = project.refused(&format!("run rollback @ --to-phase planned --layer={layer} {flags}"));
             assert_eq!((exit, code.as_str()), (3, "invalid_value"), "{layer}");
         }
     }
@@ -27,9 +26,7 @@ fn outside_layers_go_with_the_workflow_and_ask() {
     }
     assert_eq!(refused("--layer=workflow,effects"), (3, "confirmation_required".to_owned()));
     // Nothing was captured in this story, and the nearest checkpoint is never taken for the right one.
-    for flags in
-        ["--layer=all --yes", "--layer=all", "--layer=workflow,files", "--layer=workflow,git --dry-run"]
-    {
+    for flags in ["--layer=all --yes", "--layer=all", "--layer=workflow,files", "--layer=workflow,git --dry-run"] {
         assert_eq!(refused(flags), (1, "no_checkpoint".to_owned()), "{flags}");
     }
     assert_eq!(refused("--layer=workflow,data --dry-run"), (3, "invalid_config".to_owned()));
@@ -63,12 +60,7 @@ fn the_workflow_layer_is_the_default() {
 }
 
 fn commits(report: &Value) -> Vec<&str> {
-    report["revert_order"]
-        .as_array()
-        .expect("commits")
-        .iter()
-        .map(|c| c.as_str().expect("a commit"))
-        .collect()
+    report["revert_order"].as_array().expect("commits").iter().map(|c| c.as_str().expect("a commit")).collect()
 }
 
 #[test]
@@ -83,11 +75,7 @@ fn the_code_layer_answers_for_a_run_a_phase_or_a_cut() {
     assert_eq!(commits(&whole), ["ddddddd4", "ccccccc3", "bbbbbbb2", "aaaaaaa1"]);
     assert_eq!(whole["phases"].as_array().map(Vec::len), Some(9));
     assert_eq!(whole["entries"][0]["dispatch_id"], story.builder.as_str(), "newest first");
-    assert_eq!(
-        whole["entries"][0]["commit_shas"],
-        json!(["bbbbbbb2", "ccccccc3", "ddddddd4"]),
-        "oldest first"
-    );
+    assert_eq!(whole["entries"][0]["commit_shas"], json!(["bbbbbbb2", "ccccccc3", "ddddddd4"]), "oldest first");
     assert_eq!(whole["entries"][0]["file_paths"], json!(["src/login.rs"]));
     assert_eq!(whole["artifacts"].as_array().map(Vec::len), Some(5));
 
@@ -99,11 +87,7 @@ fn the_code_layer_answers_for_a_run_a_phase_or_a_cut() {
     let after = report("--to-phase planned");
     assert_eq!(commits(&after), ["ddddddd4", "ccccccc3", "bbbbbbb2"]);
     assert_eq!(commits(&report("--to-phase strategized")).len(), 4);
-    assert_eq!(
-        commits(&report("--to-phase executing")),
-        Vec::<&str>::new(),
-        "never left, nothing came after"
-    );
+    assert_eq!(commits(&report("--to-phase executing")), Vec::<&str>::new(), "never left, nothing came after");
     assert_eq!(commits(&report("--to-phase executing --include-target")).len(), 3);
     assert_eq!(project.dump(), before, "it only reads");
     assert_eq!(project.refused("run rollback @ --layer=code --phase z"), (3, "unknown_phase".to_owned()));

@@ -5,11 +5,7 @@ use serde_json::Value;
 use crate::support::{Project, chain, story};
 
 fn ids(list: &Value) -> Vec<String> {
-    list.as_array()
-        .expect("a list")
-        .iter()
-        .map(|item| item["id"].as_str().expect("an id").to_owned())
-        .collect()
+    list.as_array().expect("a list").iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
 }
 
 #[test]
@@ -30,16 +26,9 @@ fn runs_come_oldest_first_in_pages_from_the_newest_that_lose_none() {
         project.ok("run create --goal between --phases a,b");
     }
     assert_eq!(pages, created);
-    assert_eq!(
-        ids(&project.json(&format!("run list --limit 1 --before {}", &created[6][28..]))),
-        created[5..6]
-    );
+    assert_eq!(ids(&project.json(&format!("run list --limit 1 --before {}", &created[6][28..]))), created[5..6]);
     for bad in ["0", "-1", "x", "100001", "9223372036854775808"] {
-        assert_eq!(
-            project.refused(&format!("run list --limit={bad}")),
-            (3, "invalid_value".to_owned()),
-            "{bad}"
-        );
+        assert_eq!(project.refused(&format!("run list --limit={bad}")), (3, "invalid_value".to_owned()), "{bad}");
     }
     assert_eq!(project.refused("run list --before @"), (3, "invalid_reference".to_owned()));
 }
@@ -78,19 +67,13 @@ fn dispatches_are_filtered_by_run_phase_and_state() {
     assert_eq!(list("--status pending"), std::slice::from_ref(&third));
     assert_eq!(list(&format!("{} --status completed", story.run)), std::slice::from_ref(&planner));
     assert_eq!(list(&format!("{} --status pending", story.run)), Vec::<String>::new());
-    assert_eq!(
-        list(&format!("{} --phase executing --status running", story.run)),
-        std::slice::from_ref(&builder)
-    );
+    assert_eq!(list(&format!("{} --phase executing --status running", story.run)), std::slice::from_ref(&builder));
     project.ok(&format!("run rollback {} --to-phase planned", story.run));
     assert_eq!(list("--status cancelled"), [builder]);
     for status in ["timed_out", "failed"] {
         assert_eq!(list(&format!("--status {status}")), Vec::<String>::new());
     }
-    assert_eq!(
-        project.refused(&format!("dispatch list {} --phase z", story.run)),
-        (3, "unknown_phase".to_owned())
-    );
+    assert_eq!(project.refused(&format!("dispatch list {} --phase z", story.run)), (3, "unknown_phase".to_owned()));
     assert_eq!(project.refused("dispatch list --status RUNNING"), (3, "invalid_value".to_owned()));
 }
 
@@ -98,10 +81,8 @@ fn dispatches_are_filtered_by_run_phase_and_state() {
 fn artifacts_and_agents_come_oldest_first() {
     let project = Project::new();
     chain(&project, "a,b,c", "b");
-    let artifacts: Vec<String> = ["c", "a", "b"]
-        .iter()
-        .map(|p| project.ok(&format!("run artifact add @ --path {p}.md --phase {p}")))
-        .collect();
+    let artifacts: Vec<String> =
+        ["c", "a", "b"].iter().map(|p| project.ok(&format!("run artifact add @ --path {p}.md --phase {p}"))).collect();
     assert_eq!(ids(&project.json("run artifact list @")), artifacts);
     assert_eq!(ids(&project.json("run artifact list @ --phase a")), artifacts[1..2]);
     let agents: Vec<String> = (0..3).map(|i| project.ok(&format!("run agent add @ --type t{i}"))).collect();
@@ -123,11 +104,7 @@ fn the_runs_of_a_directory_that_is_gone_are_found() {
     let absolute = root.join("shop/deep");
     let absolute = absolute.to_string_lossy();
     for place in [&absolute, "shop/deep", "shop/./deep/", "link/deep", "kept/../shop/x/../deep"] {
-        assert_eq!(
-            ids(&project.json(&format!("run list --project {place}"))),
-            std::slice::from_ref(&run),
-            "{place}"
-        );
+        assert_eq!(ids(&project.json(&format!("run list --project {place}"))), std::slice::from_ref(&run), "{place}");
         assert_eq!(project.ok(&format!("run current --project {place}")), run, "{place}");
     }
     // A new run needs a place to work in.

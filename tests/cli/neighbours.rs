@@ -190,11 +190,7 @@ fn what_an_agent_does_after_it_stopped_is_a_continuation_and_refused_once_undone
     let shown = project.json("session show A");
     assert_eq!(shown["prompts"].as_array().expect("a list").len(), 1, "{shown}");
     let after = &shown["subagents"][0];
-    assert_eq!(
-        (&after["status"], &after["agent_kind"]),
-        (&json!("completed"), &json!("claude-code")),
-        "{shown}"
-    );
+    assert_eq!((&after["status"], &after["agent_kind"]), (&json!("completed"), &json!("claude-code")), "{shown}");
     let commits_of = project.json(&format!("dispatch show {}", after["id"].as_str().expect("an id")));
     assert_eq!(commits_of["commits"].as_array().expect("a list").len(), 1);
     project.json("undo --yes");
@@ -286,14 +282,8 @@ fn what_changed_after_the_end_is_not_counted_as_the_prompts() {
         let all = log.as_array().expect("a list");
         all.iter().find(|one| one["title"] == title).expect("a prompt")["file_counts"].clone()
     };
-    assert_eq!(
-        counts("one"),
-        json!({ "created": 1, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 })
-    );
-    assert_eq!(
-        counts("two"),
-        json!({ "created": 0, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 })
-    );
+    assert_eq!(counts("one"), json!({ "created": 1, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 }));
+    assert_eq!(counts("two"), json!({ "created": 0, "modified": 0, "deleted": 0, "shared": 0, "directories": 0 }));
 }
 
 #[test]
@@ -318,11 +308,8 @@ fn what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own() {
     say(&project, &tell("Stop", "p-2"));
     let titles = || {
         let prompts = project.json("session show A")["prompts"].clone();
-        let all = prompts
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|one| one["name"].as_str().expect("a name").to_owned());
+        let all =
+            prompts.as_array().expect("a list").iter().map(|one| one["name"].as_str().expect("a name").to_owned());
         all.collect::<Vec<_>>()
     };
     assert_eq!(titles(), ["first", "second"]);
@@ -394,8 +381,7 @@ fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
             }
         }
         let theirs = of_git(&project);
-        let first =
-            project.json("log").as_array().expect("a list").last().expect("the first")["reference"].clone();
+        let first = project.json("log").as_array().expect("a list").last().expect("the first")["reference"].clone();
         let undo = format!("undo {} --yes", first.as_str().expect("a reference"));
         if let Some(moved) = refused_for {
             let outcome = project.run(&undo);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ic_testkit::{Outcome, git_in};
+use ic_testkit::{CliOutcome, git_in};
 use serde_json::{Value, json};
 
 use crate::agents::{Said, captured, say};
@@ -36,12 +36,12 @@ fn stop(project: &Project, session: &str, place: &Path) {
     say(project, &said(session, "Stop", place));
 }
 
-fn at(project: &Project, place: &Path, words: &[&str]) -> Outcome {
+fn at(project: &Project, place: &Path, words: &[&str]) -> CliOutcome {
     let all = [&["-C", place.to_str().expect("text")], words].concat();
     project.run_words(all)
 }
 
-fn done(project: &Project, place: &Path, words: &[&str]) -> Outcome {
+fn done(project: &Project, place: &Path, words: &[&str]) -> CliOutcome {
     let outcome = at(project, place, words);
     assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}");
     outcome
@@ -182,10 +182,8 @@ fn commits_of_a_repository_inside_of_the_project_stay_and_are_named_with_the_way
         write(repository, "base", "base\n");
         commit(repository, "base");
     }
-    let heads = || {
-        [&back, &front]
-            .map(|one| (git_in(one, &["rev-parse", "HEAD"]), git_in(one, &["branch", "--show-current"])))
-    };
+    let heads =
+        || [&back, &front].map(|one| (git_in(one, &["rev-parse", "HEAD"]), git_in(one, &["branch", "--show-current"])));
     let before = heads();
     prompt(&project, "main", project.root());
     call(&project, "main", project.root(), "m1", || {
@@ -209,9 +207,7 @@ fn commits_of_a_repository_inside_of_the_project_stay_and_are_named_with_the_way
             for named in stay.as_array().expect("a list") {
                 let why = named["reason"].as_str().expect("a reason");
                 let (_, command) = why.split_once("to move it back: ").expect("a command");
-                assert!(
-                    std::process::Command::new("sh").args(["-c", command]).status().expect("sh").success()
-                );
+                assert!(std::process::Command::new("sh").args(["-c", command]).status().expect("sh").success());
             }
         }
     }
@@ -257,10 +253,7 @@ fn a_restore_after_the_repository_was_lost_says_that_its_history_is_gone() {
     assert_eq!(told.code, Some(4), "{told:?}");
     assert_eq!(fs::read_to_string(root.join("text")).expect("a file"), "one\n");
     let lost = told.json()["files"]["not_kept"].clone();
-    assert!(
-        lost[0]["path"] == ".git" && lost.to_string().contains("its commits and branches are not"),
-        "{lost}"
-    );
+    assert!(lost[0]["path"] == ".git" && lost.to_string().contains("its commits and branches are not"), "{lost}");
 }
 
 /// What a client of one session says of a call, wherever the client is.
@@ -309,10 +302,7 @@ fn a_session_that_moves_into_another_work_tree_is_undone_in_each() {
 
             let plan = at(&project, &home, &["undo", "--dry-run", "--json"]);
             let there = plan.json()["warnings"].to_string();
-            assert!(
-                there.contains("other_place") && there.contains(&*away.to_string_lossy()),
-                "{when}: {plan:?}"
-            );
+            assert!(there.contains("other_place") && there.contains(&*away.to_string_lossy()), "{when}: {plan:?}");
             let undone = at(&project, &home, &["undo", "--yes", "--json"]);
             assert_eq!(undone.code, Some(4), "{when}: something stays, and is named: {undone:?}");
             assert_eq!((home.join("at-home").exists(), away.join("away").exists()), (false, true), "{when}");

@@ -47,10 +47,7 @@ fn a_global_option_that_is_repeated_has_one_value() {
         ("--format jsonl run list --json", "--format is given two values: \"jsonl\" and \"json\""),
         ("-C / run list -C.", "-C is given two values: \"/\" and \".\""),
         ("-vC / run list -C .", "-C is given two values: \"/\" and \".\""),
-        (
-            "--busy-timeout 1s run list --busy-timeout 2s",
-            "--busy-timeout is given two values: \"1s\" and \"2s\"",
-        ),
+        ("--busy-timeout 1s run list --busy-timeout 2s", "--busy-timeout is given two values: \"1s\" and \"2s\""),
     ] {
         let outcome = project.run(line);
         let error = &outcome.stderr.replace("\\\"", "\"");
@@ -197,18 +194,13 @@ fn what_could_stand_there_is_named() {
 fn every_command_that_is_meant_exists() {
     let project = Project::new();
     for word in
-        "restore revert verify prune start list show save search export diff history delete create doctor"
-            .split(' ')
+        "restore revert verify prune start list show save search export diff history delete create doctor".split(' ')
     {
         let error = project.run(&format!("{word} --format json")).stderr;
         let hint = error.split("did you mean ").nth(1).and_then(|rest| rest.split('?').next());
         let hint = hint.unwrap_or_else(|| panic!("{word}: {error}"));
         for command in hint.split(", ").flat_map(|part| part.split(" or ")) {
-            let words = command
-                .trim_start_matches("or ")
-                .split(' ')
-                .skip(1)
-                .take_while(|word| !word.starts_with('-'));
+            let words = command.trim_start_matches("or ").split(' ').skip(1).take_while(|word| !word.starts_with('-'));
             let help = project.run_words(words.chain(["--help"]));
             assert_eq!(help.code, Some(0), "{word}: {command}: {help:?}");
         }

@@ -28,10 +28,7 @@ fn lines(text: &str, project: &Project) -> Vec<Line> {
     let root = project.root().to_str().expect("a plain path");
     let read = |line: &str| -> Line {
         let value: Value = serde_json::from_str(&line.replace("@ROOT@", root)).expect("JSON");
-        Line {
-            event: value["event"].as_str().expect("an event").to_owned(),
-            payload: value["payload"].clone(),
-        }
+        Line { event: value["event"].as_str().expect("an event").to_owned(), payload: value["payload"].clone() }
     };
     text.lines().map(read).collect()
 }
@@ -48,11 +45,7 @@ fn send(project: &Project, client: &str, event: &str, bytes: &[u8]) -> Value {
     // It may have ended before it read all.
     let _ = child.stdin.take().expect("its input").write_all(bytes);
     let output = child.wait_with_output().expect("its end");
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(0), b"".as_slice()),
-        "{client} {event}"
-    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()), "{client} {event}");
     if output.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&output.stdout).expect("JSON") }
 }
 
@@ -81,14 +74,8 @@ fn recorded(project: &Project) -> String {
     for session in project.json("session list").as_array().expect("sessions") {
         let id = session["id"].as_str().expect("an id");
         let shown = project.json(&format!("session show {id} --calls"));
-        writeln!(
-            out,
-            "{} {} ended: {}",
-            shown["client"],
-            shown["client_session_id"],
-            !shown["finished_at"].is_null()
-        )
-        .expect("a line");
+        writeln!(out, "{} {} ended: {}", shown["client"], shown["client_session_id"], !shown["finished_at"].is_null())
+            .expect("a line");
         for prompt in shown["prompts"].as_array().expect("prompts") {
             writeln!(out, "  prompt {} {} model {}", prompt["name"], prompt["status"], prompt["model"])
                 .expect("a line");
@@ -204,13 +191,13 @@ fn half_a_character_is_no_reason_to_obey_nothing() {
     };
     say("UserPromptSubmit", r#""prompt_id":"p-1","prompt":"half \ud83d and \\ud83d""#);
     assert_eq!(project.json("log")[0]["title"], "half \u{fffd} and \\ud83d");
-    let guarded = r#""tool_name":"Bash","tool_use_id":"c-1","tool_input":{"command":"rm -rf .env","description":"\ud83d %"}"#;
+    let guarded =
+        r#""tool_name":"Bash","tool_use_id":"c-1","tool_input":{"command":"rm -rf .env","description":"\ud83d %"}"#;
     let answer = say("PreToolUse", guarded);
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask", "{answer}");
     project.write("a.txt", "1\n");
     project.ok("undo --yes");
-    let answer =
-        say("PreToolUse", r#""tool_name":"Write","tool_input":{"file_path":"x","content":"\ud83d"}"#);
+    let answer = say("PreToolUse", r#""tool_name":"Write","tool_input":{"file_path":"x","content":"\ud83d"}"#);
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let answer = say("PreToolUse", r#""tool_name":"Bash","tool_input":{"command":"rm -rf .env""#);
     assert_eq!(answer, Value::Null, "what cannot be read at all is let through");
@@ -220,8 +207,7 @@ fn half_a_character_is_no_reason_to_obey_nothing() {
 fn what_a_call_names_is_kept_without_its_secrets() {
     let project = captured();
     let said = |event: &str, fields: Value| {
-        let mut payload =
-            json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root() });
+        let mut payload = json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root() });
         payload.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
         send(&project, "claude-code", event, payload.to_string().as_bytes());
     };
@@ -234,10 +220,7 @@ fn what_a_call_names_is_kept_without_its_secrets() {
     .iter()
     .enumerate()
     {
-        said(
-            "PreToolUse",
-            json!({ "tool_name": "Write", "tool_use_id": format!("c-{n}"), "tool_input": input }),
-        );
+        said("PreToolUse", json!({ "tool_name": "Write", "tool_use_id": format!("c-{n}"), "tool_input": input }));
     }
     let id = project.json("session list")[0]["id"].as_str().expect("an id").to_owned();
     let calls = project.json(&format!("session show {id} --calls"))["calls"].clone();
@@ -260,10 +243,9 @@ fn a_hook_works_by_its_payload_whatever_surrounds_it() {
         json!({ "session_id": "s-1", "transcript_path": "/h/t.jsonl", "cwd": project.root(), "prompt_id": id, "prompt": id })
             .to_string()
     };
-    for (id, line) in [
-        ("format", "IC_FORMAT=yaml exec \"$@\""),
-        ("place", "cd \"$GONE\" && rmdir \"$GONE\" && exec \"$@\""),
-    ] {
+    for (id, line) in
+        [("format", "IC_FORMAT=yaml exec \"$@\""), ("place", "cd \"$GONE\" && rmdir \"$GONE\" && exec \"$@\"")]
+    {
         let hook = project.command(["hook", "claude-code", "UserPromptSubmit"]);
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", line, "sh"]).arg(hook.get_program()).args(hook.get_args()).env("GONE", gone.path());
@@ -276,7 +258,8 @@ fn a_hook_works_by_its_payload_whatever_surrounds_it() {
 }
 
 /// Bytes that steer a terminal, quote their way out of a shell, and pretend to be lines of our own.
-const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;title\u{7}'\"`touch PWNED`$(touch PWNED);touch PWNED\r\n\u{202e}\u{0}&& touch PWNED | \\";
+const HOSTILE: &str =
+    "\u{1b}[31m\u{1b}]0;title\u{7}'\"`touch PWNED`$(touch PWNED);touch PWNED\r\n\u{202e}\u{0}&& touch PWNED | \\";
 
 #[test]
 fn what_is_hostile_reaches_no_shell_and_no_terminal() {
@@ -286,8 +269,7 @@ fn what_is_hostile_reaches_no_shell_and_no_terminal() {
         for line in &all {
             let mut payload = line.payload.clone();
             for (key, value) in payload.as_object_mut().expect("an object") {
-                let is_needed =
-                    ["cwd", "session_id", "sessionId", "parent_agent_id", "parentAgentId", "timestamp"];
+                let is_needed = ["cwd", "session_id", "sessionId", "parent_agent_id", "parentAgentId", "timestamp"];
                 if is_needed.contains(&key.as_str()) {
                     continue;
                 }
@@ -306,8 +288,7 @@ fn what_is_hostile_reaches_no_shell_and_no_terminal() {
         }
         send(&project, HOSTILE.replace('\0', "").as_str(), HOSTILE.replace('\0', "").as_str(), b"{}");
         let sessions = project.json("session list");
-        let shown =
-            sessions[0]["id"].as_str().map(|id| format!("session show {id} --calls")).expect("a session");
+        let shown = sessions[0]["id"].as_str().map(|id| format!("session show {id} --calls")).expect("a session");
         for verb in [
             "log",
             "status",

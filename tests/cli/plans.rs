@@ -14,11 +14,9 @@ fn without_outcome(mut rollback: Value) -> Value {
 
 #[test]
 fn a_dry_run_is_the_real_thing_without_doing_it() {
-    for flags in [
-        "--to-phase planned",
-        "--to-phase planned --include-target",
-        "--to-phase brainstorm --reason 'all of it'",
-    ] {
+    for flags in
+        ["--to-phase planned", "--to-phase planned --include-target", "--to-phase brainstorm --reason 'all of it'"]
+    {
         let project = Project::new();
         story(&project);
         let before = project.dump();
@@ -84,17 +82,11 @@ fn what_is_no_plan_hash_is_not_called_a_changed_plan() {
     chain(&project, "a,b,c", "b");
     let before = project.dump();
     for wrong in ["garbage", "--", "0x12", "5d41 402a", &"0".repeat(65)] {
-        for verb in
-            ["run rollback @ --to-phase a", "workflow rollback @ --yes", "checkpoint restore --latest --yes"]
-        {
+        for verb in ["run rollback @ --to-phase a", "workflow rollback @ --yes", "checkpoint restore --latest --yes"] {
             let mut words: Vec<String> = verb.split(' ').map(str::to_owned).collect();
             words.push(format!("--expect-plan={wrong}"));
             let outcome = project.run_words(words);
-            assert_eq!(
-                (outcome.code, outcome.error()),
-                (Some(3), "invalid_value".to_owned()),
-                "{verb} {wrong}"
-            );
+            assert_eq!((outcome.code, outcome.error()), (Some(3), "invalid_value".to_owned()), "{verb} {wrong}");
         }
     }
     assert_eq!(project.dump(), before);

@@ -45,8 +45,7 @@ fn work_that_a_cancelled_run_ended_says_why() {
 #[test]
 fn a_run_that_has_ended_names_what_can_be_done() {
     let project = Project::new();
-    for (end, way) in
-        [("c", "to redo a part of it: ic run rollback"), ("a", "to make it active again: ic run reopen")]
+    for (end, way) in [("c", "to redo a part of it: ic run rollback"), ("a", "to make it active again: ic run reopen")]
     {
         let run = chain(&project, "a,b,c", end);
         if end == "a" {
@@ -65,23 +64,13 @@ fn a_cancelled_run_is_reopened_and_what_the_cancel_ended_stays_ended() {
     project.ok(&format!("dispatch cancel {first} --reason early"));
     let (dispatch, agent) = (project.ok("dispatch create @"), project.ok("run agent add @ --type codex"));
     let early = project.run(&format!("run reopen {run} --reason r"));
-    assert_eq!(
-        (early.code, early.error()),
-        (Some(1), "run_not_active".to_owned()),
-        "an active run is not reopened"
-    );
+    assert_eq!((early.code, early.error()), (Some(1), "run_not_active".to_owned()), "an active run is not reopened");
     project.ok("run cancel @");
     let reopened = project.json(&format!("run reopen {run} --reason 'the wrong one'"));
     assert_eq!((&reopened["status"], &reopened["phase"]), (&json!("active"), &json!("b")));
-    let named =
-        |list: &str| reopened[list].as_array().expect("a list").iter().map(|one| one["id"].clone()).collect();
-    let (dispatches, agents): (Vec<Value>, Vec<Value>) =
-        (named("cancelled_dispatches"), named("failed_agents"));
-    assert_eq!(
-        (dispatches, agents),
-        (vec![json!(dispatch)], vec![json!(agent)]),
-        "and not what ended before"
-    );
+    let named = |list: &str| reopened[list].as_array().expect("a list").iter().map(|one| one["id"].clone()).collect();
+    let (dispatches, agents): (Vec<Value>, Vec<Value>) = (named("cancelled_dispatches"), named("failed_agents"));
+    assert_eq!((dispatches, agents), (vec![json!(dispatch)], vec![json!(agent)]), "and not what ended before");
     assert_eq!(project.json(&format!("dispatch show {dispatch}"))["status"], "cancelled");
     let events = project.json(&format!("run events {run}"));
     let last = events.as_array().and_then(|events| events.last()).expect("an event");

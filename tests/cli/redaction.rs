@@ -219,10 +219,7 @@ fn it_goes_from_everything_that_a_creation_or_a_report_recorded() {
     for seq in 1..=4 {
         project.ok(&format!("events redact {seq} --reason leaked"));
     }
-    assert_gone(
-        &project,
-        &["run list", "events tail", "dispatch list", &format!("dispatch show {dispatch}")],
-    );
+    assert_gone(&project, &["run list", "events tail", "dispatch list", &format!("dispatch show {dispatch}")]);
 }
 
 /// A redaction removes text: the rollback that ended a piece of work is still known.
@@ -233,8 +230,7 @@ fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     let rollback = project.json("run rollback @ --to-phase planned --reason 'a token'");
     let id = rollback["rollback_id"].as_str().expect("an id");
     let events = project.json("run events @");
-    let of_end =
-        |event: &&Value| ["dispatch_cancelled", "agent_failed"].iter().any(|end| event["kind"] == *end);
+    let of_end = |event: &&Value| ["dispatch_cancelled", "agent_failed"].iter().any(|end| event["kind"] == *end);
     let ends: Vec<i64> =
         events.as_array().expect("events").iter().filter(of_end).filter_map(|e| e["seq"].as_i64()).collect();
     assert_eq!(ends.len(), 2, "{events}");

@@ -70,12 +70,8 @@ fn several_ids_with_the_same_end_are_listed() {
     let outcome = project.run("run advance abcdef01");
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "ambiguous_id"));
     let error: serde_json::Value = serde_json::from_str(&outcome.stderr).expect("JSON");
-    let mut ids: Vec<&str> = error["error"]["details"]["ids"]
-        .as_array()
-        .expect("ids")
-        .iter()
-        .filter_map(|id| id.as_str())
-        .collect();
+    let mut ids: Vec<&str> =
+        error["error"]["details"]["ids"].as_array().expect("ids").iter().filter_map(|id| id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, [one.as_str(), two.as_str()]);
     assert_eq!(project.json("run status 1abcdef01")["id"], one.as_str());
@@ -94,20 +90,13 @@ fn at_is_the_only_active_run_of_the_project() {
     let second = chain(&project, "a,b", "a");
     let outcome = project.run("run advance @");
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "ambiguous_run"));
-    assert!(
-        outcome.stderr.contains(&first) && outcome.stderr.contains(&second),
-        "both are listed: {outcome:?}"
-    );
+    assert!(outcome.stderr.contains(&first) && outcome.stderr.contains(&second), "both are listed: {outcome:?}");
     assert_eq!(project.refused("run current"), (3, "ambiguous_run".to_owned()));
 
     project.ok(&format!("run cancel {first}"));
     assert_eq!(project.ok("run current"), second);
     project.ok(&format!("run advance {second}"));
-    assert_eq!(
-        project.refused("run current"),
-        (1, "no_active_run".to_owned()),
-        "a completed run is not active"
-    );
+    assert_eq!(project.refused("run current"), (1, "no_active_run".to_owned()), "a completed run is not active");
     project.ok(&format!("run rollback {second} --to-phase a"));
     assert_eq!(project.ok("run current"), second, "a rollback makes it active again");
 }
@@ -152,11 +141,7 @@ fn a_scope_names_one_open_run_of_a_project() {
     assert_eq!((&first["created"], first.get("warnings")), (&json!(true), None));
     let before = project.dump();
     let again = project.json(create);
-    assert_eq!(
-        (&again["id"], &again["created"]),
-        (&first["id"], &json!(false)),
-        "a retry makes no second run"
-    );
+    assert_eq!((&again["id"], &again["created"]), (&first["id"], &json!(false)), "a retry makes no second run");
     assert_eq!(again["warnings"][0]["code"], "run_exists");
     // A script gets the id, and the warning beside it.
     let piped = project.run(create);
@@ -188,7 +173,7 @@ fn many_creates_of_one_scope_at_once_make_one_run() {
     let ids: Vec<String> = calls
         .into_iter()
         .map(|call| {
-            let outcome = ic_testkit::Outcome::at_end_of(call);
+            let outcome = ic_testkit::CliOutcome::at_end_of(call);
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
             outcome.stdout.trim().to_owned()
         })

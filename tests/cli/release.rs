@@ -69,8 +69,7 @@ fn a_release_is_packed_alike_every_time() {
         "share/fish/vendor_completions.d/ic.fish",
         "share/man/man1/ic-run-rollback.1",
     ] {
-        let mode =
-            fs::metadata(unpacked.join(file)).unwrap_or_else(|e| panic!("{file}: {e}")).permissions().mode();
+        let mode = fs::metadata(unpacked.join(file)).unwrap_or_else(|e| panic!("{file}: {e}")).permissions().mode();
         assert_eq!(mode & 0o777, 0o644, "{file}");
     }
     let sums = fs::read_to_string(unpacked.join("SHA256SUMS")).expect("the sums");
@@ -78,10 +77,7 @@ fn a_release_is_packed_alike_every_time() {
     let notices = fs::read_to_string(unpacked.join("THIRD-PARTY.md")).expect("the notices");
     let (crates, texts) = notices.split_once("# Texts\n").expect("the texts");
     assert!(crates.contains("| rusqlite | ") && texts.contains("rusqlite "), "{crates}");
-    assert!(
-        !crates.contains("| insta | ") && !crates.contains("| serde_derive | "),
-        "it is not linked: {crates}"
-    );
+    assert!(!crates.contains("| insta | ") && !crates.contains("| serde_derive | "), "it is not linked: {crates}");
     let program = unpacked.join("bin/ic");
     let size = |path: &Path| fs::metadata(path).expect("a program").len();
     assert!(size(&program) < size(Path::new(BINARY)), "it is stripped");

@@ -39,12 +39,8 @@ fn what_is_tried_in_a_file_alone_is_known_and_little() {
         assert!(reason.is_some_and(|why| why.ends_with('.')), "{line} has no reason");
         let (start, is_whole) = (path.trim_end_matches('*'), !path.ends_with('*'));
         let of = |(file, name): &&(String, String)| {
-            let path = [file.as_str(), name]
-                .iter()
-                .filter(|part| !part.is_empty())
-                .copied()
-                .collect::<Vec<_>>()
-                .join("::");
+            let path =
+                [file.as_str(), name].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("::");
             if is_whole { path == start } else { path.starts_with(start) }
         };
         let found = tests_of(&top.join("tests").join(binary)).iter().filter(of).count();
@@ -60,8 +56,7 @@ fn tests_of(directory: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut waiting = vec![(directory.to_owned(), Vec::<String>::new())];
     while let Some((at, modules)) = waiting.pop() {
-        for entry in std::fs::read_dir(&at).into_iter().flatten().map(|entry| entry.expect("an entry").path())
-        {
+        for entry in std::fs::read_dir(&at).into_iter().flatten().map(|entry| entry.expect("an entry").path()) {
             let name = entry.file_stem().expect("a name").to_string_lossy().into_owned();
             let within = |name: String| modules.iter().cloned().chain([name]).collect::<Vec<_>>();
             if entry.is_dir() {
@@ -87,9 +82,7 @@ fn every_fuzz_target_is_described() {
     let page = std::fs::read_to_string(top.join("docs/RELIABILITY.md")).expect("the page");
     let entries = std::fs::read_dir(top.join("fuzz/fuzz_targets")).expect("the targets");
     let targets: BTreeSet<String> = entries
-        .map(|entry| {
-            entry.expect("an entry").path().file_stem().expect("a name").to_string_lossy().into_owned()
-        })
+        .map(|entry| entry.expect("an entry").path().file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     let described: BTreeSet<String> =
         quoted(&page).filter_map(|word| word.strip_prefix("fuzz/")).map(str::to_owned).collect();

@@ -19,8 +19,7 @@ fn restore(project: &Project) {
         to.execute("ATTACH ?1 AS original", [original.to_str()]).expect("attach");
         for (name, sql) in objects("table") {
             to.execute_batch(&sql).expect("a table");
-            to.execute_batch(&format!("INSERT INTO main.\"{name}\" SELECT * FROM original.\"{name}\""))
-                .expect("rows");
+            to.execute_batch(&format!("INSERT INTO main.\"{name}\" SELECT * FROM original.\"{name}\"")).expect("rows");
         }
         for kind in ["index", "trigger", "view"] {
             for (_, sql) in objects(kind) {
@@ -81,10 +80,7 @@ fn other_databases_are_left_alone() {
         ("CREATE TABLE t(x); PRAGMA user_version = 3;", "foreign_database"),
         ("CREATE TABLE t(x);", "foreign_database"),
         ("CREATE TABLE events(x); PRAGMA application_id = 7;", "foreign_database"),
-        (
-            "CREATE TABLE t(x); PRAGMA application_id = 1768115271; PRAGMA user_version = 1000;",
-            "newer_schema",
-        ),
+        ("CREATE TABLE t(x); PRAGMA application_id = 1768115271; PRAGMA user_version = 1000;", "newer_schema"),
     ] {
         let project = Project::without_ledger();
         let path = project.root().join("app.db");

@@ -20,10 +20,7 @@ fn it_takes_back_what_came_after_the_cut() {
     assert_eq!(rollback["marked_artifacts"][0]["path"], "src/login.rs");
     assert_eq!(rollback["cleared_skips"], json!(["polish"]));
     assert_eq!(rollback["marked_dispatches"], json!([]), "the planner was there at the cut");
-    assert_eq!(
-        rollback["counts"],
-        json!({"phases": 1, "dispatches": 1, "artifacts": 1, "agents": 1, "skips": 1})
-    );
+    assert_eq!(rollback["counts"], json!({"phases": 1, "dispatches": 1, "artifacts": 1, "agents": 1, "skips": 1}));
     assert_eq!((&rollback["status"], &rollback["epoch"]), (&json!("rolled_back"), &json!(1)));
 
     let status = project.json("run status @");
@@ -56,11 +53,7 @@ fn it_takes_back_by_label_too() {
     let late = project.ok("dispatch create @ --phase a --name late");
     project.ok(&format!("dispatch complete {late} --verdict pass"));
     let rollback = project.json("run rollback @ --to-phase a");
-    assert_eq!(
-        ids(&rollback["cancelled_dispatches"]),
-        [early.as_str()],
-        "labelled with a phase that is left"
-    );
+    assert_eq!(ids(&rollback["cancelled_dispatches"]), [early.as_str()], "labelled with a phase that is left");
     assert_eq!(ids(&rollback["marked_dispatches"]), [late.as_str()], "recorded after the cut");
     assert_eq!(rollback["marked_dispatches"][0]["status"], "completed");
     assert_eq!(rollback["marked_artifacts"][0]["path"], "early.md");
@@ -111,10 +104,7 @@ fn a_completed_run_becomes_active_again() {
     let rollback = project.json(&format!("run rollback {run} --to-phase a"));
     assert_eq!(rollback["rolled_back_phases"], json!(["b", "c"]));
     let back = project.json(&format!("run status {run}"));
-    assert_eq!(
-        (&back["status"], &back["finished_at"], &back["phase"]),
-        (&json!("active"), &Value::Null, &json!("a"))
-    );
+    assert_eq!((&back["status"], &back["finished_at"], &back["phase"]), (&json!("active"), &Value::Null, &json!("a")));
     project.ok(&format!("run advance {run}"));
     project.ok(&format!("run advance {run}"));
     assert_eq!(project.json(&format!("run status {run}"))["status"], "completed");
@@ -143,10 +133,7 @@ fn the_current_phase_can_be_redone() {
     project.ok("run artifact add @ --path b.md");
     assert_eq!(project.refused("run rollback @ --to-phase b"), (1, "already_at_phase".to_owned()));
     let rollback = project.json("run rollback @ --to-phase b --include-target");
-    assert_eq!(
-        (&rollback["rolled_back_phases"], &rollback["counts"]["artifacts"]),
-        (&json!(["b"]), &json!(1))
-    );
+    assert_eq!((&rollback["rolled_back_phases"], &rollback["counts"]["artifacts"]), (&json!(["b"]), &json!(1)));
     let status = project.json("run status @");
     assert_eq!((&status["phase"], &status["epoch"]), (&json!("b"), &json!(1)));
 }
@@ -175,14 +162,8 @@ fn what_was_rolled_back_once_is_not_counted_again() {
     let first = project.json("run rollback @ --to-phase planned");
     project.ok("run advance @");
     let second = project.json("run rollback @ --to-phase planned");
-    assert_eq!(
-        second["counts"],
-        json!({"phases": 1, "dispatches": 0, "artifacts": 0, "agents": 0, "skips": 0})
-    );
-    assert!(
-        second["cut_seq"].as_i64() > first["seq"].as_i64(),
-        "the last crossing counts, never the rollback"
-    );
+    assert_eq!(second["counts"], json!({"phases": 1, "dispatches": 0, "artifacts": 0, "agents": 0, "skips": 0}));
+    assert!(second["cut_seq"].as_i64() > first["seq"].as_i64(), "the last crossing counts, never the rollback");
     assert_eq!(second["epoch"], 2);
     let artifact = &project.json("run artifact list @ --status rolled_back")[0];
     assert_eq!(artifact["rolled_back_by"], first["rollback_id"], "a mark stays who made it");

@@ -35,8 +35,7 @@ fn flags(text: &str) -> Vec<String> {
 
 /// The help of the verb with which the words begin, and that of the program, which has the global options.
 fn help(project: &Project, span: &str) -> String {
-    let is_verb =
-        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+    let is_verb = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
     let words: Vec<&str> = span.split_whitespace().skip(1).take_while(is_verb).collect();
     assert!(!words.is_empty(), "{span} names no verb");
     let outcome = project.run_words(words.iter().copied().chain(["--help"]));
@@ -79,8 +78,7 @@ fn root() -> PathBuf {
 fn each_path_exists() {
     let mut seen = 0;
     for span in spans() {
-        let is_path =
-            ["crates/", "docs/", "tests/", "migrations/", "scripts/"].iter().any(|dir| span.starts_with(dir));
+        let is_path = ["crates/", "docs/", "tests/", "migrations/", "scripts/"].iter().any(|dir| span.starts_with(dir));
         if !is_path {
             continue;
         }
@@ -113,8 +111,7 @@ fn each_promise_has_a_test_or_says_why_not() {
     assert_eq!(parts.len(), 5, "one for each seed");
     let mut without = Vec::new();
     for part in parts {
-        let rows =
-            part.split("\n## ").next().unwrap_or_default().lines().filter(|line| line.starts_with("| "));
+        let rows = part.split("\n## ").next().unwrap_or_default().lines().filter(|line| line.starts_with("| "));
         let rows: Vec<&str> = rows.skip(1).collect();
         assert!(rows.len() >= 10, "{rows:?}");
         for row in rows {
@@ -155,8 +152,7 @@ fn each_item_is_defined_in_its_crate() {
         for item in items {
             let is_there = ["fn", "struct", "enum", "trait", "type", "mod"].iter().any(|kind| {
                 let start = format!("{kind} {item}");
-                let mut ends =
-                    text.match_indices(&start).map(|(at, _)| text[at + start.len()..].chars().next());
+                let mut ends = text.match_indices(&start).map(|(at, _)| text[at + start.len()..].chars().next());
                 ends.any(|next| next.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
             });
             assert!(is_there, "{span}: ic-{name} has no {item}");

@@ -8,26 +8,16 @@ use crate::support::{Project, chain};
 fn only_a_phase_ahead_can_be_skipped() {
     let project = Project::new();
     chain(&project, "a,b,c,d", "b");
-    for (phase, exit, code) in [
-        ("a", 1, "phase_passed"),
-        ("b", 1, "already_at_phase"),
-        ("d", 1, "terminal_phase"),
-        ("z", 3, "unknown_phase"),
-    ] {
-        assert_eq!(
-            project.refused(&format!("run skip @ {phase} --reason r")),
-            (exit, code.to_owned()),
-            "{phase}"
-        );
+    for (phase, exit, code) in
+        [("a", 1, "phase_passed"), ("b", 1, "already_at_phase"), ("d", 1, "terminal_phase"), ("z", 3, "unknown_phase")]
+    {
+        assert_eq!(project.refused(&format!("run skip @ {phase} --reason r")), (exit, code.to_owned()), "{phase}");
     }
     let skip = project.json("run skip @ c --reason r");
     assert_eq!(skip["changed"], true);
     let before = project.dump();
     let again = project.json("run skip @ c --reason other");
-    assert_eq!(
-        (&again["changed"], &again["seq"], &again["reason"]),
-        (&json!(false), &skip["seq"], &json!("r"))
-    );
+    assert_eq!((&again["changed"], &again["seq"], &again["reason"]), (&json!(false), &skip["seq"], &json!("r")));
     assert_eq!(project.dump(), before);
     assert_eq!(project.json("run advance @")["to_phase"], "d");
 }
@@ -39,10 +29,7 @@ fn an_ended_run_has_nothing_to_skip() {
     assert_eq!(project.refused(&format!("run skip {done} b --reason r")), (1, "run_not_active".to_owned()));
     let cancelled = chain(&project, "a,b,c", "a");
     project.ok("run cancel @");
-    assert_eq!(
-        project.refused(&format!("run skip {cancelled} b --reason r")),
-        (1, "run_not_active".to_owned())
-    );
+    assert_eq!(project.refused(&format!("run skip {cancelled} b --reason r")), (1, "run_not_active".to_owned()));
 }
 
 #[test]

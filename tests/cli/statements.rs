@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 use rusqlite::Connection;
 
 use crate::agents::{Said, say};
@@ -36,8 +36,7 @@ pub(crate) const GROWING: &[&str] = &[
 ];
 
 /// Verbs that look at every checkpoint, or at every object.
-const WHOLE: &[&str] =
-    &["health", "checkpoint prune", "checkpoint delete", "checkpoint purge", "checkpoint verify"];
+const WHOLE: &[&str] = &["health", "checkpoint prune", "checkpoint delete", "checkpoint purge", "checkpoint verify"];
 
 /// Every verb with the calls that run all of its statements, in an order that lets each succeed.
 const CALLS: &[&str] = &[
@@ -252,9 +251,7 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
         let may_stop = call.contains("--layer=workflow,effects");
         let may_be_no = ["gate check", "{gated}", "-C work"].iter().any(|part| call.contains(part));
         assert!(
-            outcome.code == Some(0)
-                || (may_be_no && outcome.code == Some(1))
-                || (may_stop && outcome.code == Some(4)),
+            outcome.code == Some(0) || (may_be_no && outcome.code == Some(1)) || (may_stop && outcome.code == Some(4)),
             "{line}: {outcome:?}"
         );
         match *call {
@@ -264,9 +261,7 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
                 std::fs::remove_file(project.root().join(".ic.yaml")).expect("the project's configuration");
                 ids.insert("{second}", outcome.stdout.trim().to_owned())
             }
-            call if call.ends_with("--path kept.md") => {
-                ids.insert("{artifact}", outcome.stdout.trim().to_owned())
-            }
+            call if call.ends_with("--path kept.md") => ids.insert("{artifact}", outcome.stdout.trim().to_owned()),
             "rewind init --profile devs" => {
                 fill(&project.cli.beside("state.db"));
                 std::fs::copy(project.cli.beside("state.db"), project.root().join("tasks.db"))
@@ -298,10 +293,7 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
 /// The statements of a prompt with two tool calls of which one has no end, beside those of every call.
 fn hooked(project: &Project, log: &Path, statements: &mut BTreeMap<String, String>) {
     let call = |event: &str, id: &str| {
-        Said::new("claude-code", "s-2", event)
-            .prompt("p-2", "")
-            .with("tool_name", "Bash")
-            .with("tool_use_id", id)
+        Said::new("claude-code", "s-2", event).prompt("p-2", "").with("tool_name", "Bash").with("tool_use_id", id)
     };
     let prompt = |id: &str| Said::new("claude-code", "s-2", "UserPromptSubmit").prompt(id, "Add it");
     let stop = || Said::new("claude-code", "s-2", "Stop");
@@ -330,8 +322,7 @@ fn hooked(project: &Project, log: &Path, statements: &mut BTreeMap<String, Strin
 pub(crate) fn plan(db: &Connection, sql: &str) -> Vec<String> {
     // Content lies in a database of its own.
     let beside;
-    let is_content =
-        sql.split([' ', '(']).any(|word| ["objects", "packs", "store", "writing"].contains(&word));
+    let is_content = sql.split([' ', '(']).any(|word| ["objects", "packs", "store", "writing"].contains(&word));
     let db = if is_content {
         let ledger = Path::new(db.path().expect("a file"));
         beside = Connection::open(ledger.with_file_name("objects.db")).expect("the object store");
@@ -339,8 +330,7 @@ pub(crate) fn plan(db: &Connection, sql: &str) -> Vec<String> {
     } else {
         db
     };
-    let mut statement =
-        db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
     statement
         .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
@@ -365,9 +355,9 @@ fn no_statement_walks_a_table_that_grows() {
             // Retention and verification look at everything there is; that is what they are asked for.
             let looks_at_all = WHOLE.iter().any(|verb| call.starts_with(verb));
             let scans = !looks_at_all
-                && GROWING.iter().any(|table| {
-                    line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) == Some(*table)
-                });
+                && GROWING
+                    .iter()
+                    .any(|table| line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) == Some(*table));
             let sorts = line.contains("USE TEMP B-TREE FOR") && line.contains("ORDER BY");
             if scans || sorts {
                 wrong.push(format!("{line}\n    {sql}\n    (ic {call})"));
@@ -400,8 +390,7 @@ fn a_server_understands_every_statement_and_walks_no_table_that_grows_either() {
     let (project, ids) = populated();
     let statements = logged(&project, ids);
     let mut script =
-        "SET search_path TO twin; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan;\n"
-            .to_owned();
+        "SET search_path TO twin; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan;\n".to_owned();
     let mut asked = Vec::new();
     for (sql, call) in statements.iter().filter(|(sql, _)| is_data(sql) && !is_of_another_database(sql)) {
         let n = asked.len();
@@ -410,18 +399,15 @@ fn a_server_understands_every_statement_and_walks_no_table_that_grows_either() {
             0 => (String::new(), String::new()),
             count => {
                 // Where nothing tells the type of a parameter, the program does.
-                let of =
-                    |n| match (sql.contains(&format!("${n} IS NULL")), sql.contains(&format!("root = ${n}")))
-                    {
-                        (true, true) => "bytea",
-                        (true, false) => "text",
-                        _ => "unknown",
-                    };
+                let of = |n| match (sql.contains(&format!("${n} IS NULL")), sql.contains(&format!("root = ${n}"))) {
+                    (true, true) => "bytea",
+                    (true, false) => "text",
+                    _ => "unknown",
+                };
                 (format!("({})", (1..=count).map(of).collect::<Vec<_>>().join(", ")), format!("({nulls})"))
             }
         };
-        script +=
-            &format!("\\echo statement {n}\nPREPARE s{n}{types} AS {sql};\nEXPLAIN EXECUTE s{n}{values};\n");
+        script += &format!("\\echo statement {n}\nPREPARE s{n}{types} AS {sql};\nEXPLAIN EXECUTE s{n}{values};\n");
         asked.push((sql, call));
     }
     assert!(asked.len() > 60, "only {} statements", asked.len());
@@ -431,7 +417,7 @@ fn a_server_understands_every_statement_and_walks_no_table_that_grows_either() {
         .arg(project.root().join("twin.sql"))
         .arg("-h")
         .arg(cluster.socket());
-    let said = Outcome::of(&mut psql);
+    let said = CliOutcome::of(&mut psql);
     let mut wrong: Vec<String> = said.stderr.lines().map(str::to_owned).collect();
     for part in said.stdout.split("statement ").skip(1) {
         let (n, plan) = part.split_once('\n').expect("a plan");
@@ -486,9 +472,5 @@ fn a_plan_that_walks_is_noticed() {
     let (project, _) = populated();
     let db = project.database();
     assert!(plan(&db, "SELECT * FROM events WHERE reason = $1")[0].starts_with("SCAN events"));
-    assert!(
-        plan(&db, "SELECT * FROM runs ORDER BY goal")
-            .iter()
-            .any(|line| line == "USE TEMP B-TREE FOR ORDER BY")
-    );
+    assert!(plan(&db, "SELECT * FROM runs ORDER BY goal").iter().any(|line| line == "USE TEMP B-TREE FOR ORDER BY"));
 }

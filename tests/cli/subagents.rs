@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agents::{in_git, say};
 use crate::blame::{after, before, blamed, call, prompt, read, stop, told, work_of};
-use crate::held::created;
+use crate::stop_gate::created;
 use crate::support::Project;
 
 /// What a subagent of session A says of a call.
@@ -66,8 +66,7 @@ fn each_subagent_is_the_child_of_its_prompt_and_what_it_did_is_its_own() {
     assert_eq!((&part["agent_kind"], &part["prompt_id"]), (&json!("helper"), &json!(prompt)), "{part}");
     assert_eq!((&part["prompt_name"], &part["client"]), (&json!("A works"), &json!("claude-code")));
     assert_eq!((&own["agent_kind"], &own["prompt_id"]), (&json!("claude-code"), &Value::Null), "{own}");
-    let reference =
-        format!("dispatch:{} of prompt:{}", part["short_id"].as_str().expect("an id"), &prompt[28..]);
+    let reference = format!("dispatch:{} of prompt:{}", part["short_id"].as_str().expect("an id"), &prompt[28..]);
     let text = project.ok("blame first.txt --format text");
     assert!(text.contains(&format!("{reference}  Bash  ↳ helper: echo of the first")), "{text}");
     let log = project.json("log");
@@ -94,11 +93,7 @@ fn one_subagent_is_undone_alone_and_comes_back() {
     let whole = ic_testkit::tree(project.root());
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
     let report = project.json(&format!("undo --dispatch {first} --yes"));
-    assert_eq!(
-        read(&project, "f.txt"),
-        "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nLAST\n",
-        "the other's line stays"
-    );
+    assert_eq!(read(&project, "f.txt"), "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nLAST\n", "the other's line stays");
     assert!(!project.root().join("first.txt").exists());
     assert!(project.root().join("second.txt").exists() && project.root().join("own.txt").exists());
     let run = report["run_id"].as_str().expect("its run");
@@ -217,19 +212,11 @@ fn what_its_agent_did_beside_it_is_not_counted_as_a_subagents() {
     stop(&project, "A");
     let log = project.json("log");
     let created = |at: usize| log[at]["file_counts"]["created"].as_i64();
-    assert_eq!(
-        (log[0]["kind"].as_str(), created(0), created(1)),
-        (Some("dispatch"), Some(2), Some(3)),
-        "{log}"
-    );
+    assert_eq!((log[0]["kind"].as_str(), created(0), created(1)), (Some("dispatch"), Some(2), Some(3)), "{log}");
     // The run began with the prompt: nothing lies between.
     let all = project.json(&format!("log {}", log[0]["run_id"].as_str().expect("a run")));
     let created = all.as_array().and_then(|all| all.last()).expect("where it began");
-    assert_eq!(
-        (&created["kind"], &created["file_counts"]["created"]),
-        (&json!("created"), &json!(0)),
-        "{all}"
-    );
+    assert_eq!((&created["kind"], &created["file_counts"]["created"]), (&json!("created"), &json!(0)), "{all}");
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
     let report = project.json(&format!("undo --dispatch {first} --dry-run"));
     assert_eq!(report["files"]["changes"].as_array().map(Vec::len), Some(2), "{report}");

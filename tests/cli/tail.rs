@@ -57,18 +57,10 @@ fn since_is_what_follows() {
     assert_eq!(seqs(&project.json("events tail --since 6")), Vec::<i64>::new());
     assert_eq!(seqs(&project.json("events tail --since 9223372036854775807")), Vec::<i64>::new());
     for bad in ["-1", "x", "9223372036854775808", "1.5", ""] {
-        assert_eq!(
-            project.refused(&format!("events tail --since={bad}")),
-            (3, "invalid_value".to_owned()),
-            "{bad}"
-        );
+        assert_eq!(project.refused(&format!("events tail --since={bad}")), (3, "invalid_value".to_owned()), "{bad}");
     }
     for bad in ["0", "-1", "x"] {
-        assert_eq!(
-            project.refused(&format!("events tail --limit={bad}")),
-            (3, "invalid_value".to_owned()),
-            "{bad}"
-        );
+        assert_eq!(project.refused(&format!("events tail --limit={bad}")), (3, "invalid_value".to_owned()), "{bad}");
     }
 }
 
@@ -207,10 +199,7 @@ fn a_follower_ends_where_the_history_is_another_and_names_the_place() {
     let error: Value = serde_json::from_str(said.lines().next().expect("an error")).expect("JSON");
     assert_eq!(error["error"]["code"], "history_forked");
     let details = &error["error"]["details"];
-    assert_eq!(
-        (details["seq"].as_i64(), details["found"].as_str()),
-        (Some(3), Some("0".repeat(64).as_str()))
-    );
+    assert_eq!((details["seq"].as_i64(), details["found"].as_str()), (Some(3), Some("0".repeat(64).as_str())));
     assert_ne!(details["expected"], details["found"]);
 }
 

@@ -60,8 +60,7 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
         prompt(&project, "s", &n.to_string(), || project.write(format!("f{n}"), "x\n"));
     }
     let log = project.json("log");
-    let first =
-        log.as_array().and_then(|all| all.last()).map(|one| one["reference"].clone()).expect("an entry");
+    let first = log.as_array().and_then(|all| all.last()).map(|one| one["reference"].clone()).expect("an entry");
     let alone = format!("undo --dispatch {} --yes", first.as_str().expect("text"));
     let there = || ["f1", "f2"].map(|name| project.root().join(name).exists());
     for (line, left) in [

@@ -44,8 +44,7 @@ fn calls(project: &Project, call: &str, deed: impl FnOnce()) {
 
 /// The paths that an undo would be refused for, sorted.
 fn clashes(project: &Project, words: &str) -> Vec<String> {
-    let plan: Value =
-        serde_json::from_str(&project.run(&format!("{words} --dry-run --json")).stdout).expect("JSON");
+    let plan: Value = serde_json::from_str(&project.run(&format!("{words} --dry-run --json")).stdout).expect("JSON");
     let all = plan["files"]["conflicts"].as_array().expect("a list").iter();
     all.map(|one| one["path"].as_str().expect("a path").to_owned()).collect()
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::support::verbs;
 
-mod again;
 pub(crate) mod checkpoint;
 mod compensation;
 mod day;
@@ -16,6 +15,7 @@ mod hooks;
 mod ledger;
 mod man;
 mod mcp;
+mod repetition;
 pub(crate) mod rewind;
 mod rollback;
 mod run;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, signals};
+use ic_testkit::{CliOutcome, signals};
 use serde_json::{Value, json};
 
 use crate::support::{Project, chain};
@@ -51,9 +51,9 @@ fn waiter(project: &Project, dispatch: &str) -> Child {
     child
 }
 
-fn outcome(child: Child) -> Outcome {
+fn outcome(child: Child) -> CliOutcome {
     let output = child.wait_with_output().expect("its end");
-    Outcome {
+    CliOutcome {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -61,7 +61,7 @@ fn outcome(child: Child) -> Outcome {
 }
 
 /// The exit code, and what the record says of the work and of the wait.
-fn said(outcome: &Outcome) -> Value {
+fn said(outcome: &CliOutcome) -> Value {
     let record = outcome.json();
     json!([outcome.code, record["status"], record["rolled_back_by"].is_string(), record["code"]])
 }
@@ -190,9 +190,7 @@ fn a_process_of_another_machine_or_container_is_never_gone() {
         assert_eq!(shown.json()["alive"], "unknown", "{elsewhere}");
     }
     // An earlier boot of this machine is over, and so is what ran in it.
-    project
-        .cli
-        .sql(&format!("UPDATE dispatches SET pid_boot_id = '11111111-2222-3333-4444-555555555555 {place}'"));
+    project.cli.sql(&format!("UPDATE dispatches SET pid_boot_id = '11111111-2222-3333-4444-555555555555 {place}'"));
     let waited = project.run(&format!("dispatch wait {dispatch} --json"));
     assert_eq!(said(&waited), json!([1, "running", false, "process_gone"]));
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ic_testkit::{World, text_of, tree};
+use ic_testkit::{TestWorld, text_of, tree};
 use serde_json::Value;
 
+use crate::project::{ask, call};
 use crate::stores::versions;
-use crate::world::{ask, call};
 
 /// What checkpoints leave out of the tree of a life.
 const LEFT_OUT: [&str; 2] = ["ignored", ".env"];
@@ -20,7 +20,7 @@ fn captured(root: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-fn checkpoints(world: &World) -> Vec<Value> {
+fn checkpoints(world: &TestWorld) -> Vec<Value> {
     ask(world, &["checkpoint", "list"]).as_array().expect("a list").clone()
 }
 

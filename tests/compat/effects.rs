@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ic_testkit::{World, text_of};
+use ic_testkit::{TestWorld, text_of};
 
 use crate::half::{every_finished, every_half};
-use crate::world::{ask, call, stands};
+use crate::project::{ask, call, stands};
 
 /// The steps whose effects are not undone.
-fn left(world: &World, run: &str) -> Vec<String> {
+fn left(world: &TestWorld, run: &str) -> Vec<String> {
     let list = ask(world, &["compensation", "list", run]);
     let list = list.as_array().expect("a list");
     list.iter().filter(|one| one["status"] != "done").map(|one| text_of(one, "step")).collect()

@@ -1,18 +1,18 @@
 //! What an older version left when it was killed in the midst of an operation, at each moment that its ledger committed.
 
-use ic_testkit::{Random, State, World, long, tell};
+use ic_testkit::{ProjectState, Random, TestWorld, long, tell};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::project::{call, stands, state};
 use crate::stores::{Stores, versions};
-use crate::world::{call, stands, state};
 
 /// How many of the moments of an operation are tried when it is not at length: the first, the last, and some between.
 const FEW: usize = 5;
 
 /// A world that an operation left half done, and how it is before and after.
 pub(crate) struct Half {
-    pub(crate) world: World,
+    pub(crate) world: TestWorld,
     /// The call that was killed.
     pub(crate) words: Vec<String>,
     /// For messages: the version, the operation and the moment.
@@ -26,13 +26,13 @@ pub(crate) struct Half {
 /// A world that nothing interrupted.
 #[derive(Clone)]
 pub(crate) struct Reference {
-    pub(crate) state: State,
+    pub(crate) state: ProjectState,
     pub(crate) stands: Option<(String, String)>,
     pub(crate) undone: String,
 }
 
 impl Reference {
-    fn of(world: &World) -> Self {
+    fn of(world: &TestWorld) -> Self {
         Self { state: state(world), stands: stands(world), undone: world.outside.text("undone") }
     }
 }
@@ -62,14 +62,14 @@ pub(crate) fn every_half(operation: &str, end: impl Fn(&Half)) {
 }
 
 /// The step of an effect that was undone, and whose undo the ledger has under way.
-fn undone_untold(world: &World) -> Option<String> {
+fn undone_untold(world: &TestWorld) -> Option<String> {
     const SQL: &str = "SELECT step FROM compensations WHERE state = 'running' AND child IS NOT NULL";
     let step: Option<String> = ledger(world).query_row(SQL, [], |row| row.get(0)).optional().expect("ask it");
     step.filter(|step| world.outside.text("undone").lines().last() == Some(step))
 }
 
 /// A connection to the ledger that leaves the log in place when it is closed.
-fn ledger(world: &World) -> Connection {
+fn ledger(world: &TestWorld) -> Connection {
     let ledger = Connection::open(world.cli.db()).expect("open the ledger");
     ledger.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("keep the log");
     ledger
@@ -88,7 +88,7 @@ fn moments(stores: &Stores, operation: &str) -> Vec<String> {
 }
 
 /// The world after an operation that an older version finished, in every version's stores.
-pub(crate) fn every_finished(operation: &str, undo: impl Fn(&World, &Reference, &str)) {
+pub(crate) fn every_finished(operation: &str, undo: impl Fn(&TestWorld, &Reference, &str)) {
     for stores in versions(operation) {
         let before = Reference::of(&stores.world(&format!("{operation}/before")));
         let world = stores.world(&format!("{operation}/after"));
@@ -159,7 +159,7 @@ impl Half {
 }
 
 /// Asserts that the tree and git are as in a world that nothing interrupted.
-pub(crate) fn assert_tree_is(world: &World, wanted: &Reference, when: &str) {
-    let state = State { rows: wanted.state.rows.clone(), ..state(world) };
+pub(crate) fn assert_tree_is(world: &TestWorld, wanted: &Reference, when: &str) {
+    let state = ProjectState { rows: wanted.state.rows.clone(), ..state(world) };
     state.assert_outside_is(&wanted.state, when);
 }

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use rusqlite::Connection;
 use serde_json::{Deserializer, Value};
 
+use crate::project::call;
 use crate::stores::{Stores, versions};
-use crate::world::call;
 
 /// What the contract changed since: a verb and the path of keys to a value that is not compared, without positions in lists.
 const CHANGED: [(&str, &str); 1] = [
@@ -82,8 +82,7 @@ fn reading_verbs_answer_as_the_older_version_did() {
         let mut found = Vec::new();
         for answer in answers(&stores) {
             let outcome = world.cli.run(&answer.words);
-            let verb: Vec<&str> =
-                answer.words.iter().map(String::as_str).take_while(|word| word.len() < 20).collect();
+            let verb: Vec<&str> = answer.words.iter().map(String::as_str).take_while(|word| word.len() < 20).collect();
             let verb = verb.join(" ").replace(" --json", "");
             if OF_THE_PROGRAM.contains(&verb.as_str()) {
                 assert_eq!(outcome.code, Some(0), "{}: {verb}: {outcome:?}", stores.name);
@@ -112,9 +111,8 @@ fn events(ledger: &Path, up_to: i64) -> Vec<String> {
     let sql = "SELECT seq, run_id, source, type, subject_id, from_state, to_state, epoch, reason, payload, created_at,
         hex(prev_hash), hex(hash) FROM events WHERE seq <= ?1 ORDER BY seq";
     let mut statement = connection.prepare(sql).expect("the events");
-    let rows = statement.query_map([up_to], |row| {
-        Ok((0..13).map(|i| format!("{:?}", row.get_ref(i).expect("a column"))).collect())
-    });
+    let rows = statement
+        .query_map([up_to], |row| Ok((0..13).map(|i| format!("{:?}", row.get_ref(i).expect("a column"))).collect()));
     rows.expect("the events").map(|row| row.expect("an event")).collect()
 }
 
@@ -137,7 +135,7 @@ fn events_are_read_and_never_rewritten() {
 }
 
 /// Every verb that writes, once, on the runs of the older version and on a new one.
-fn write_everything(world: &World, when: &str) {
+fn write_everything(world: &TestWorld, when: &str) {
     let run = world.cli.ok(["run", "create", "--goal", "new", "--phases", "a,b,c,d", "--format", "text"]);
     let old = "scope:docs";
     std::fs::write(world.cli.root().join("new.md"), "new\n").expect("a file");

@@ -17,7 +17,7 @@ mod life;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, World, copy_over};
+use ic_testkit::{Cli, TestWorld, copy_over};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ pub(crate) enum Moments {
 
 /// One world after another in one directory, so that all have the same paths, and what was kept of them.
 struct Maker {
-    world: World,
+    world: TestWorld,
     made: TempDir,
     moments: Moments,
 }
@@ -46,7 +46,7 @@ pub(crate) fn make(archive: &Path, moments: Moments) {
     let place = std::fs::canonicalize(home.path()).expect("its path");
     let cli = Cli::around(env!("CARGO_BIN_EXE_ic"), home).with_env("HOME", &place);
     let made = tempfile::tempdir().expect("a temporary directory");
-    let maker = Maker { world: World::around(cli), made, moments };
+    let maker = Maker { world: TestWorld::around(cli), made, moments };
     maker.life();
     maker.halves();
     let schema = maker.world.cli.json(["version", "--json"])["schema_version"].clone();

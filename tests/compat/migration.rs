@@ -2,39 +2,38 @@
 
 use std::process::Stdio;
 
-use ic_testkit::{Random, World, dump, long, tell};
+use ic_testkit::{Random, TestWorld, dump, long, tell};
 use rusqlite::Connection;
 
 use crate::stores::{Stores, newest_schema, versions};
 
-fn version(world: &World) -> i64 {
+fn version(world: &TestWorld) -> i64 {
     let connection = Connection::open(world.cli.db()).expect("open the ledger");
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("the version of the schema")
 }
 
 /// The copies that were laid beside the ledger before it was migrated.
-fn backups(world: &World) -> usize {
+fn backups(world: &TestWorld) -> usize {
     let store = world.cli.beside("");
     let names = std::fs::read_dir(store).expect("the store").map(|entry| entry.expect("an entry").path());
     names.filter(|path| path.extension().is_some_and(|end| end == "backup")).count()
 }
 
 /// The rows that an older version recorded: events and what they are about, under their own columns.
-fn recorded(world: &World) -> Vec<String> {
+fn recorded(world: &TestWorld) -> Vec<String> {
     let tables = ["events|", "event_head|", "event_cursors|", "dispatch_files|", "run_skips|"];
     let dump = dump(&world.cli.db());
     dump.lines().filter(|row| tables.iter().any(|table| row.starts_with(table))).map(str::to_owned).collect()
 }
 
 /// Asserts that the ledger is migrated, once, and nothing of what was recorded is lost.
-fn assert_migrated(stores: &Stores, world: &World, wanted: &[String], when: &str) {
+fn assert_migrated(stores: &Stores, world: &TestWorld, wanted: &[String], when: &str) {
     world.cli.assert_sound(when);
     assert_eq!(version(world), newest_schema(world), "{when}");
     assert_eq!(recorded(world), wanted, "{when}");
     let history: Vec<i64> = Connection::open(world.cli.db())
         .and_then(|ledger| {
-            let mut statement =
-                ledger.prepare("SELECT version FROM refinery_schema_history ORDER BY version")?;
+            let mut statement = ledger.prepare("SELECT version FROM refinery_schema_history ORDER BY version")?;
             statement.query_map([], |row| row.get(0))?.collect()
         })
         .expect("the history of the schema");
@@ -43,7 +42,7 @@ fn assert_migrated(stores: &Stores, world: &World, wanted: &[String], when: &str
     assert!(backups(world) >= usize::from(is_older(stores, world)), "{when}: no copy was made");
 }
 
-fn is_older(stores: &Stores, world: &World) -> bool {
+fn is_older(stores: &Stores, world: &TestWorld) -> bool {
     stores.schema < newest_schema(world)
 }
 

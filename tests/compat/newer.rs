@@ -1,6 +1,6 @@
 //! A ledger of a newer schema is named and left alone, by this program and by older ones.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use rusqlite::Connection;
 
 use crate::stores::{newest_schema, versions};
@@ -24,12 +24,12 @@ const CALLS: [&[&str]; 14] = [
 ];
 
 /// The bytes of the store: the ledger and its content.
-fn bytes(world: &World) -> Vec<Vec<u8>> {
+fn bytes(world: &TestWorld) -> Vec<Vec<u8>> {
     ["ic.db", "objects.db"].map(|name| std::fs::read(world.cli.beside(name)).expect("a file")).into()
 }
 
 /// Asserts that every call says `newer_schema`, and that nothing changed.
-fn assert_refused(world: &World, when: &str) {
+fn assert_refused(world: &TestWorld, when: &str) {
     let before = bytes(world);
     for words in CALLS {
         let outcome = world.cli.run(words);
@@ -67,6 +67,6 @@ fn the_older_program_says_newer_schema() {
     let world = stores.world("life");
     world.cli.ok(["run", "list"]);
     assert!(newest_schema(&world) > stores.schema, "this program has the schema of the older one");
-    let world = World::around(world.cli.with_binary(old.to_str().expect("a plain path")));
+    let world = TestWorld::around(world.cli.with_binary(old.to_str().expect("a plain path")));
     assert_refused(&world, &stores.name);
 }

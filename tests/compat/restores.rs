@@ -1,19 +1,19 @@
 //! Restores of checkpoints and rewinds of an application's database, and their undos.
 
-use ic_testkit::{World, text_of};
+use ic_testkit::{TestWorld, text_of};
 
 use crate::half::{assert_tree_is, every_finished, every_half};
-use crate::world::{ask, call, state};
+use crate::project::{ask, call, state};
 
 /// The id and the status of the newest rewind.
-fn newest_rewind(world: &World) -> Option<(String, String)> {
+fn newest_rewind(world: &TestWorld) -> Option<(String, String)> {
     let list = ask(world, &["rewind", "list"]);
     let newest = list.as_array().expect("a list").first()?;
     Some((text_of(newest, "id"), text_of(newest, "status")))
 }
 
 /// Undoes a rewind: rows, and by the command that it names, the tree.
-fn undo_rewind(world: &World, id: &str, when: &str) {
+fn undo_rewind(world: &TestWorld, id: &str, when: &str) {
     let undone = ask(world, &["rewind", "undo", id, "--yes"]);
     if let Some(command) = undone["git"]["restore"].as_str() {
         let words: Vec<&str> = command.split(' ').skip(1).collect();
@@ -22,7 +22,7 @@ fn undo_rewind(world: &World, id: &str, when: &str) {
 }
 
 /// Whether a restore stands in the journal.
-fn has_begun(world: &World) -> bool {
+fn has_begun(world: &TestWorld) -> bool {
     let restores = ic_testkit::dump(&world.cli.db());
     restores.lines().any(|row| row.starts_with("restores|"))
 }

@@ -1,18 +1,18 @@
 //! Rollbacks over every layer, and their undos.
 
-use ic_testkit::{World, text_of};
+use ic_testkit::{TestWorld, text_of};
 
 use crate::half::{Half, every_finished, every_half};
-use crate::world::{self, call, stands, state};
+use crate::project::{self, call, stands, state};
 
 const LIST: [&str; 2] = ["rollback", "list"];
 
 /// The id and the status of the newest rollback.
-fn newest(world: &World) -> Option<(String, String)> {
-    world::newest(world, &LIST).map(|rollback| (text_of(&rollback, "id"), text_of(&rollback, "status")))
+fn newest(world: &TestWorld) -> Option<(String, String)> {
+    project::newest(world, &LIST).map(|rollback| (text_of(&rollback, "id"), text_of(&rollback, "status")))
 }
 
-fn undo(world: &World, id: &str, when: &str) {
+fn undo(world: &TestWorld, id: &str, when: &str) {
     call(world, &["rollback", "undo", id, "--without-effects", "--yes"], &[0], when);
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ic_testkit::{Cli, Outcome, World};
+use ic_testkit::{Cli, CliOutcome, TestWorld};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{Value as Sql, ValueRef};
@@ -82,7 +82,7 @@ impl Stores {
     }
 
     /// A copy of a world, at home where it lies now.
-    pub(crate) fn world(&self, name: &str) -> World {
+    pub(crate) fn world(&self, name: &str) -> TestWorld {
         let home = tempfile::tempdir().expect("a temporary directory");
         for part in ["project", "outside"] {
             let from = self.path(name).join(part);
@@ -92,7 +92,7 @@ impl Stores {
         let place = std::fs::canonicalize(home.path()).expect("its path");
         let store = place.join("project/.git/ic");
         relocate(&store.join("ic.db"), &self.made_in, place.to_str().expect("a plain path"));
-        World::around(Cli::around(env!("CARGO_BIN_EXE_ic"), home).with_env("HOME", &place))
+        TestWorld::around(Cli::around(env!("CARGO_BIN_EXE_ic"), home).with_env("HOME", &place))
     }
 
     /// The operation whose worlds lie in a directory.
@@ -154,11 +154,11 @@ fn replaced(value: ValueRef<'_>, from: &str, to: &str) -> Sql {
 }
 
 /// What a program of this version says its schema is.
-pub(crate) fn newest_schema(world: &World) -> i64 {
+pub(crate) fn newest_schema(world: &TestWorld) -> i64 {
     world.cli.json(["version", "--json"])["schema_version"].as_i64().expect("a schema")
 }
 
 /// The outcome of a call, with its words where it is not as wanted.
-pub(crate) fn ends(outcome: &Outcome, wanted: &[i32], when: &str, words: &[&str]) {
+pub(crate) fn ends(outcome: &CliOutcome, wanted: &[i32], when: &str, words: &[&str]) {
     assert!(outcome.code.is_some_and(|code| wanted.contains(&code)), "{when}: {words:?}: {outcome:?}");
 }

@@ -1,12 +1,12 @@
 //! Workflows, and their rollbacks.
 
-use ic_testkit::{World, text_of};
+use ic_testkit::{TestWorld, text_of};
 
 use crate::half::{Half, assert_tree_is, every_finished, every_half};
-use crate::world::{ask, call, run, stands};
+use crate::project::{ask, call, run, stands};
 
 /// The run of the workflow that began last, and its state; `None` where none had begun.
-fn newest(world: &World) -> Option<(String, String)> {
+fn newest(world: &TestWorld) -> Option<(String, String)> {
     let run = run(world)?;
     Some((run.clone(), text_of(&ask(world, &["workflow", "show", &run]), "status")))
 }

@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, Outcome, tell, time};
+use ic_testkit::{Cli, CliOutcome, tell, time};
 
 /// Runs `work(worker, turn)` in `workers` threads until the time is up and returns how many calls there were.
-pub(crate) fn work(
-    cli: &Arc<Cli>,
-    workers: usize,
-    work: impl Fn(&Cli, usize, usize) + Send + Sync + 'static,
-) -> usize {
+pub(crate) fn work(cli: &Arc<Cli>, workers: usize, work: impl Fn(&Cli, usize, usize) + Send + Sync + 'static) -> usize {
     let work = Arc::new(work);
     let calls = Arc::new(AtomicUsize::new(0));
     let end = Instant::now() + time(Duration::from_secs(3));
@@ -47,7 +43,7 @@ pub(crate) fn allowed(cli: &Cli, arguments: &[&str], codes: &[&str]) -> bool {
 }
 
 /// The code of a refusal: in the error line, or in the record of a blocked advance.
-fn refusal(outcome: &Outcome) -> String {
+fn refusal(outcome: &CliOutcome) -> String {
     if outcome.stderr.is_empty() {
         return outcome.json()["code"].as_str().unwrap_or_default().to_owned();
     }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Barrier};
 
-use ic_testkit::{Cli, Outcome, older_ledger, rounds};
+use ic_testkit::{Cli, CliOutcome, older_ledger, rounds};
 
-fn at_once(cli: &Arc<Cli>, count: usize, arguments: &'static [&'static str]) -> Vec<Outcome> {
+fn at_once(cli: &Arc<Cli>, count: usize, arguments: &'static [&'static str]) -> Vec<CliOutcome> {
     let barrier = Arc::new(Barrier::new(count));
     let threads: Vec<_> = (0..count)
         .map(|_| {
@@ -42,9 +42,7 @@ fn an_older_ledger_is_migrated_once() {
         }
         let backups = std::fs::read_dir(cli.root().join(".ic"))
             .expect("the store")
-            .filter(|entry| {
-                entry.as_ref().is_ok_and(|e| e.file_name().to_string_lossy().ends_with(".backup"))
-            })
+            .filter(|entry| entry.as_ref().is_ok_and(|e| e.file_name().to_string_lossy().ends_with(".backup")))
             .count();
         assert_eq!(backups, 1, "one migrated, the others waited for it");
         assert_eq!(cli.json(["run", "list"]).as_array().expect("a list").len(), 16);

@@ -1,7 +1,7 @@
 //! Many real processes at once: no call fails with a lock error, one advance wins per phase and epoch, a rollback always
 //! succeeds, and the events tell the same story as the rows.
 
-mod at_once;
 mod crowd;
 mod init;
 mod runs;
+mod simultaneous_calls;

@@ -20,8 +20,7 @@ impl Ledger {
     pub(crate) fn new() -> Self {
         let cli = Cli::new(env!("CARGO_BIN_EXE_ic"));
         // One transaction a verb: content has a database, and crashes, of its own.
-        std::fs::write(cli.root().join(".ic.yaml"), "rollback: {enabled: false}\n")
-            .expect("its configuration");
+        std::fs::write(cli.root().join(".ic.yaml"), "rollback: {enabled: false}\n").expect("its configuration");
         let gates = r#"{"c→d": [{"check": "artifact_exists", "phase": "d"}]}"#;
         let create = ["run", "create", "--goal", "crash", "--phases", "a,b,c,d,e", "--scope-id", "s"];
         let run = cli.ok(create.iter().chain(&["--gates", gates]));
@@ -34,8 +33,7 @@ impl Ledger {
             (0..3).map(|i| cli.ok(["dispatch", "create", &run, "--name", &format!("work {i}")])).collect();
         cli.ok(["dispatch", "start", &dispatches[1]]);
         cli.ok(["dispatch", "complete", &dispatches[2], "--verdict", "pass"]);
-        let agents: Vec<String> =
-            (0..3).map(|_| cli.ok(["run", "agent", "add", &run, "--type", "codex"])).collect();
+        let agents: Vec<String> = (0..3).map(|_| cli.ok(["run", "agent", "add", &run, "--type", "codex"])).collect();
         cli.ok(["run", "agent", "update", &agents[2], "--status", "completed"]);
         cli.ok(["run", "skip", &run, "d", "--reason", "late"]);
         cli.ok(["events", "tail", "--cursor", "reader", "--limit", "3"]);

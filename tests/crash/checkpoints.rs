@@ -49,10 +49,7 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 fn aborted(cli: &Cli, arguments: &[&str], n: usize) -> bool {
     let mut command = cli.command(arguments);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
-    assert!(
-        output.status.success() || output.status.signal().is_some(),
-        "{arguments:?} before {n}: {output:?}"
-    );
+    assert!(output.status.success() || output.status.signal().is_some(), "{arguments:?} before {n}: {output:?}");
     output.status.signal().is_some()
 }
 
@@ -95,12 +92,8 @@ fn an_aborted_restore_is_finished_by_the_next() {
         assert_eq!(files(cli.root()), tree, "before statement {n}");
         // Whatever was begun, what was there before is not lost.
         let kept = cli.json(["checkpoint", "list"]);
-        let safety = kept
-            .as_array()
-            .expect("a list")
-            .iter()
-            .find(|c| c["kind"] == "safety")
-            .expect("a safety checkpoint");
+        let safety =
+            kept.as_array().expect("a list").iter().find(|c| c["kind"] == "safety").expect("a safety checkpoint");
         let id = safety["id"].as_str().expect("an id");
         cli.ok(["checkpoint", "restore", id, "--yes"]);
         assert_eq!(files(cli.root()), changed_tree, "before statement {n}");

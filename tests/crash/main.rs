@@ -8,5 +8,5 @@ mod everywhere;
 mod init;
 mod kill;
 mod migration;
-mod outside;
+mod outside_files;
 mod statements;

@@ -46,8 +46,7 @@ fn whole_backups(cli: &Cli) -> usize {
         let copy = Connection::open(path).expect("open a backup");
         let found: String = copy.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("check it");
         assert_eq!((found.as_str(), version(path)), ("ok", 1), "{}", path.display());
-        let kept: String =
-            copy.query_row("SELECT name FROM event_cursors", [], |row| row.get(0)).expect("a row");
+        let kept: String = copy.query_row("SELECT name FROM event_cursors", [], |row| row.get(0)).expect("a row");
         assert_eq!(kept, "kept");
     }
     backups.len()

@@ -73,9 +73,7 @@ fn verbs_of_work() {
             case(&["dispatch", "complete", running, "--verdict", "fail", "--summary", "done"]),
             case(&["dispatch", "fail", running, "--error", "broken"]),
             case(&["dispatch", "cancel", pending]),
-            case(&[
-                "dispatch", "record", running, "--commit", "abcdef1", "--commit", "abcdef2", "--file", "x",
-            ]),
+            case(&["dispatch", "record", running, "--commit", "abcdef1", "--commit", "abcdef2", "--file", "x"]),
             case(&["dispatch", "record", running, "--stdin"]).reads(&log),
             case(&["dispatch", "record", running, "--stdin"]).reads(lines),
             case(&["dispatch", "tokens", running, "--in", "1", "--out", "2"]),

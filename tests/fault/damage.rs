@@ -34,9 +34,7 @@ fn a_changed_event_is_named() {
     let filled = Filled::new();
     Connection::open(filled.cli.db())
         .and_then(|c| {
-            c.execute_batch(
-                "DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'z' WHERE seq = 2;",
-            )
+            c.execute_batch("DROP TRIGGER events_are_not_changed; UPDATE events SET to_state = 'z' WHERE seq = 2;")
         })
         .expect("tamper");
     let outcome = filled.cli.run(["events", "verify"]);
@@ -48,9 +46,7 @@ fn a_changed_event_is_named() {
 fn an_unknown_status_is_named_with_its_table_and_row() {
     let filled = Filled::new();
     Connection::open(filled.cli.db())
-        .and_then(|c| {
-            c.execute_batch("PRAGMA ignore_check_constraints=ON; UPDATE runs SET status = 'sleeping';")
-        })
+        .and_then(|c| c.execute_batch("PRAGMA ignore_check_constraints=ON; UPDATE runs SET status = 'sleeping';"))
         .expect("tamper");
     let outcome = filled.cli.run(["run", "status", &filled.run]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "corrupt".to_owned()));

@@ -14,14 +14,10 @@ fn each_wrong_file_has_its_code_and_stays_as_it_is() {
     std::fs::write(at("newer"), &ledger).expect("a newer ledger");
     Connection::open(at("newer"))
         .and_then(|c| {
-            c.execute_batch(
-                "PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE;",
-            )
+            c.execute_batch("PRAGMA user_version=99; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode=DELETE;")
         })
         .expect("a newer ledger");
-    Connection::open(at("foreign"))
-        .and_then(|c| c.execute_batch("CREATE TABLE notes(t)"))
-        .expect("another database");
+    Connection::open(at("foreign")).and_then(|c| c.execute_batch("CREATE TABLE notes(t)")).expect("another database");
     std::fs::create_dir(at("directory")).expect("a directory");
     for (name, codes) in [
         ("text", &["foreign_database"][..]),
@@ -37,8 +33,7 @@ fn each_wrong_file_has_its_code_and_stays_as_it_is() {
         let path = at(name);
         let before = std::fs::read(&path).ok();
         for verb in [&["run", "list"][..], &["run", "create", "--goal", "x"], &["health"]] {
-            let outcome =
-                cli.run(verb.iter().map(std::ffi::OsStr::new).chain(["--db".as_ref(), path.as_os_str()]));
+            let outcome = cli.run(verb.iter().map(std::ffi::OsStr::new).chain(["--db".as_ref(), path.as_os_str()]));
             assert!(matches!(outcome.code, Some(2 | 3)), "{name}: {outcome:?}");
             assert!(codes.contains(&outcome.error().as_str()), "{name}: {outcome:?}");
         }

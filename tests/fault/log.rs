@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome, long, one_file};
+use ic_testkit::{Cli, CliOutcome, long, one_file};
 
 /// Two calls of a run of a hundred phases are two commits.
 fn with_run() -> (Cli, String) {
@@ -107,7 +107,7 @@ fn a_process_that_lives_long_flushes_once_a_write_and_folds_its_log_in_now_and_t
     let (steps, flow) = (150, workflow(&cli, 150));
     let noted = cli.home().join("flushes");
     let words = ["workflow", "run", flow.to_str().expect("a plain path"), "--json"];
-    let outcome = Outcome::of(cli.command(words).env("LD_PRELOAD", &library).env("FLUSHES", &noted));
+    let outcome = CliOutcome::of(cli.command(words).env("LD_PRELOAD", &library).env("FLUSHES", &noted));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let events: u64 = cli.sql("SELECT count(*) FROM events").parse().expect("a number");
     assert!(events > 2 * steps, "{events} events");
@@ -146,11 +146,7 @@ fn an_older_copy_in_the_ledgers_place_is_read_with_a_warning_and_written_when_it
     // A script learns of it as well, beside the answer; a call that fails says it in its one line.
     let read = cli.run(["run", "status", &run, "--json"]);
     let warning: serde_json::Value = serde_json::from_str(&read.stderr).expect("one line of JSON");
-    assert_eq!(
-        (read.code, warning["warning"]["code"].as_str()),
-        (Some(0), Some("ledger_behind")),
-        "{read:?}"
-    );
+    assert_eq!((read.code, warning["warning"]["code"].as_str()), (Some(0), Some("ledger_behind")), "{read:?}");
     assert_eq!(cli.run(["run", "status", &run, "--json", "--quiet"]).stderr, "");
     let lost = cli.run(["run", "status", "abcdef12", "--json"]);
     let error: serde_json::Value = serde_json::from_str(&lost.stderr).expect("one line of JSON");
@@ -285,11 +281,8 @@ fn an_older_file_under_a_log_that_was_left_long_is_not_opened() {
     one_file(&cli.db());
     cli.ok(["status"]);
     // Beside a reader the log grows past what is left at rest.
-    let mut reader = cli
-        .command(["events", "tail", "--follow"])
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("a reader");
+    let mut reader =
+        cli.command(["events", "tail", "--follow"]).stdout(std::process::Stdio::null()).spawn().expect("a reader");
     for n in 0..40 {
         cli.ok(["run", "artifact", "add", &run, "--path", &format!("b{n}")]);
     }
@@ -311,8 +304,7 @@ fn what_others_put_in_the_place_of_an_unfinished_copy_gets_nothing() {
     std::fs::write(at("thesis"), "mine").expect("a file");
     std::os::unix::fs::symlink(at("thesis"), at(".m.db.ic-backup")).expect("a link");
     std::fs::write(at(".n.db.ic-backup"), "").expect("a file");
-    std::fs::set_permissions(at(".n.db.ic-backup"), std::fs::Permissions::from_mode(0o666))
-        .expect("its mode");
+    std::fs::set_permissions(at(".n.db.ic-backup"), std::fs::Permissions::from_mode(0o666)).expect("its mode");
     for name in ["m.db", "n.db"] {
         let said = cli.run(["backup", at(name).to_str().expect("a plain path")]);
         assert_ne!(said.code, Some(0), "{said:?}");
@@ -356,8 +348,7 @@ fn a_backup_that_dies_leaves_no_copy_of_that_name() {
     }
     assert!(deaths > 3, "{deaths} deaths");
     assert!(copy.exists() && content.exists());
-    let left =
-        std::fs::read_dir(cli.home()).expect("the directory").map(|entry| entry.expect("one").file_name());
+    let left = std::fs::read_dir(cli.home()).expect("the directory").map(|entry| entry.expect("one").file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("ic-backup")), "nothing unfinished");
     let copied = cli.run(["--db", words[2], "events", "verify"]);
     assert_eq!((copied.code, copied.stdout.contains("\"ok\":true")), (Some(0), true), "{copied:?}");
@@ -373,14 +364,14 @@ fn can_be_another() -> bool {
 }
 
 /// A call of another user.
-fn as_other(cli: &Cli, words: &[&str]) -> Outcome {
+fn as_other(cli: &Cli, words: &[&str]) -> CliOutcome {
     use std::os::unix::process::CommandExt;
     // Others reach the project through it.
     for above in [cli.home(), cli.root()] {
         std::fs::set_permissions(above, PermissionsExt::from_mode(0o755)).expect("a mode");
     }
     let mut command = cli.command(words);
-    Outcome::of(command.uid(OTHER).gid(OTHER))
+    CliOutcome::of(command.uid(OTHER).gid(OTHER))
 }
 
 const OTHER: u32 = 4321;

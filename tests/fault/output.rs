@@ -88,25 +88,19 @@ fn a_lost_answer_of_what_was_done_is_no_success() {
     // Who only asked lost nothing.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let status =
-        filled.cli.command(["run", "status", &filled.run]).stdout(writer).status().expect("start ic");
+    let status = filled.cli.command(["run", "status", &filled.run]).stdout(writer).status().expect("start ic");
     assert_eq!(status.code(), Some(0));
 }
 
 #[test]
 fn a_cursor_stays_where_its_reader_left() {
     let filled = Filled::new();
-    let mut child = filled
-        .cli
-        .command(["events", "tail", "--cursor", "leaver"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("start ic");
+    let mut child =
+        filled.cli.command(["events", "tail", "--cursor", "leaver"]).stdout(Stdio::piped()).spawn().expect("start ic");
     drop(child.stdout.take());
     child.wait().expect("wait");
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    let status =
-        filled.cli.command(["events", "tail", "--cursor", "full"]).stdout(full).status().expect("start ic");
+    let status = filled.cli.command(["events", "tail", "--cursor", "full"]).stdout(full).status().expect("start ic");
     assert_eq!(status.code(), Some(2));
     let cursors = filled.cli.json(["events", "cursor", "list"]);
     let moved: Vec<_> = cursors.as_array().expect("a list").iter().filter(|c| c["name"] == "full").collect();

@@ -42,11 +42,7 @@ fn a_failing_statement_takes_the_whole_verb_back() {
                 *met.entry(verb[..2].join(" ")).or_insert(0) += 1;
                 assert_eq!((outcome.code, outcome.error()), (Some(2), "internal".to_owned()), "{verb:?}");
                 assert!(outcome.stderr.contains("broken"), "{outcome:?}");
-                assert_eq!(
-                    filled.cli.dump(),
-                    before,
-                    "{verb:?} left something behind a broken {action} of {table}"
-                );
+                assert_eq!(filled.cli.dump(), before, "{verb:?} left something behind a broken {action} of {table}");
             }
         }
     }

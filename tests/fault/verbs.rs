@@ -1,6 +1,6 @@
 //! The verbs that are tried on a ledger with something in it, and what is asked of a call that fails.
 
-use ic_testkit::Outcome;
+use ic_testkit::CliOutcome;
 
 use crate::filled::Filled;
 
@@ -55,7 +55,7 @@ impl Filled {
 }
 
 /// A failed call has a code, an exit that goes with a failure, and did not panic.
-pub(crate) fn assert_graceful(arguments: &[&str], outcome: &Outcome) {
+pub(crate) fn assert_graceful(arguments: &[&str], outcome: &CliOutcome) {
     assert!(!outcome.stderr.contains("panicked"), "{arguments:?}: {outcome:?}");
     match outcome.code {
         Some(0 | 1) => {}

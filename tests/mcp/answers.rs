@@ -161,8 +161,7 @@ fn what_fails_has_a_code_a_message_and_a_hint_and_the_server_goes_on() {
         );
         assert!(world.cli.dump() == before, "{tool} {arguments} changed something");
     }
-    let error =
-        client.ask("tools/call", json!({ "name": "no_such_tool", "arguments": {} })).expect_err("unknown");
+    let error = client.ask("tools/call", json!({ "name": "no_such_tool", "arguments": {} })).expect_err("unknown");
     assert!(error["message"].as_str().expect("a message").contains("declare_compensation"), "{error}");
     assert!(client.ask("no/such/method", json!({})).is_err());
     client.tool("status", json!({}));
@@ -193,19 +192,11 @@ fn a_checkpoint_is_named_to_diff_and_to_undo() {
         ("checkpoint:mine", Some("@"), &["last.txt", "later.txt"][..]),
         ("checkpoint:mine", None, &["last.txt", "later.txt"]),
         ("checkpoint:free", None, &["last.txt"]),
-        (
-            &format!("checkpoint:{}", of_run["short_id"].as_str().expect("an id")),
-            None,
-            &["last.txt", "later.txt"],
-        ),
+        (&format!("checkpoint:{}", of_run["short_id"].as_str().expect("an id")), None, &["last.txt", "later.txt"]),
     ] {
         let diff = client.tool("diff", json!({ "from": from, "run": run }));
-        let found: Vec<&str> = diff["changes"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .filter_map(|one| one["path"].as_str())
-            .collect();
+        let found: Vec<&str> =
+            diff["changes"].as_array().expect("a list").iter().filter_map(|one| one["path"].as_str()).collect();
         assert_eq!(found, paths, "{from}");
     }
     let plan = client.tool("undo", json!({ "point": "checkpoint:mine" }));
@@ -228,13 +219,7 @@ fn an_error_speaks_of_arguments_and_not_of_flags() {
         ("undo", json!({ "point": "created", "dispatch": id })),
     ] {
         let (_, message, hint) = client.failure(tool, arguments.clone());
-        assert!(
-            !hint.contains("--") && !hint.contains("$(") && !hint.contains("| ic"),
-            "{tool} {arguments}: {hint}"
-        );
-        assert!(
-            !message.contains("--stdin") && !message.contains("--retry|"),
-            "{tool} {arguments}: {message}"
-        );
+        assert!(!hint.contains("--") && !hint.contains("$(") && !hint.contains("| ic"), "{tool} {arguments}: {hint}");
+        assert!(!message.contains("--stdin") && !message.contains("--retry|"), "{tool} {arguments}: {message}");
     }
 }

@@ -41,12 +41,8 @@ impl Client {
     }
 
     pub(crate) fn with_capabilities(command: &mut Command, era: Era, capabilities: Value) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the server");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let mut client = Self {
@@ -151,8 +147,7 @@ impl Client {
         assert_ne!(answer["isError"], true, "{tool}: {answer}");
         let value = answer["structuredContent"].clone();
         assert!(value.is_object(), "{tool}: {answer}");
-        let text: Value =
-            serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+        let text: Value = serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
         assert_eq!(text, value, "{tool}: the text is the same");
         value
     }
@@ -161,12 +156,8 @@ impl Client {
     pub(crate) fn failure(&mut self, tool: &str, arguments: Value) -> (String, String, String) {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["isError"], true, "{tool}: {answer}");
-        assert!(
-            answer["structuredContent"].is_null(),
-            "{tool}: an error has no shape of an answer: {answer}"
-        );
-        let error: Value =
-            serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+        assert!(answer["structuredContent"].is_null(), "{tool}: an error has no shape of an answer: {answer}");
+        let error: Value = serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
         let part = |name: &str| error["error"][name].as_str().unwrap_or_default().to_owned();
         (part("code"), part("message"), part("hint"))
     }
@@ -188,8 +179,7 @@ impl Client {
             std::thread::sleep(Duration::from_millis(10));
         };
         let mut said = String::new();
-        std::io::Read::read_to_string(&mut self.child.stderr.take().expect("its errors"), &mut said)
-            .expect("text");
+        std::io::Read::read_to_string(&mut self.child.stderr.take().expect("its errors"), &mut said).expect("text");
         (status.code(), said)
     }
 }

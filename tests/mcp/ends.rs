@@ -61,15 +61,7 @@ fn what_is_at_work_is_brought_to_its_end() {
     world.write("slow.sh", "sleep 2; echo undone > outside.txt\n");
     let point = world.ic(&["dispatch", "create", &world.run, "--name", "effect"]);
     world.ic(&["dispatch", "start", &point]);
-    world.ic(&[
-        "compensation",
-        "add",
-        &world.run,
-        "--step",
-        "s",
-        "--shell",
-        "sleep 2; echo undone > ../undone.txt",
-    ]);
+    world.ic(&["compensation", "add", &world.run, "--step", "s", "--shell", "sleep 2; echo undone > ../undone.txt"]);
     world.ic(&["dispatch", "complete", &point]);
     let mut client = client(&world);
     let plan = client.tool("undo", json!({}));

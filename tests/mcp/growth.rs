@@ -35,10 +35,7 @@ fn a_thousand_calls_leave_it_as_it_is() {
     }
     let grown = resident(client.child.id()).saturating_sub(warm);
     times.sort();
-    println!(
-        "median of status: {:?}; grown by {grown} bytes after the first 600 rounds, from {warm}",
-        times[500]
-    );
+    println!("median of status: {:?}; grown by {grown} bytes after the first 600 rounds, from {warm}", times[500]);
     assert!(grown < 2 << 20, "grown by {grown} bytes");
     // A build for tests is many times slower than the one that is shipped, and others use this machine.
     assert!(times[500] < Duration::from_millis(100), "{:?}", times[500]);

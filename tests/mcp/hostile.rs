@@ -34,12 +34,9 @@ fn names_and_contents_of_files_reach_no_terminal_raw() {
     world.ic(&["dispatch", "complete", &id]);
     let mut client = asking(&world, SESSION);
     client.says = "decline";
-    for (tool, arguments) in [
-        ("diff", json!({ "from": "created" })),
-        ("undo", json!({})),
-        ("log", json!({})),
-        ("status", json!({})),
-    ] {
+    for (tool, arguments) in
+        [("diff", json!({ "from": "created" })), ("undo", json!({})), ("log", json!({})), ("status", json!({}))]
+    {
         let answer = client.call(tool, arguments);
         for text in texts(&answer) {
             assert!(is_safe(&text), "{tool}: {text:?}");
@@ -49,16 +46,11 @@ fn names_and_contents_of_files_reach_no_terminal_raw() {
             assert!(is_safe(patch) && patch.contains("content"), "{patch:?}");
         }
     }
-    assert!(
-        client.asked.iter().all(|question| is_safe(question)) && !client.asked.is_empty(),
-        "{:?}",
-        client.asked
-    );
+    assert!(client.asked.iter().all(|question| is_safe(question)) && !client.asked.is_empty(), "{:?}", client.asked);
     let read = client.request("resources/read", json!({ "uri": "ic://point/created/diff" }));
     assert!(is_safe(read["contents"][0]["text"].as_str().expect("text")), "{read}");
     for name in ["undo", "what-changed"] {
-        let told =
-            client.request("prompts/get", json!({ "name": name, "arguments": { "point": "created" } }));
+        let told = client.request("prompts/get", json!({ "name": name, "arguments": { "point": "created" } }));
         assert!(is_safe(told["messages"][0]["content"]["text"].as_str().expect("text")), "{told}");
     }
 }
@@ -70,16 +62,9 @@ fn arguments_that_hold_commands_are_refused_or_kept_as_text() {
     for (tool, key) in
         [("undo", "point"), ("status", "run"), ("diff", "from"), ("complete", "dispatch"), ("advance", "run")]
     {
-        for hostile in [
-            "--yes",
-            "-C/",
-            "--db=/tmp/other.db",
-            "",
-            ESCAPES,
-            "a\u{0}b",
-            "../../etc/passwd",
-            "'; rm -rf / #",
-        ] {
+        for hostile in
+            ["--yes", "-C/", "--db=/tmp/other.db", "", ESCAPES, "a\u{0}b", "../../etc/passwd", "'; rm -rf / #"]
+        {
             let mut arguments = json!({});
             arguments[key] = json!(hostile);
             let answer = client.call(tool, arguments);

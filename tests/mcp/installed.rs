@@ -30,18 +30,11 @@ fn what_a_person_has_stays_and_comes_back_byte_for_byte() {
             let planned = world.cli.json(["mcp", "install", client, "--dry-run", "--json"]);
             assert_eq!(world.read(file).as_deref(), before, "{client}: a dry run changes nothing");
             let done = world.cli.json(["mcp", "install", client, "--json"]);
-            assert_eq!(
-                (&done["changed"], &done["dry_run"]),
-                (&Value::from(true), &Value::from(false)),
-                "{done}"
-            );
+            assert_eq!((&done["changed"], &done["dry_run"]), (&Value::from(true), &Value::from(false)), "{done}");
             let text = world.text(file);
             assert_eq!(planned["content"].as_str(), Some(text.as_str()), "{client}: the dry run showed it");
             if ours.is_empty() {
-                assert!(
-                    text.starts_with(before.unwrap_or_default()) && text.contains("[mcp_servers.ic]\n"),
-                    "{text}"
-                );
+                assert!(text.starts_with(before.unwrap_or_default()) && text.contains("[mcp_servers.ic]\n"), "{text}");
             } else {
                 let value: Value = serde_json::from_str(&text).expect("JSON");
                 assert_eq!(value.pointer(ours), Some(&Value::from("mcp")), "{client}: {text}");
@@ -90,10 +83,7 @@ fn both_are_shown_and_written_by_one_call() {
         world.write(file, before);
         let dump = world.cli.dump();
         let planned = world.cli.json(["install", client, "--dry-run", "--json"]);
-        assert!(
-            planned["hooks"]["content"].is_string() && planned["mcp"]["content"].is_string(),
-            "{planned}"
-        );
+        assert!(planned["hooks"]["content"].is_string() && planned["mcp"]["content"].is_string(), "{planned}");
         assert_eq!((world.text(file).as_str(), world.cli.dump()), (before, dump), "{client}");
         world.cli.json(["install", client, "--json"]);
         assert_eq!(planned["mcp"]["content"].as_str(), Some(world.text(file).as_str()), "{client}");
@@ -122,11 +112,8 @@ fn what_is_not_valid_is_refused_and_nothing_is_written() {
         for bad in ["{ // mine\n}", "[", "\u{feff}{}", "\"text\""] {
             let world = world();
             world.write(file, bad);
-            for words in [
-                vec!["mcp", "install", client],
-                vec!["install", client],
-                vec!["install", client, "--dry-run"],
-            ] {
+            for words in [vec!["mcp", "install", client], vec!["install", client], vec!["install", client, "--dry-run"]]
+            {
                 let outcome = world.cli.run(&words);
                 assert_eq!(
                     (outcome.code, outcome.error().as_str()),

@@ -2,9 +2,9 @@
 //! line.
 
 mod answers;
-mod asked;
-mod beside;
 mod client;
+mod concurrent_calls;
+mod elicitation;
 mod ends;
 mod growth;
 mod hostile;

@@ -30,13 +30,8 @@ fn names(listed: &Value) -> Vec<&str> {
 fn both_eras_are_offered_the_same() {
     let world = world();
     let mut seen = BTreeSet::new();
-    for era in [
-        Era::Session("2024-11-05"),
-        Era::Session("2025-03-26"),
-        Era::Session("2025-06-18"),
-        SESSION,
-        Era::Alone,
-    ] {
+    for era in [Era::Session("2024-11-05"), Era::Session("2025-03-26"), Era::Session("2025-06-18"), SESSION, Era::Alone]
+    {
         let mut client = Client::start(&mut world.cli.command(["mcp"]), era);
         let tools = client.request("tools/list", json!({}));
         assert_eq!(names(&tools["tools"]), TOOLS, "{era:?}");
@@ -97,8 +92,7 @@ fn the_hints_are_true() {
     let mut client = client(&world);
     let listed = client.request("tools/list", json!({}))["tools"].clone();
     let hints = |name: &str| {
-        let tool =
-            listed.as_array().expect("tools").iter().find(|one| one["name"] == name).expect("it").clone();
+        let tool = listed.as_array().expect("tools").iter().find(|one| one["name"] == name).expect("it").clone();
         tool["annotations"].clone()
     };
     let calls = [
@@ -137,11 +131,7 @@ fn resources_and_prompts_say_what_commands_say() {
     let typed: Value = world.cli.json(["status", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(status["text"].as_str().expect("text")).expect("JSON"), typed);
     let history = read("ic://run/@/history");
-    assert_eq!(
-        history["text"],
-        world.ic(&["run", "history", "@", "--format", "mermaid"]) + "\n",
-        "{history}"
-    );
+    assert_eq!(history["text"], world.ic(&["run", "history", "@", "--format", "mermaid"]) + "\n", "{history}");
     assert_eq!(history["mimeType"], "text/vnd.mermaid");
     let diff = read("ic://point/created/diff");
     let text = diff["text"].as_str().expect("text");
@@ -155,8 +145,7 @@ fn resources_and_prompts_say_what_commands_say() {
     let undo = client.request("prompts/get", json!({ "name": "undo", "arguments": {} }));
     let text = undo["messages"][0]["content"]["text"].as_str().expect("text").to_owned();
     assert!(text.contains("bad.txt") && text.contains("--expect-plan"), "{text}");
-    let changed =
-        client.request("prompts/get", json!({ "name": "what-changed", "arguments": { "point": "created" } }));
+    let changed = client.request("prompts/get", json!({ "name": "what-changed", "arguments": { "point": "created" } }));
     assert!(changed.to_string().contains("+spoiled"), "{changed}");
     assert_eq!(world.cli.dump(), dump, "a prompt changes nothing");
     // A client may send the field that its person left blank.

@@ -31,9 +31,7 @@ fn a_connection_is_kept_from_call_to_call_between_transactions_and_closed_when_n
     for call in 0..6 {
         client.tool(if call % 2 == 0 { "status" } else { "advance" }, json!({}));
         // The end of what only read is not waited for.
-        wait_for("the end of the transaction", || {
-            backends(&cluster).iter().all(|found| found.ends_with(" idle"))
-        });
+        wait_for("the end of the transaction", || backends(&cluster).iter().all(|found| found.ends_with(" idle")));
         seen.extend(backends(&cluster));
     }
     assert_eq!(seen.len(), 6, "one connection at a time: {seen:?}");

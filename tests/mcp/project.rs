@@ -1,13 +1,13 @@
 //! A project with a run whose last dispatch damaged a file.
 
-use ic_testkit::{Cli, World};
+use ic_testkit::{Cli, TestWorld};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Era, SESSION};
 
 /// A git repository with a ledger and a run.
-pub(crate) fn world() -> World {
-    let world = World::around(Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints());
+pub(crate) fn world() -> TestWorld {
+    let world = TestWorld::around(Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints());
     world.git(&["init", "-q"]);
     world.write(".gitignore", ".ic/\n");
     world.write("README", "base\n");
@@ -17,7 +17,7 @@ pub(crate) fn world() -> World {
 }
 
 /// A dispatch that changed a file and added one; its id.
-pub(crate) fn spoiled(world: &World) -> String {
+pub(crate) fn spoiled(world: &TestWorld) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "spoil"]);
     world.ic(&["dispatch", "start", &id]);
     world.write("README", "spoiled\n");
@@ -26,17 +26,17 @@ pub(crate) fn spoiled(world: &World) -> String {
     id
 }
 
-pub(crate) fn client(world: &World) -> Client {
+pub(crate) fn client(world: &TestWorld) -> Client {
     Client::start(&mut world.cli.command(["mcp"]), SESSION)
 }
 
 /// A client whose person can be asked.
-pub(crate) fn asking(world: &World, era: Era) -> Client {
+pub(crate) fn asking(world: &TestWorld, era: Era) -> Client {
     Client::with_capabilities(&mut world.cli.command(["mcp"]), era, json!({ "elicitation": {} }))
 }
 
 /// The tree and the ledger, to see that nothing changed.
-pub(crate) fn all(world: &World) -> (Option<String>, Option<String>, String, String) {
+pub(crate) fn all(world: &TestWorld) -> (Option<String>, Option<String>, String, String) {
     (world.read("README"), world.read("bad.txt"), world.cli.dump(), world.head())
 }
 

@@ -58,8 +58,7 @@ fn a_plan_that_changed_is_refused_and_the_new_one_shown() {
     let before = all(&world);
     let answer = client.call("undo", json!({ "point": "created", "expect_plan": hash_of(&first) }));
     assert_eq!(answer["isError"], true, "{answer}");
-    let error: Value =
-        serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+    let error: Value = serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
     assert_eq!(error["error"]["code"], "plan_changed", "{error}");
     assert!(all(&world) == before, "nothing was changed");
     let now = second_text(&answer);
@@ -92,10 +91,8 @@ fn the_command_line_insists_on_the_plan_of_a_redo_too() {
     let world = world();
     spoiled(&world);
     world.ic(&["undo", "--yes"]);
-    let rollback = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let rollback =
+        world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"].as_str().expect("an id").to_owned();
     let plan = world.cli.json(["redo", "--dry-run", "--json"]);
     let of_rollback = world.cli.json(["rollback", "undo", &rollback, "--dry-run", "--json"]);
     assert_eq!(plan["undo_plan_hash"], of_rollback["undo_plan_hash"]);
@@ -103,8 +100,7 @@ fn the_command_line_insists_on_the_plan_of_a_redo_too() {
     let other = "0".repeat(64);
     for words in [vec!["redo"], vec!["rollback", "undo", &rollback]] {
         for last in ["--dry-run", "--yes"] {
-            let outcome =
-                world.cli.run(words.iter().copied().chain(["--expect-plan", &other, last, "--json"]));
+            let outcome = world.cli.run(words.iter().copied().chain(["--expect-plan", &other, last, "--json"]));
             assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "plan_changed"), "{outcome:?}");
         }
     }
@@ -125,8 +121,7 @@ fn what_is_refused_says_why_and_needs_a_person() {
     assert_eq!(plan["refusal"]["code"], "file_conflict", "{answer}");
     assert!(plan["plan_hash"].is_null() || notes(plan).contains("nothing would be"), "{answer}");
     let kept = client.tool("undo", json!({ "dispatch": id, "keep_theirs": true }));
-    let done =
-        client.tool("undo", json!({ "dispatch": id, "keep_theirs": true, "expect_plan": hash_of(&kept) }));
+    let done = client.tool("undo", json!({ "dispatch": id, "keep_theirs": true, "expect_plan": hash_of(&kept) }));
     // What others changed stays, so it is done in part.
     assert_eq!(done["status"], "rolled_back_in_part", "{done}");
     assert_eq!((world.text("README").as_str(), world.text("bad.txt").as_str()), ("base\n", "mine\n"));
@@ -136,7 +131,7 @@ fn what_is_refused_says_why_and_needs_a_person() {
 fn a_tree_without_a_run_goes_back_to_its_checkpoint() {
     let world = crate::project::world();
     world.ic(&["run", "cancel", &world.run, "--reason", "r"]);
-    let other = ic_testkit::World::around(ic_testkit::Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints());
+    let other = ic_testkit::TestWorld::around(ic_testkit::Cli::new(env!("CARGO_BIN_EXE_ic")).with_checkpoints());
     other.write("a.txt", "one\n");
     let mut client = Client::start(&mut other.cli.command(["mcp"]), SESSION);
     let taken = client.tool("checkpoint", json!({ "message": "before" }));

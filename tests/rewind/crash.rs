@@ -5,16 +5,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Random, World, long, rounds, tell};
+use ic_testkit::{Random, TestWorld, long, rounds, tell};
 use serde_json::{Value, json};
 
-use crate::world::{audits, configure_vectors, devs_in_git, status};
+use crate::project::{audits, configure_vectors, devs_in_git, status};
 
 const TO: [&str; 4] = ["rewind", "to", "T1", "--yes"];
 
 /// A world in git with vectors, and how it is before and after a rewind.
 struct Ground {
-    world: World,
+    world: TestWorld,
     commits: [String; 3],
     before: String,
     after: String,
@@ -47,11 +47,7 @@ impl Ground {
         assert!(rows == self.before || rows == self.after, "{when}: the rows are neither: {rows}");
         let list = world.cli.json(["rewind", "list"]);
         let Some(entry) = list.as_array().and_then(|all| all.first()) else {
-            assert_eq!(
-                (world.rows(), world.head()),
-                (self.before.clone(), self.commits[2].clone()),
-                "{when}"
-            );
+            assert_eq!((world.rows(), world.head()), (self.before.clone(), self.commits[2].clone()), "{when}");
             assert_eq!(world.cli.json(TO)["status"], "done", "{when}");
             return;
         };
@@ -65,11 +61,7 @@ impl Ground {
         assert_eq!((&resumed["status"], &resumed["stages_left"]), (&json!("done"), &json!([])), "{when}");
         assert_eq!((world.rows(), world.head()), (self.after.clone(), self.commits[0].clone()), "{when}");
         assert_eq!(audits(world), ["ROLLBACK_COMPLETED"], "{when}: it was done once");
-        assert_eq!(
-            (world.text("pruned"), world.text("a.txt")),
-            ("T1\n".to_owned(), "T1".to_owned()),
-            "{when}"
-        );
+        assert_eq!((world.text("pruned"), world.text("a.txt")), ("T1\n".to_owned(), "T1".to_owned()), "{when}");
         let kept = resumed["git"]["kept_ref"].as_str().unwrap_or_else(|| panic!("{when}: {resumed}"));
         assert_eq!(world.git(&["rev-parse", kept]), self.commits[2], "{when}");
         let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
@@ -181,7 +173,7 @@ fn kill_nine_at_random_moments() {
 }
 
 /// Waits until no git of a dead rewind works on the tree any more.
-fn settle(world: &World) {
+fn settle(world: &TestWorld) {
     let lock = world.root().join(".git/index.lock");
     let started = Instant::now();
     std::thread::sleep(Duration::from_millis(20));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{audits, configure_vectors, devs, status};
+use crate::project::{audits, configure_vectors, devs, status};
 
 #[test]
 fn a_rewind_and_its_undo() {
@@ -20,8 +20,7 @@ fn a_rewind_and_its_undo() {
     assert_eq!((&done["status"], &done["stage"]), (&json!("done"), &json!("vector_done")));
     assert_eq!(done["deleted_row_counts"], counts);
     assert_eq!(audits(&world), ["ROLLBACK_COMPLETED"]);
-    let left: Vec<String> =
-        world.rows().lines().map(|l| l.split('|').take(2).collect::<Vec<_>>().join(" ")).collect();
+    let left: Vec<String> = world.rows().lines().map(|l| l.split('|').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(left, ["agent_logs 1", "langgraph_checkpoints \"L1\"", "requirements \"R1\"", "tasks \"T1\""]);
 
     let id = done["id"].as_str().expect("an id");
@@ -94,9 +93,8 @@ fn a_row_that_would_lose_its_parent_stands_against_it_before_anything_is_begun()
 fn rewinds_are_undone_one_by_one() {
     let world = devs();
     let before = world.rows();
-    let ids = ["T2", "T1"].map(|task| {
-        world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
-    });
+    let ids = ["T2", "T1"]
+        .map(|task| world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned());
     // The rows of the first one belong to a task that the second one took.
     let (exit, code) = world.cli.refused(["rewind", "undo", &ids[0], "--yes"]);
     assert_eq!((exit, code.as_str()), (Some(1), "row_conflict"));
@@ -124,9 +122,8 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
 #[test]
 fn the_preview_of_an_undo_is_the_undo() {
     let world = devs();
-    let [first, last] = ["T2", "T1"].map(|task| {
-        world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned()
-    });
+    let [first, last] = ["T2", "T1"]
+        .map(|task| world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned());
     let (rows, ledger) = (world.rows(), world.cli.dump());
     // What stands in the way of the deed stands in the way of its preview.
     let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["rewind", "undo", &first, how]));
@@ -199,7 +196,7 @@ fn what_a_command_said_can_be_redacted() {
 
 #[test]
 fn the_configuration_is_added_to_and_never_overwritten() {
-    let cli = ic_testkit::Cli::new(crate::world::BINARY);
+    let cli = ic_testkit::Cli::new(crate::project::BINARY);
     let path = cli.root().join(".ic.yaml");
     for (before, taken) in [
         ("", true),
@@ -218,11 +215,7 @@ fn the_configuration_is_added_to_and_never_overwritten() {
             assert!(after.starts_with(before) && after.ends_with("rewind:\n  profile: devs\n"), "{after}");
             cli.ok(["config", "show"]);
         } else {
-            assert_eq!(
-                (outcome.code, outcome.error().as_str()),
-                (Some(1), "config_not_changed"),
-                "{before:?}"
-            );
+            assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "config_not_changed"), "{before:?}");
             assert_eq!(after, before);
         }
     }
@@ -230,7 +223,7 @@ fn the_configuration_is_added_to_and_never_overwritten() {
 
 #[test]
 fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
-    let cli = ic_testkit::Cli::new(crate::world::BINARY);
+    let cli = ic_testkit::Cli::new(crate::project::BINARY);
     let path = cli.root().join("app.db");
     let db = ic_testkit::connect(&path);
     db.execute_batch("CREATE TABLE tasks (id INTEGER PRIMARY KEY, done INTEGER)").expect("a table");
@@ -239,9 +232,8 @@ fn tables_of_other_layouts_are_not_taken_for_the_profiles() {
         let call = ["rewind", "init", "--profile", profile, "--database", "app.db"];
         assert_eq!(cli.refused(call), (Some(exit), code.to_owned()), "{profile}");
     }
-    let tables: i64 = db
-        .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))
-        .expect("a count");
+    let tables: i64 =
+        db.query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0)).expect("a count");
     assert_eq!(tables, 1);
     assert_eq!(std::fs::read_to_string(cli.root().join(".ic.yaml")).expect("a configuration"), before);
     let ledger = cli.db();

@@ -3,7 +3,7 @@
 use ic_testkit::git_in;
 use serde_json::json;
 
-use crate::world::{devs_in_git, status};
+use crate::project::{devs_in_git, status};
 
 #[test]
 fn the_tree_goes_first_and_what_was_left_is_named() {
@@ -60,10 +60,7 @@ fn local_changes_are_refused_or_saved() {
     assert!(!world.root().join("staged.txt").exists());
     let command = done["git"]["restore"].as_str().expect("a command").to_owned();
     world.cli.ok(command.split(' ').skip(1));
-    assert_eq!(
-        (world.text("a.txt"), world.text("staged.txt")),
-        ("not committed".to_owned(), "staged".to_owned())
-    );
+    assert_eq!((world.text("a.txt"), world.text("staged.txt")), ("not committed".to_owned(), "staged".to_owned()));
 }
 
 #[test]

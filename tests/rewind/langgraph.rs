@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use ic_testkit::Cli;
 use serde_json::{Value, json};
 
-use crate::world::BINARY;
+use crate::project::BINARY;
 
 /// A graph without a model; see the file.
 const APP: &str = include_str!("langgraph/app.py");
@@ -23,40 +23,25 @@ fn environment() -> Result<PathBuf, String> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("langgraph");
     let python = directory.join("bin/python");
     let works = |python: &Path| {
-        let probe =
-            Command::new(python).args(["-c", "import langgraph.graph, langgraph.checkpoint.sqlite"]).output();
+        let probe = Command::new(python).args(["-c", "import langgraph.graph, langgraph.checkpoint.sqlite"]).output();
         probe.is_ok_and(|output| output.status.success())
     };
     if works(&python) {
         return Ok(python);
     }
     let run = |program: &Path, arguments: &[&str]| {
-        let output = Command::new(program)
-            .args(arguments)
-            .output()
-            .map_err(|e| format!("{}: {e}", program.display()))?;
+        let output =
+            Command::new(program).args(arguments).output().map_err(|e| format!("{}: {e}", program.display()))?;
         if output.status.success() {
             return Ok(());
         }
-        let said =
-            String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or("nothing").to_owned();
+        let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or("nothing").to_owned();
         Err(format!("{} {}: {said}", program.display(), arguments.join(" ")))
     };
-    run(
-        Path::new("python3"),
-        &["-m", "venv", directory.to_str().ok_or("the target directory is not UTF-8")?],
-    )?;
+    run(Path::new("python3"), &["-m", "venv", directory.to_str().ok_or("the target directory is not UTF-8")?])?;
     run(
         &python,
-        &[
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "langgraph",
-            "langgraph-checkpoint-sqlite",
-        ],
+        &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "langgraph", "langgraph-checkpoint-sqlite"],
     )?;
     if works(&python) { Ok(python) } else { Err("LangGraph was installed and cannot be imported".to_owned()) }
 }
@@ -145,11 +130,7 @@ fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
         .map(|entry| entry.expect("a copy").file_name().into_string().expect("a name"))
         .collect();
     ids.sort_unstable();
-    assert_eq!(
-        ids.len(),
-        24,
-        "two runs of a step, a subgraph of two, a pair, a question, a step, and an edit"
-    );
+    assert_eq!(ids.len(), 24, "two runs of a step, a subgraph of two, a pair, a question, a step, and an edit");
     for id in &ids {
         let preview = app.cli.json(["rewind", "to", id, "--dry-run"]);
         let done = app.to(id);
@@ -181,10 +162,7 @@ fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
         assert_eq!(at("next").0, at("next").1, "{id}");
         assert_eq!(at("values").0, at("values").1, "{id}");
         if !state["next"].as_array().expect("tasks").is_empty() {
-            let end = history
-                .iter()
-                .take_while(|other| other["id"] != state["id"])
-                .filter(|s| s["next"] == json!([]));
+            let end = history.iter().take_while(|other| other["id"] != state["id"]).filter(|s| s["next"] == json!([]));
             let end = end.filter(|s| !is_edited(s)).last().expect("the end of its run");
             assert_eq!(is[id][1], end["values"], "{id}: the same result");
         }

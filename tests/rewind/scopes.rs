@@ -3,7 +3,7 @@
 use ic_testkit::{Cli, connect};
 use serde_json::{Value, json};
 
-use crate::world::BINARY;
+use crate::project::BINARY;
 
 const CONFIG: &str = "\
 rollback: {checkpointing: {auto: false}}
@@ -90,8 +90,7 @@ fn a_project_that_goes_on_meanwhile_is_no_hindrance() {
     let cli = projects();
     let x = cli.json(["rewind", "to", "T1", "--scope", "project=x", "--yes"]);
     let db = connect(&cli.root().join("app.db"));
-    db.execute_batch("INSERT INTO notes VALUES (8, 'y', 40); INSERT INTO tasks VALUES ('Y4', 'y', 40)")
-        .expect("go on");
+    db.execute_batch("INSERT INTO notes VALUES (8, 'y', 40); INSERT INTO tasks VALUES ('Y4', 'y', 40)").expect("go on");
     cli.json(["rewind", "undo", id(&x), "--yes"]);
     assert_eq!(left(&cli, "x"), ["T1", "T2", "X3", "line 1", "line 3", "line 5", "line 7"]);
     assert_eq!(left(&cli, "y").len(), 7);

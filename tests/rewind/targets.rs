@@ -3,7 +3,7 @@
 use ic_testkit::{Cli, connect};
 use serde_json::{Value, json};
 
-use crate::world::{BINARY, configure_vectors, devs, devs_in_git};
+use crate::project::{BINARY, configure_vectors, devs, devs_in_git};
 
 fn ids(targets: &Value) -> Vec<&str> {
     let tasks = targets.as_array().expect("a list").iter();
@@ -15,10 +15,7 @@ fn each_target_can_be_rewound_to() {
     let (world, commits) = devs_in_git();
     let targets = world.cli.json(["rewind", "targets"]);
     assert_eq!(ids(&targets), ["T3", "T2", "T1"], "newest first");
-    assert_eq!(
-        targets[1],
-        json!({"task_id": "T2", "snapshot_created_at": 200, "commit": commits[1], "scope": {}})
-    );
+    assert_eq!(targets[1], json!({"task_id": "T2", "snapshot_created_at": 200, "commit": commits[1], "scope": {}}));
     for task in targets.as_array().expect("a list") {
         let id = task["task_id"].as_str().expect("an id");
         let preview = world.cli.json(["rewind", "to", id, "--dry-run"]);
@@ -146,7 +143,9 @@ fn a_rewind_follows_parents_and_not_ids() {
     cli.json(["rewind", "to", "aa5", "--yes"]);
     assert_eq!(left(), "aa5");
     database
-        .execute_batch("INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id) VALUES ('t', 'aa6', 'gone')")
+        .execute_batch(
+            "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id) VALUES ('t', 'aa6', 'gone')",
+        )
         .expect("an orphan");
     let outcome = cli.run(["rewind", "to", "aa5", "--yes"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "no_order"));

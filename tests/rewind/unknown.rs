@@ -2,7 +2,7 @@
 
 use ic_testkit::{Cli, connect};
 
-use crate::world::BINARY;
+use crate::project::BINARY;
 
 #[test]
 fn what_inspect_writes_works() {

@@ -4,7 +4,7 @@ use ic_testkit::{Cli, connect};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::world::BINARY;
+use crate::project::BINARY;
 
 fn application(cli: &Cli) -> Connection {
     let db = connect(&cli.root().join("memory.db"));
@@ -37,8 +37,7 @@ fn a_memory_with_vectors_goes_back_and_forth() {
         db.execute("INSERT INTO memories VALUES (?1, 'memory ' || ?1, ?2)", (n, at)).expect("a memory");
         let place = format!("[{n}, {n}, 0, -{n}]");
         db.execute("INSERT INTO memory_vectors (rowid, place) VALUES (?1, ?2)", (n, place)).expect("a place");
-        db.execute("INSERT INTO memories_fts (rowid, said) VALUES (?1, 'memory ' || ?1)", [n])
-            .expect("words");
+        db.execute("INSERT INTO memories_fts (rowid, said) VALUES (?1, 'memory ' || ?1)", [n]).expect("words");
     }
     let found = nearest(&db);
     let written = cli.json(["rewind", "inspect", "memory.db", "--write"]);
@@ -53,10 +52,8 @@ fn a_memory_with_vectors_goes_back_and_forth() {
     assert_eq!(left.len(), 10);
     assert!(left.iter().all(|(id, _)| *id <= 10));
     let words = |word: &str| -> i64 {
-        db.query_row("SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?1", [word], |row| {
-            row.get(0)
-        })
-        .expect("a search")
+        db.query_row("SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?1", [word], |row| row.get(0))
+            .expect("a search")
     };
     assert_eq!((words("memory"), words("17")), (10, 0));
 

@@ -6,10 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use ic_testkit::{Random, State, World, long, rounds, tell};
+use ic_testkit::{ProjectState, Random, TestWorld, long, rounds, tell};
 
+use crate::project::{Work as _, in_git};
 use crate::rows::Rows as _;
-use crate::world::{Work as _, in_git};
 
 const PHASES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const FILES: [&str; 6] = ["one", "two", "dir/three", "dir/four", "dir/deep/five", "six"];
@@ -17,13 +17,13 @@ const FILES: [&str; 6] = ["one", "two", "dir/three", "dir/four", "dir/deep/five"
 /// A point that stands, and what was there.
 struct Point {
     reference: String,
-    state: State,
+    state: ProjectState,
     phase: usize,
 }
 
 /// A run with what chance made of it so far.
 struct History {
-    world: World,
+    world: TestWorld,
     /// Another run in the same tree, which only records.
     other: Option<String>,
     points: Vec<Point>,
@@ -49,15 +49,7 @@ impl History {
         let other = (beside == Beside::AnotherRun)
             .then(|| world.ic(&["run", "create", "--goal", "beside", "--phases", "x,y,z"]));
         let created = Point { reference: "created".to_owned(), state: world.state(), phase: 0 };
-        Self {
-            world,
-            other,
-            points: vec![created],
-            open: Vec::new(),
-            phase: 0,
-            number: 0,
-            said: String::new(),
-        }
+        Self { world, other, points: vec![created], open: Vec::new(), phase: 0, number: 0, said: String::new() }
     }
 
     fn path(&self, random: &mut Random) -> PathBuf {
@@ -106,7 +98,7 @@ impl History {
         }
     }
 
-    fn point(&mut self, reference: String, state: State) {
+    fn point(&mut self, reference: String, state: ProjectState) {
         self.points.retain(|point| point.reference != reference);
         self.points.push(Point { reference, state, phase: self.phase });
     }
@@ -225,18 +217,9 @@ impl History {
     /// What lies after the point is none any more.
     fn leave(&mut self, reference: &str, phase: usize) {
         let at = self.points.iter().position(|point| point.reference == *reference).expect("the point");
-        if let Some(gone) =
-            self.points.iter().skip(at + 1).find(|point| point.reference.starts_with("dispatch"))
-        {
-            let refused =
-                self.world.cli.refused(["undo", &gone.reference, "--run", &self.world.run, "--yes"]);
-            assert_eq!(
-                refused,
-                (Some(1), "point_taken_back".to_owned()),
-                "{}: {}",
-                self.said,
-                gone.reference
-            );
+        if let Some(gone) = self.points.iter().skip(at + 1).find(|point| point.reference.starts_with("dispatch")) {
+            let refused = self.world.cli.refused(["undo", &gone.reference, "--run", &self.world.run, "--yes"]);
+            assert_eq!(refused, (Some(1), "point_taken_back".to_owned()), "{}: {}", self.said, gone.reference);
         }
         self.points.truncate(at + 1);
         self.phase = phase;
@@ -244,7 +227,7 @@ impl History {
         self.said.push(']');
     }
 
-    fn undo_to(&mut self, reference: &str, wanted: &State, phase: usize, random: &mut Random) {
+    fn undo_to(&mut self, reference: &str, wanted: &ProjectState, phase: usize, random: &mut Random) {
         let run = self.world.run.clone();
         let words = ["undo", reference, "--run", &run, "--json"];
         let plan = self.world.cli.run([&words[..], &["--dry-run"]].concat());
@@ -303,9 +286,7 @@ fn histories(beside: Beside) {
         undone += history.said.matches('[').count();
         killed += history.said.matches(" killed").count();
     }
-    tell(&format!(
-        "{beside:?}: {histories} histories, {undone} undone, redone and undone again, {killed} killed"
-    ));
+    tell(&format!("{beside:?}: {histories} histories, {undone} undone, redone and undone again, {killed} killed"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{Work as _, asked, in_git};
+use crate::project::{Work as _, asked, in_git};
 
 const STEPS: [&str; 4] = ["first", "second", "third", "fourth"];
 

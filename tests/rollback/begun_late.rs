@@ -2,13 +2,13 @@
 
 use std::process::{Child, Command};
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use serde_json::{Value, json};
 
-use crate::world::in_git;
+use crate::project::in_git;
 
 /// A run in a repository, and a dispatch of it that was handed out.
-fn handed_out() -> (World, String) {
+fn handed_out() -> (TestWorld, String) {
     let world = in_git();
     let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b"]);
     let dispatch = world.ic(&["dispatch", "create", &run, "--name", "agent"]);
@@ -16,7 +16,7 @@ fn handed_out() -> (World, String) {
 }
 
 /// An agent that has changed these files, and lives.
-fn agent(world: &World) -> Child {
+fn agent(world: &TestWorld) -> Child {
     let script = "echo bad > early; echo clobbered > README; touch ../changed; exec sleep 600";
     let child = Command::new("sh").args(["-c", script]).current_dir(world.root()).spawn().expect("an agent");
     ic_testkit::wait_for("its changes", || world.cli.home().join("changed").exists());
@@ -38,10 +38,7 @@ fn what_an_agent_changes_before_it_is_said_to_begin_is_its_work() {
     world.ic(&["dispatch", "complete", &dispatch]);
     ended(child);
     world.ic(&["undo", "--yes"]);
-    assert_eq!(
-        (world.text("README").as_str(), world.read("early"), world.read("late")),
-        ("base\n", None, None)
-    );
+    assert_eq!((world.text("README").as_str(), world.read("early"), world.read("late")), ("base\n", None, None));
 }
 
 #[test]
@@ -93,8 +90,7 @@ fn an_agent_that_has_ended_by_then_breaks_no_script() {
     world.ic(&["dispatch", "complete", &quick, "--verdict", "pass"]);
     let met = world.cli.json(["dispatch", "start", &quick, "--pid", &gone, "--json"]);
     assert_eq!((&met["status"], &met["verdict"]), (&json!("completed"), &json!("pass")), "{met}");
-    let codes: Vec<&Value> =
-        met["warnings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
+    let codes: Vec<&Value> = met["warnings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
     assert!(codes.contains(&&json!("already_ended")), "{met}");
 }
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ic_testkit::{Cli, World};
+use ic_testkit::{Cli, TestWorld};
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::project::{Work as _, asked};
 use crate::rows::Rows as _;
 use crate::story::story_with_rows;
-use crate::world::{Work as _, asked};
 
 const TYPED: [&str; 9] = [
     "rolling_back",
@@ -36,7 +36,7 @@ struct Told {
 }
 
 impl Told {
-    fn call(&mut self, world: &World, words: &[&str]) -> Option<String> {
+    fn call(&mut self, world: &TestWorld, words: &[&str]) -> Option<String> {
         let outcome = world.cli.run(words);
         if outcome.code == Some(0) {
             return Some(outcome.stdout.trim_end().to_owned());
@@ -47,7 +47,7 @@ impl Told {
         None
     }
 
-    fn work(&mut self, world: &World, who: usize, ended: &AtomicBool) {
+    fn work(&mut self, world: &TestWorld, who: usize, ended: &AtomicBool) {
         let mut n = 0;
         while !ended.load(Ordering::Relaxed) {
             n += 1;
@@ -79,8 +79,7 @@ impl Told {
                     if let Some(id) = id {
                         // What was committed is recorded whatever happened to the work.
                         let sha = format!("{who:08x}{n:08x}");
-                        self.call(world, &["dispatch", "record", &id, "--commit", &sha])
-                            .expect("it is recorded");
+                        self.call(world, &["dispatch", "record", &id, "--commit", &sha]).expect("it is recorded");
                         self.dispatches = vec![id];
                     }
                 }
@@ -98,8 +97,7 @@ fn assert_nothing_lost(cli: &Cli, told: &[Told], begun: i64, settled: i64) {
     ] {
         for id in ids {
             let seq = asked(cli, &format!("SELECT seq FROM {table} WHERE id = '{id}'"));
-            let standing =
-                format!("SELECT count(*) FROM {table} WHERE id = '{id}' AND rolled_back_by IS NULL");
+            let standing = format!("SELECT count(*) FROM {table} WHERE id = '{id}' AND rolled_back_by IS NULL");
             let stands = asked(cli, &standing) == 1;
             assert!(!(begun..settled).contains(&seq), "{table}: recorded inside of the fence");
             assert_eq!(stands, seq > settled, "{table} {id} at {seq}, begun {begun}, settled {settled}");
@@ -114,7 +112,7 @@ fn assert_nothing_lost(cli: &Cli, told: &[Told], begun: i64, settled: i64) {
 }
 
 /// Every row that the application wrote is in its table or in the archive of the rollback, and in one of them only.
-fn assert_no_row_lost(world: &World, told: &[Told], id: &str) {
+fn assert_no_row_lost(world: &TestWorld, told: &[Told], id: &str) {
     let texts = |path: &Path, sql: &str| -> BTreeSet<String> {
         let database = Connection::open(path).expect("open it");
         let mut statement = database.prepare(sql).expect("a query");
@@ -125,8 +123,7 @@ fn assert_no_row_lost(world: &World, told: &[Told], id: &str) {
     let here = texts(&world.cli.root().join("data/app.db"), logs);
     let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
     let manifest: Value =
-        serde_json::from_str(texts(&archive, "SELECT json FROM manifest").first().expect("a manifest"))
-            .expect("JSON");
+        serde_json::from_str(texts(&archive, "SELECT json FROM manifest").first().expect("a manifest")).expect("JSON");
     let tables = manifest["tables"].as_array().expect("tables");
     let at = tables.iter().position(|table| table["name"] == "logs").expect("the logs");
     let gone = texts(&archive, &format!("SELECT c1 FROM rows_{at}"));
@@ -168,8 +165,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     println!("{refused} refused");
 
     let id = report["rollback_id"].as_str().expect("an id");
-    let settled =
-        asked(&world.cli, &format!("SELECT seq FROM events WHERE type = 'rollback' AND subject_id = '{id}'"));
+    let settled = asked(&world.cli, &format!("SELECT seq FROM events WHERE type = 'rollback' AND subject_id = '{id}'"));
     let begun = asked(&world.cli, &format!("SELECT seq FROM rollbacks WHERE id = '{id}'"));
     assert_nothing_lost(&world.cli, &told, begun, settled);
     let inside = format!(
@@ -181,8 +177,7 @@ fn sixteen_processes_beside_a_rollback_are_fenced_out() {
     assert_eq!(world.effects(), ["slow", "mail", "pay", "book"]);
     // What the report says is what is marked.
     for (table, list) in [("run_artifacts", "marked_artifacts"), ("run_agents", "failed_agents")] {
-        let marked =
-            asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
+        let marked = asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
         assert_eq!(report[list].as_array().map(Vec::len), usize::try_from(marked).ok(), "{table}");
     }
     world.cli.ok(["events", "verify"]);

@@ -2,16 +2,16 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::project::{WHOLE, Work as _, in_git};
 use crate::rows::Rows as _;
 use crate::story::{story, story_with_rows};
-use crate::world::{WHOLE, Work as _, in_git};
 
 /// A call that must be refused with this code, changing nothing; returns the error line.
-fn refused(world: &World, words: &[&str], code: &str) -> String {
+fn refused(world: &TestWorld, words: &[&str], code: &str) -> String {
     let before = world.state();
     let outcome = world.cli.run(words);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), code), "{words:?}: {outcome:?}");
@@ -19,19 +19,19 @@ fn refused(world: &World, words: &[&str], code: &str) -> String {
     outcome.stderr
 }
 
-fn refused_all(world: &World, more: &[&str], code: &str) -> String {
+fn refused_all(world: &TestWorld, more: &[&str], code: &str) -> String {
     refused(world, &world.all("a", &[more, &["--dry-run"][..]].concat()), code);
     refused(world, &world.all("a", &[more, &["--yes"][..]].concat()), code)
 }
 
 /// The key of the task whose key begins so.
-pub(crate) fn task_named(world: &World, task: &str) -> String {
+pub(crate) fn task_named(world: &TestWorld, task: &str) -> String {
     let sql = "SELECT task_id FROM tasks WHERE task_id LIKE ?1 || ' %'";
     world.connect().query_row(sql, [task], |row| row.get(0)).expect("a task")
 }
 
 /// A run at `b` with rows from before and after the cut.
-fn moved(world: World) -> World {
+fn moved(world: TestWorld) -> TestWorld {
     let world = world.begun();
     world.task("before");
     world.log("after the task, before the cut");
@@ -43,7 +43,7 @@ fn moved(world: World) -> World {
 
 const DATA: [&str; 3] = ["run", "rollback", "--layer=workflow,data"];
 
-fn roll_back(world: &World, more: &[&str]) -> Value {
+fn roll_back(world: &TestWorld, more: &[&str]) -> Value {
     let words: Vec<&str> = [&DATA[..], &[&world.run, "--to-phase", "a", "--yes", "--json"], more].concat();
     let report = world.cli.json(words);
     assert_eq!(report["status"], "rolled_back", "{report}");
@@ -107,8 +107,7 @@ fn rows_that_another_run_may_have_written_are_refused_or_forced() {
 fn the_database_of_the_cut_or_none() {
     let world = story_with_rows();
     let config = world.read(".ic.yaml").expect("the configuration");
-    std::fs::copy(world.cli.root().join("data/app.db"), world.cli.root().join("data/new.db"))
-        .expect("a copy");
+    std::fs::copy(world.cli.root().join("data/app.db"), world.cli.root().join("data/new.db")).expect("a copy");
     world.write(".ic.yaml", &config.replace("data/app.db", "data/new.db"));
     let line = refused_all(&world, &["--force"], "no_checkpoint");
     assert!(line.contains("data/app.db, not") && line.contains("data/new.db"), "{line}");
@@ -154,12 +153,11 @@ fn the_configuration_of_the_beginning_serves_to_the_end() {
     world.remove(".ic.yaml");
     let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
     assert_eq!(undone.code, Some(0), "{undone:?}");
-    world
-        .write(".ic.yaml", before.tree[std::path::Path::new(".ic.yaml")].split_once(": ").expect("a file").1);
+    world.write(".ic.yaml", before.tree[std::path::Path::new(".ic.yaml")].split_once(": ").expect("a file").1);
     world.state().assert_outside_is(&before, "undone without a configuration");
 }
 
-fn roll_back_all(world: &World) -> String {
+fn roll_back_all(world: &TestWorld) -> String {
     world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned()
 }
 
@@ -221,10 +219,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     world.ic(&["rewind", "to", &task, "--no-git", "--yes"]);
     world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
     let undone = world.cli.json(undo);
-    assert_eq!(
-        (&undone["status"], &undone["data"]["restored_row_counts"]["tasks"]),
-        (&json!("undone"), &json!(1))
-    );
+    assert_eq!((&undone["status"], &undone["data"]["restored_row_counts"]["tasks"]), (&json!("undone"), &json!(1)));
     assert_eq!(world.status(), "active@c", "the run stays where it is");
     for line in before.lines().filter(|line| line.contains("since")) {
         assert!(world.rows().contains(line), "{line} is not back");
@@ -236,10 +231,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
 fn rows_that_would_stay_without_their_parents_are_refused_before_anything() {
     let world = story_with_rows();
     let key = task_named(&world, "built");
-    world
-        .connect()
-        .execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))")
-        .expect("a table");
+    world.connect().execute_batch("CREATE TABLE bills (task_id TEXT REFERENCES tasks (task_id))").expect("a table");
     world.connect().execute("INSERT INTO bills VALUES (?1)", [&key]).expect("a bill");
     let line = refused_all(&world, &[], "row_conflict");
     assert!(line.contains("bills"), "{line}");
@@ -269,7 +261,7 @@ fn rows_that_cannot_go_stop_it_and_the_named_command_goes_on() {
 }
 
 /// A project whose rows are told apart by two columns: each pair of values is cut by itself.
-fn divided(audit: bool) -> World {
+fn divided(audit: bool) -> TestWorld {
     let world = in_git();
     std::fs::create_dir(world.cli.root().join("data")).expect("a directory");
     let audited = if audit { "  audit: {table: audits}\n" } else { "" };
@@ -317,7 +309,7 @@ fn rows_of_each_scope_of_the_run_go_and_come_back() {
     }
 }
 
-fn newest_rollback(world: &World) -> String {
+fn newest_rollback(world: &TestWorld) -> String {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].as_str().expect("an id").to_owned()
 }
@@ -335,8 +327,7 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
             world.reset(&WHOLE);
             let words = world.all("a", &["--yes"]);
             let mut command = world.cli.command(words);
-            let output =
-                command.env("IC_TEST_REWIND_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+            let output = command.env("IC_TEST_REWIND_ABORT_BEFORE", n.to_string()).output().expect("start ic");
             if output.status.signal().is_none() {
                 assert_eq!(output.status.code(), Some(0), "{output:?}");
                 break;
@@ -354,13 +345,8 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
                 world.roll_back("a", &[]);
             } else {
                 let resumed = world.cli.json(["rollback", "resume", &world.run, "--yes", "--json"]);
-                let data =
-                    resumed["steps"].as_array().expect("steps").iter().find(|one| one["layer"] == "data");
-                assert_eq!(
-                    data.expect("a step")["made"]["deleted_row_counts"],
-                    json!({ "steps": 3 }),
-                    "{when}"
-                );
+                let data = resumed["steps"].as_array().expect("steps").iter().find(|one| one["layer"] == "data");
+                assert_eq!(data.expect("a step")["made"]["deleted_row_counts"], json!({ "steps": 3 }), "{when}");
             }
             assert_eq!(world.rows(), wanted, "{when}");
             world.ic(&["rollback", "undo", &newest_rollback(&world), "--yes"]);

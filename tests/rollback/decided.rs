@@ -1,13 +1,13 @@
 //! Each refusal has a flag of its own, a preview names all of them, and a decision about one is none about another.
 
-use ic_testkit::{World, end_living_processes, living_process};
+use ic_testkit::{TestWorld, end_living_processes, living_process};
 use serde_json::{Value, json};
 
+use crate::project::Work as _;
 use crate::story::story;
-use crate::world::Work as _;
 
 /// A story in which everything refuses the rollback: a file, a commit and a worker of others, and an effect that cannot be undone.
-fn against_all() -> World {
+fn against_all() -> TestWorld {
     let world = story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
@@ -18,7 +18,7 @@ fn against_all() -> World {
     world
 }
 
-fn previewed(world: &World, flags: &[&str]) -> Value {
+fn previewed(world: &TestWorld, flags: &[&str]) -> Value {
     let outcome = world.cli.run(world.all("a", &[flags, &["--dry-run"]].concat()));
     let plan = outcome.json();
     assert_eq!(outcome.code, Some(i32::from(plan["plan_hash"].is_null())), "{outcome:?}");
@@ -37,8 +37,7 @@ fn a_preview_names_every_refusal_with_the_flag_that_decides_it() {
     let (dump, before) = (world.cli.dump(), world.state());
     let preview = previewed(&world, &[]);
     assert_eq!(flags_of(&preview), EACH, "{preview}");
-    let codes: Vec<&Value> =
-        preview["refusals"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
+    let codes: Vec<&Value> = preview["refusals"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
     assert_eq!(codes, ["work_running", "foreign_commits", "pivot", "file_conflict"]);
     assert_eq!((&preview["plan_hash"], &preview["refusal"]["code"]), (&Value::Null, codes[0]));
     // What would be restored is shown anyway.
@@ -82,18 +81,11 @@ fn commits_that_leave_are_named_with_who_made_them_and_pushed_ones_need_a_decisi
         .map(|one| (&one["subject"], &one["author"], &one["pushed"]))
         .collect();
     let local = json!(false);
-    assert_eq!(
-        said,
-        [(&json!("more"), &json!("n"), &local), (&json!("work"), &json!("n"), &local)],
-        "{preview}"
-    );
+    assert_eq!(said, [(&json!("more"), &json!("n"), &local), (&json!("work"), &json!("n"), &local)], "{preview}");
 
     world.git(&["push", "-q", "origin", "HEAD~1:refs/heads/main"]);
     let preview = previewed(&world, &[]);
-    assert_eq!(
-        (&preview["commits"][0]["pushed"], &preview["commits"][1]["pushed"]),
-        (&json!(false), &json!(true))
-    );
+    assert_eq!((&preview["commits"][0]["pushed"], &preview["commits"][1]["pushed"]), (&json!(false), &json!(true)));
     assert_eq!(
         (flags_of(&preview), &preview["refusal"]["code"]),
         (vec!["--force-commits".to_owned()], &json!("foreign_commits"))
@@ -105,7 +97,7 @@ fn commits_that_leave_are_named_with_who_made_them_and_pushed_ones_need_a_decisi
 }
 
 /// The effects that a rollback leaves as they are, each with its state.
-fn declared(world: &World) -> Vec<(String, String)> {
+fn declared(world: &TestWorld) -> Vec<(String, String)> {
     let all = world.cli.json(["compensation", "list", &world.run, "--json"]);
     let text = |one: &Value, name: &str| one[name].as_str().expect("a word").to_owned();
     let all = all.as_array().expect("a list").iter().map(|one| (text(one, "step"), text(one, "status")));
@@ -118,16 +110,7 @@ fn a_pivot_that_was_passed_stands_in_the_way_again_once_that_rollback_is_aborted
     for (command, is_aborted) in [("false", true), ("true", false)] {
         let world = story();
         world.ic(&["compensation", "add", &world.run, "--step", "queue", "--exec", "--", command]);
-        world.ic(&[
-            "compensation",
-            "add",
-            &world.run,
-            "--step",
-            "build",
-            "--skip",
-            "--reason",
-            "ignored files",
-        ]);
+        world.ic(&["compensation", "add", &world.run, "--step", "build", "--skip", "--reason", "ignored files"]);
         world.ic(&["compensation", "add", &world.run, "--step", "letter", "--pivot", "--reason", "sent"]);
         let (before, begun) = (world.status(), declared(&world));
         for turn in 0..2 {
@@ -142,11 +125,7 @@ fn a_pivot_that_was_passed_stands_in_the_way_again_once_that_rollback_is_aborted
                 &["redo", "--run", &world.run, "--without-effects", "--yes"]
             };
             world.ic(back);
-            assert_eq!(
-                (world.status(), declared(&world)),
-                (before.clone(), begun.clone()),
-                "{command}, {turn}"
-            );
+            assert_eq!((world.status(), declared(&world)), (before.clone(), begun.clone()), "{command}, {turn}");
         }
         // The rollback that stands keeps its decision.
         if !is_aborted {

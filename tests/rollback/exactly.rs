@@ -5,15 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::project::{Work as _, in_git, without_git};
 use crate::story::story;
-use crate::world::{Work as _, in_git, without_git};
 
 /// The words of a rollback of the run's files to `a`.
-fn files_to_a(world: &World) -> Vec<&str> {
+fn files_to_a(world: &TestWorld) -> Vec<&str> {
     vec!["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--json", "--yes"]
 }
 
@@ -37,10 +37,7 @@ fn the_undo_takes_away_what_the_rollback_brought_though_rules_hide_it_now() {
     world.write("new", "new");
     let before = world.state();
     let id = id_of(&world.cli.json(files_to_a(&world)));
-    assert_eq!(
-        (world.read("certs/server.pem"), world.read("gen/out")),
-        (Some("a key".into()), Some("made".into()))
-    );
+    assert_eq!((world.read("certs/server.pem"), world.read("gen/out")), (Some("a key".into()), Some("made".into())));
     world.cli.ok(["rollback", "undo", &id, "--yes"]);
     world.state().assert_is(&before, "undone");
 }
@@ -122,7 +119,7 @@ fn the_way_back_that_a_rollback_offers_works_where_it_undid_effects() {
 }
 
 /// A database of 300 rows at the cut, then what a killed program left of it: more rows, and a log.
-fn with_killed_program() -> World {
+fn with_killed_program() -> TestWorld {
     let world = without_git().begun();
     let path = world.cli.root().join("app.db");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
@@ -160,9 +157,8 @@ fn database(root: &Path) -> (i64, Vec<String>) {
         }
     }
     let connection = Connection::open(place.path().join("app.db")).expect("the copy");
-    let check: String = connection
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap_or_else(|e| e.to_string());
+    let check: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|e| e.to_string());
     assert_eq!(check, "ok");
     (connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("rows"), sides)
 }
@@ -177,10 +173,7 @@ fn a_rollback_takes_a_database_back_with_its_log_and_so_does_its_undo() {
     assert_eq!(database(world.cli.root()), (300, Vec::new()));
     world.cli.ok(["rollback", "undo", &id, "--yes"]);
     assert_eq!(database(world.cli.root()), before);
-    assert!(
-        fs::read(world.cli.root().join("app.db-wal")).expect("a log") == log,
-        "it is the log that was there"
-    );
+    assert!(fs::read(world.cli.root().join("app.db-wal")).expect("a log") == log, "it is the log that was there");
 }
 
 /// A process that has a file open.

@@ -2,15 +2,15 @@
 
 use std::process::Command;
 
-use ic_testkit::{Outcome, World};
+use ic_testkit::{CliOutcome, TestWorld};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::project::{Work as _, asked, in_git};
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, in_git};
 
 /// A rollback that stops at a step; returns its report.
-fn stopped(world: &World, to: &str, more: &[&str]) -> Value {
+fn stopped(world: &TestWorld, to: &str, more: &[&str]) -> Value {
     let mut words = world.all(to, more);
     words.push("--yes");
     let outcome = world.cli.run(words);
@@ -21,7 +21,7 @@ fn stopped(world: &World, to: &str, more: &[&str]) -> Value {
 }
 
 /// Runs the command that a report names.
-fn go_on(world: &World, report: &Value) -> Outcome {
+fn go_on(world: &TestWorld, report: &Value) -> CliOutcome {
     let command = report["resume"].as_str().expect("a command");
     let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
     world.cli.run(words)
@@ -61,18 +61,14 @@ fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
     let done = go_on(&world, &report);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.json()["status"], "done");
-    assert_eq!(
-        (world.status().as_str(), world.effects().join(" ").as_str()),
-        ("active@a", "last mail pay book")
-    );
+    assert_eq!((world.status().as_str(), world.effects().join(" ").as_str()), ("active@a", "last mail pay book"));
 }
 
 #[test]
 fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once() {
     let world = story();
     world.effect("last", &["exit 3"]);
-    let words =
-        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--format", "text"];
+    let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--format", "text"];
     let outcome = world.cli.run(words);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     assert!(outcome.stdout.starts_with("rolling back "), "{}", outcome.stdout);
@@ -99,10 +95,7 @@ fn a_step_that_fails_can_be_passed_over_and_only_that() {
     assert_eq!(world.cli.refused(skip), (Some(1), "nothing_to_resume".to_owned()));
     let id = report["rollback_id"].as_str().expect("an id");
     let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
-    assert_eq!(
-        steps(&undone),
-        pairs(&[("effects", "skipped"), ("tree", "as_before"), ("settle", "as_before")])
-    );
+    assert_eq!(steps(&undone), pairs(&[("effects", "skipped"), ("tree", "as_before"), ("settle", "as_before")]));
     assert_eq!(world.status(), "active@d");
 }
 
@@ -117,8 +110,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
     stopped(&world, "a", &[]);
     let report = world.cli.json(["rollback", "abort", &world.run, "--yes", "--json"]);
     assert_eq!(report["status"], "aborted");
-    let left: Vec<_> =
-        report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
+    let left: Vec<_> = report["effects_left"].as_array().expect("effects").iter().map(|e| &e["step"]).collect();
     assert_eq!(left, [&json!("last")]);
     world.state().assert_outside_is(&before, "aborted");
     assert_eq!(world.status(), "active@d");
@@ -130,7 +122,7 @@ fn a_stopped_rollback_is_given_up_and_says_what_stays_undone() {
 }
 
 /// Another run records a file while the effects of this one are undone.
-fn conflicting() -> (World, Value) {
+fn conflicting() -> (TestWorld, Value) {
     let world = story();
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
@@ -156,13 +148,7 @@ fn a_conflict_that_appears_after_the_fence_names_the_command_with_force() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
     assert_eq!(world.effects(), ["last", "mail", "pay", "book"]);
-    let text = world.cli.ok([
-        "rollback",
-        "show",
-        report["rollback_id"].as_str().expect("an id"),
-        "--format",
-        "text",
-    ]);
+    let text = world.cli.ok(["rollback", "show", report["rollback_id"].as_str().expect("an id"), "--format", "text"]);
     assert!(text.contains("done"), "{text}");
 }
 
@@ -170,16 +156,10 @@ fn a_conflict_that_appears_after_the_fence_names_the_command_with_force() {
 fn a_conflict_that_appears_after_the_fence_can_be_passed_over_or_given_up() {
     let (world, _) = conflicting();
     world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
-    assert_eq!(
-        (world.status().as_str(), world.read("src/a.rs").as_deref()),
-        ("active@a", Some("not committed\n"))
-    );
+    assert_eq!((world.status().as_str(), world.read("src/a.rs").as_deref()), ("active@a", Some("not committed\n")));
     let (world, _) = conflicting();
     world.ic(&["rollback", "abort", &world.run, "--yes"]);
-    assert_eq!(
-        (world.status().as_str(), world.read("src/a.rs").as_deref()),
-        ("active@d", Some("not committed\n"))
-    );
+    assert_eq!((world.status().as_str(), world.read("src/a.rs").as_deref()), ("active@d", Some("not committed\n")));
 }
 
 #[test]
@@ -187,8 +167,7 @@ fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
     let world = story_with_rows();
     let (binary, root) = (env!("CARGO_BIN_EXE_ic"), world.cli.root().display().to_string());
     let begins = format!("env -u IC_DB {binary} -C {root} run create --goal other --phases x,y");
-    world
-        .effect("last", &[&format!("test -e {root}/data/other || {{ touch {root}/data/other; {begins}; }}")]);
+    world.effect("last", &[&format!("test -e {root}/data/other || {{ touch {root}/data/other; {begins}; }}")]);
     let report = stopped(&world, "a", &[]);
     let states = [("effects", "done"), ("tree", "done"), ("data", "failed"), ("settle", "pending")];
     assert_eq!(steps(&report), pairs(&states));
@@ -200,7 +179,7 @@ fn rows_that_another_run_may_have_written_meanwhile_are_decided_by_force() {
 }
 
 /// A run whose tree has a database that another process has open: a restore does not replace it.
-fn with_database() -> (World, Connection) {
+fn with_database() -> (TestWorld, Connection) {
     let world = in_git();
     let database = Connection::open(world.cli.root().join("app.db")).expect("a database");
     database
@@ -219,7 +198,7 @@ fn with_database() -> (World, Connection) {
 }
 
 /// How many rows the database has.
-fn rows(world: &World) -> i64 {
+fn rows(world: &TestWorld) -> i64 {
     let database = Connection::open(world.cli.root().join("app.db")).expect("the database");
     database.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("a count")
 }
@@ -257,9 +236,9 @@ fn what_was_restored_in_two_goes_is_undone_in_two() {
 }
 
 /// Whether the file `stuck` has such an attribute now.
-fn changed(world: &World, flag: &str) -> bool {
+fn changed(world: &TestWorld, flag: &str) -> bool {
     let mut chattr = Command::new("chattr");
-    Outcome::of(chattr.arg(flag).arg(world.cli.root().join("stuck"))).code == Some(0)
+    CliOutcome::of(chattr.arg(flag).arg(world.cli.root().join("stuck"))).code == Some(0)
 }
 
 #[test]
@@ -323,9 +302,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
 fn a_reason_that_is_a_sentence_ends_once() {
     let world = in_git().begun();
     let open = || Connection::open(world.cli.root().join("w.db")).expect("a database");
-    open()
-        .execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (n); INSERT INTO t VALUES (1)")
-        .expect("a row");
+    open().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (n); INSERT INTO t VALUES (1)").expect("a row");
     world.advance();
     open().execute_batch("INSERT INTO t VALUES (2)").expect("a row");
     let report = {

@@ -1,15 +1,15 @@
 //! Giving up what is not finished: what the preview says is what is done.
 
-use ic_testkit::{Terminal, World, wait_for};
+use ic_testkit::{Terminal, TestWorld, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::{is_interrupted, start, stopped_between, undo_stopped_between};
+use crate::project::{Work as _, asked, assert_said_alike, in_git};
 use crate::statements::{dead_before, dead_before_the_end};
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, assert_said_alike, in_git};
 
 /// Looks at what giving it up would do, which changes nothing, then gives it up; returns preview and deed, which must agree.
-fn previewed_and_given_up(world: &World, course: &str) -> (Value, Value) {
+fn previewed_and_given_up(world: &TestWorld, course: &str) -> (Value, Value) {
     let abandon = ["rollback", "abort", &world.run, "--json"];
     let (dump, before) = (world.cli.dump(), world.state());
     let preview = world.cli.json(abandon.iter().chain(&["--dry-run"]));
@@ -151,11 +151,7 @@ fn an_effect_whose_undo_failed_waits_for_no_other_try_once_its_rollback_was_give
 }
 
 /// What a terminal shows of a call whose question is answered, and its exit code; `None` where no terminal can be made.
-fn answered(
-    world: &World,
-    words: &[&str],
-    (question, answer): (&str, &str),
-) -> Option<(Option<i32>, String)> {
+fn answered(world: &TestWorld, words: &[&str], (question, answer): (&str, &str)) -> Option<(Option<i32>, String)> {
     let call = world.cli.command(words);
     let mut terminal = Terminal::open(&call, world.cli.root())?;
     terminal.sees(question);

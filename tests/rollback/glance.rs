@@ -2,18 +2,18 @@
 
 use std::process::{Command, Stdio};
 
-use ic_testkit::{World, end_living_processes, living_process, wait_for};
+use ic_testkit::{TestWorld, end_living_processes, living_process, wait_for};
 use serde_json::{Value, json};
 
+use crate::project::{Work as _, in_git};
 use crate::statements::{dead_before, dead_before_the_end};
-use crate::world::{Work as _, in_git};
 
-fn status(world: &World) -> Value {
+fn status(world: &TestWorld) -> Value {
     world.cli.json(["status", "--json"])
 }
 
 /// Types a command as it was printed, with a shell, in the project.
-fn type_it(world: &World, command: &str) {
+fn type_it(world: &TestWorld, command: &str) {
     assert!(command.starts_with("ic "), "{command}");
     let line = format!("ic() {{ \"$IC\" \"$@\"; }}; {command}");
     let mut ic = world.cli.command(["version"]);
@@ -29,7 +29,7 @@ fn variables(command: &mut Command) -> Vec<(std::ffi::OsString, std::ffi::OsStri
 }
 
 /// The only thing that is unfinished, which is also what to type next.
-fn left(world: &World, kind: &str) -> String {
+fn left(world: &TestWorld, kind: &str) -> String {
     let status = status(world);
     assert_eq!(status["unfinished"].as_array().map(Vec::len), Some(1), "{status}");
     let one = &status["unfinished"][0];
@@ -101,12 +101,9 @@ fn a_killed_undo_of_a_rollback_is_named_as_such() {
     world.advance();
     world.write("x", "x\n");
     world.roll_back("a", &[]);
-    let rollback =
-        world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+    let rollback = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
     dead_before(&world, &["rollback", "undo", &rollback, "--yes", "--json"], 2);
-    assert!(
-        status(&world)["unfinished"][0]["message"].as_str().expect("text").contains("undo of the rollback")
-    );
+    assert!(status(&world)["unfinished"][0]["message"].as_str().expect("text").contains("undo of the rollback"));
     type_it(&world, &left(&world, "rollback"));
     assert_eq!((world.status().as_str(), world.read("x").as_deref()), ("active@b", Some("x\n")));
 }
@@ -169,11 +166,7 @@ fn a_workflow_that_stopped_or_whose_executor_was_killed_is_resumed_by_the_comman
     let mut executor = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
     wait_for("the second step has begun", || world.cli.home().join("begun").exists());
     let seen = status(&world);
-    assert_eq!(
-        (&seen["working"][0]["kind"], &seen["unfinished"]),
-        (&json!("executor"), &json!([])),
-        "{seen}"
-    );
+    assert_eq!((&seen["working"][0]["kind"], &seen["unfinished"]), (&json!("executor"), &json!([])), "{seen}");
     assert_eq!(seen["working"][0]["pid"], executor.id());
     executor.kill().expect("kill it");
     executor.wait().expect("its end");

@@ -1,11 +1,11 @@
 //! Histories of all layers, made by chance: the dry run is the real run, what was there at the cut is what there is then, and done,
 //! undone and done again is done once.
 
-use ic_testkit::{Random, World, rounds};
+use ic_testkit::{Random, TestWorld, rounds};
 use serde_json::Value;
 
+use crate::project::{Work as _, in_git};
 use crate::rows::Rows as _;
-use crate::world::{Work as _, in_git};
 
 const PHASES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -17,7 +17,7 @@ struct Crossing {
 }
 
 /// A run with a history of `length` steps in its layers, and its advances.
-fn history(random: &mut Random, length: usize) -> (World, Vec<Crossing>) {
+fn history(random: &mut Random, length: usize) -> (TestWorld, Vec<Crossing>) {
     let world = in_git().with_rows();
     if random.below(2) == 0 {
         world.task("before the run");
@@ -70,7 +70,7 @@ fn history(random: &mut Random, length: usize) -> (World, Vec<Crossing>) {
 }
 
 /// Advances the run from a place in its chain; returns the new one.
-fn crossed(world: &World, from: usize, crossings: &mut Vec<Crossing>) -> usize {
+fn crossed(world: &TestWorld, from: usize, crossings: &mut Vec<Crossing>) -> usize {
     let rows = world.rows();
     world.advance();
     let status = world.status();
@@ -84,11 +84,7 @@ fn crossed(world: &World, from: usize, crossings: &mut Vec<Crossing>) -> usize {
 fn rows_at_the_cut<'c>(crossings: &'c [Crossing], to: &str, include_target: bool) -> &'c str {
     let to = PHASES.iter().position(|name| *name == to).expect("a phase of the chain");
     let crosses = |crossing: &&Crossing| {
-        if include_target {
-            crossing.from < to && to <= crossing.to
-        } else {
-            crossing.from <= to && to < crossing.to
-        }
+        if include_target { crossing.from < to && to <= crossing.to } else { crossing.from <= to && to < crossing.to }
     };
     let found = crossings[1..].iter().rev().find(crosses);
     &found.unwrap_or(&crossings[0]).rows

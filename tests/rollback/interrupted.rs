@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, World, signals, wait_for};
+use ic_testkit::{CliOutcome, TestWorld, signals, wait_for};
 use serde_json::{Value, json};
 
+use crate::project::{WHOLE, Work as _, asked, in_git};
 use crate::rows::Rows as _;
 use crate::statements::dead_before;
 use crate::story::{story, story_with_rows};
-use crate::world::{WHOLE, Work as _, asked, in_git};
 
-pub(crate) fn start(world: &World, words: &[&str]) -> Child {
+pub(crate) fn start(world: &TestWorld, words: &[&str]) -> Child {
     let mut command = world.cli.command(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
 }
@@ -24,7 +24,7 @@ fn interrupt(child: Child, signal: &str) -> Value {
 }
 
 fn finish(child: Child) -> Value {
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     outcome.json()
 }
@@ -34,8 +34,7 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
     let world = story();
     let home = world.cli.home().display().to_string();
     // The undo succeeds at once if `repaired` exists. Otherwise it hangs, and `ran` shows that it was left to run to its end.
-    let hangs =
-        format!("test -e {home}/repaired || {{ touch {home}/begun; sleep 20; touch {home}/ran; exit 3; }}");
+    let hangs = format!("test -e {home}/repaired || {{ touch {home}/begun; sleep 20; touch {home}/ran; exit 3; }}");
     world.effect("last", &[&hangs]);
     let before = world.state();
     let begun = world.cli.home().join("begun");
@@ -61,17 +60,14 @@ fn an_interrupted_rollback_ends_what_it_had_begun_and_names_the_command_that_goe
     assert_eq!(asked(&world.cli, "SELECT count(*) FROM compensations WHERE state = 'running'"), 0);
     std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
-    assert_eq!(
-        (world.status().as_str(), world.effects().join(" ").as_str()),
-        ("active@a", "last mail pay book")
-    );
+    assert_eq!((world.status().as_str(), world.effects().join(" ").as_str()), ("active@a", "last mail pay book"));
 }
 
 /// Tells the process that runs it to stop, and is done.
 const INTERRUPTS: &str = "kill -INT $PPID";
 
 /// A rollback that is interrupted by the first effect that it undoes, which succeeds; its report.
-fn interrupted_by_an_effect(world: &World, is_undone: impl Fn(&Value) -> bool) -> Value {
+fn interrupted_by_an_effect(world: &TestWorld, is_undone: impl Fn(&Value) -> bool) -> Value {
     world.ic(&["compensation", "add", &world.run, "--step", "last", "--shell", INTERRUPTS]);
     world.save(&WHOLE);
     for _ in 0..30 {
@@ -102,7 +98,7 @@ fn a_rollback_that_is_interrupted_before_it_began_changes_nothing() {
     .expect("a program");
     std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
     let mut command = world.cli.command(world.all("a", &["--yes"]));
-    let outcome = Outcome::of(command.env("PATH", format!("{}:{path}", bin.display())));
+    let outcome = CliOutcome::of(command.env("PATH", format!("{}:{path}", bin.display())));
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "interrupted"), "{outcome:?}");
     assert!(outcome.stderr.contains("interrupted before it began"), "{outcome:?}");
     world.state().assert_is(&before, "interrupted");
@@ -115,18 +111,12 @@ fn an_interrupted_rollback_begins_no_further_step() {
     world.advance();
     world.write("made", "since\n");
     let report = interrupted_by_an_effect(&world, |report| report["steps"][0]["status"] == "done");
-    assert_eq!(
-        (&report["steps"][1]["status"], &report["steps"][1]["error"]),
-        (&json!("pending"), &Value::Null)
-    );
+    assert_eq!((&report["steps"][1]["status"], &report["steps"][1]["error"]), (&json!("pending"), &Value::Null));
     assert_eq!(world.read("made").as_deref(), Some("since\n"));
     let events = world.cli.json(["events", "tail", &world.run, "--json"]);
     let stopped = events.as_array().and_then(|all| all.last()).expect("an event");
     assert_eq!(stopped["kind"], "rollback_stopped");
-    assert_eq!(
-        (&stopped["reason"], &stopped["payload"]["step"]),
-        (&json!("it was interrupted"), &json!("tree"))
-    );
+    assert_eq!((&stopped["reason"], &stopped["payload"]["step"]), (&json!("it was interrupted"), &json!("tree")));
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
     assert_eq!((world.status().as_str(), world.read("made")), ("active@a", None));
 }
@@ -159,7 +149,7 @@ fn what_is_interrupted_before_its_end_alone_is_ended() {
 
 /// A call that stops when its step with rows is made, because of what happens while they wait for the application; returns its
 /// report.
-pub(crate) fn stopped_between(world: &World, words: &[&str], happens: impl FnOnce(&Child)) -> Value {
+pub(crate) fn stopped_between(world: &TestWorld, words: &[&str], happens: impl FnOnce(&Child)) -> Value {
     let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
     let child = start(world, &[words, &["--yes", "--json", "--busy-timeout", "30s"]].concat());
@@ -173,7 +163,7 @@ pub(crate) fn stopped_between(world: &World, words: &[&str], happens: impl FnOnc
 }
 
 /// A rollback whose undo stops when its rows are back; returns the rollback's id and the undo's report.
-pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) -> (String, Value) {
+pub(crate) fn undo_stopped_between(world: &TestWorld, happens: impl FnOnce(&Child)) -> (String, Value) {
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id").to_owned();
     let stopped = stopped_between(world, &["rollback", "undo", &id, "--without-effects"], happens);
@@ -181,7 +171,7 @@ pub(crate) fn undo_stopped_between(world: &World, happens: impl FnOnce(&Child)) 
 }
 
 /// Another run in the same tree begins to work, so every change of the tree is refused; returns its dispatch.
-pub(crate) fn other_at_work(world: &World) -> String {
+pub(crate) fn other_at_work(world: &TestWorld) -> String {
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.ic(&["dispatch", "create", &other]);
     world.ic(&["dispatch", "start", &dispatch, "--pid", &ic_testkit::living_process().to_string()]);
@@ -203,8 +193,7 @@ fn an_interrupted_undo_finishes_the_step_that_it_makes_and_begins_no_other() {
     let back = world.state();
     world.reset(&WHOLE);
     let (_, report) = undo_stopped_between(&world, is_interrupted);
-    let states: Vec<&Value> =
-        report["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
+    let states: Vec<&Value> = report["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
     assert_eq!(states, [&json!("done"), &json!("done"), &json!("as_before"), &json!("pending")], "{report}");
     let now = world.state();
     assert!(now.rows == before.rows && now.tree == back.tree && now.git == back.git);
@@ -227,20 +216,11 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     assert_eq!(preview.error(), "work_running", "the tree is left: {preview:?}");
     let application = world.connect();
     application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-    let passed_over = world.cli.run([
-        "rollback",
-        "resume",
-        &id,
-        "--skip-step",
-        "--yes",
-        "--json",
-        "--busy-timeout",
-        "50ms",
-    ]);
+    let passed_over =
+        world.cli.run(["rollback", "resume", &id, "--skip-step", "--yes", "--json", "--busy-timeout", "50ms"]);
     application.execute_batch("ROLLBACK").expect("end it");
     let stopped = passed_over.json();
-    let states: Vec<&Value> =
-        stopped["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
+    let states: Vec<&Value> = stopped["steps"].as_array().expect("steps").iter().map(|step| &step["status"]).collect();
     assert_eq!(states, [&json!("done"), &json!("skipped"), &json!("failed"), &json!("pending")], "{stopped}");
     assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("reapply")));
 
@@ -307,7 +287,7 @@ fn files_of(report: &Value) -> BTreeSet<String> {
 
 /// A call that restores the tree dies at each commit from its end, in the midst of its restore too, as the journal has it; one file is as
 /// if the restore had not come to it. What resuming would restore is what it does.
-fn assert_resuming_is_what_is_left(world: &World, words: &[&str], file: &str) {
+fn assert_resuming_is_what_is_left(world: &TestWorld, words: &[&str], file: &str) {
     world.save(&WHOLE);
     let before = world.read(file);
     let names = files_of(&world.cli.json([words, &["--dry-run"]].concat()));
@@ -336,14 +316,11 @@ fn assert_resuming_is_what_is_left(world: &World, words: &[&str], file: &str) {
         let preview = world.cli.json([&resume[..], &["--dry-run"]].concat());
         assert!(preview["refusals"].is_null(), "{when}: {preview}");
         world.cli.ok([&resume[..], &["--yes"]].concat());
-        let is_file = |name: &str| {
-            there.iter().any(|(one, was)| one == name && was.is_some()) || content(name).is_some()
-        };
-        let to_restore: BTreeSet<String> =
-            files_of(&preview).into_iter().filter(|name| is_file(name)).collect();
+        let is_file =
+            |name: &str| there.iter().any(|(one, was)| one == name && was.is_some()) || content(name).is_some();
+        let to_restore: BTreeSet<String> = files_of(&preview).into_iter().filter(|name| is_file(name)).collect();
         let pairs = there.iter().zip(contents());
-        let left: BTreeSet<String> =
-            pairs.filter(|(was, is)| *was != is).map(|((name, _), _)| name.clone()).collect();
+        let left: BTreeSet<String> = pairs.filter(|(was, is)| *was != is).map(|((name, _), _)| name.clone()).collect();
         assert_eq!(to_restore, left, "{when}: {preview}");
         world.state().assert_outside_is(&wanted, &when);
     }
@@ -375,8 +352,7 @@ fn what_a_killed_redo_of_one_dispatch_has_left_to_restore_is_what_its_preview_na
         world.ic(&["dispatch", "complete", &id]);
     }
     let all = world.cli.json(["dispatch", "list", "--json"]);
-    let one =
-        all.as_array().expect("a list").iter().find(|one| one["name"] == "one").expect("it")["id"].clone();
+    let one = all.as_array().expect("a list").iter().find(|one| one["name"] == "one").expect("it")["id"].clone();
     let undone = world.cli.json(["undo", "--dispatch", one.as_str().expect("an id"), "--yes", "--json"]);
     let id = undone["rollback_id"].as_str().expect("an id").to_owned();
     assert_eq!((world.read("one"), world.read("two").as_deref()), (None, Some("made\n")));
@@ -388,11 +364,10 @@ fn what_a_rollback_restored_before_it_died_is_counted() {
     let world = story();
     world.save(&WHOLE);
     let words = world.all("a", &["--yes", "--json"]);
-    let kept = |world: &World| {
+    let kept = |world: &TestWorld| {
         let shown = world.cli.json(["rollback", "show", &world.run, "--json"]);
         let steps = shown["steps"].as_array().expect("steps").clone();
-        steps.into_iter().find(|step| step["layer"] == "tree").expect("its step")["made"]["path_count"]
-            .clone()
+        steps.into_iter().find(|step| step["layer"] == "tree").expect("its step")["made"]["path_count"].clone()
     };
     world.cli.json(&words);
     let wanted = kept(&world);

@@ -4,15 +4,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, State, World, long, rounds, tell};
+use ic_testkit::{CliOutcome, ProjectState, Random, TestWorld, long, rounds, tell};
 
+use crate::project::{WHOLE, Work as _, asked};
 use crate::story::story_with_rows;
-use crate::world::{WHOLE, Work as _, asked};
 
 /// A story to be rolled back again and again, and how that ends when nothing disturbs it.
 struct Campaign {
-    world: World,
-    wanted: State,
+    world: TestWorld,
+    wanted: ProjectState,
     effects: Vec<String>,
     usual: Duration,
 }
@@ -60,11 +60,11 @@ impl Campaign {
 }
 
 /// The statements of a rollback, as they were begun.
-fn statements(world: &World) -> Vec<String> {
+fn statements(world: &TestWorld) -> Vec<String> {
     let log = world.cli.home().join("log");
     let _ = std::fs::remove_file(&log);
     let words = world.all("a", &["--yes"]);
-    let outcome = Outcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
+    let outcome = CliOutcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     std::fs::read_to_string(log).expect("the log").lines().map(str::to_owned).collect()
 }

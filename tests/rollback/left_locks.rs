@@ -2,13 +2,13 @@
 
 use std::fs::File;
 
-use ic_testkit::{State, World, dies_with_its_git};
+use ic_testkit::{ProjectState, TestWorld, dies_with_its_git};
 
+use crate::project::Work as _;
 use crate::story::story;
-use crate::world::Work as _;
 
 /// A story whose rollback was killed with a git that left this lock; returns what there was before.
-fn killed(lock: &str) -> (World, State) {
+fn killed(lock: &str) -> (TestWorld, ProjectState) {
     let world = story();
     let before = world.state();
     let lock = world.root().join(".git").join(lock);
@@ -20,7 +20,7 @@ fn killed(lock: &str) -> (World, State) {
 }
 
 /// How the same rollback ends that nothing disturbs.
-fn undisturbed() -> World {
+fn undisturbed() -> TestWorld {
     let world = story();
     world.roll_back("a", &[]);
     world

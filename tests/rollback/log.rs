@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ic_testkit::{Random, World, rounds};
+use ic_testkit::{Random, TestWorld, rounds};
 use serde_json::Value;
 
+use crate::project::{Work as _, in_git};
 use crate::statements::dead_before_the_end;
-use crate::world::{Work as _, in_git};
 
-fn work(world: &World, name: &str) -> String {
+fn work(world: &TestWorld, name: &str) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
     world.ic(&["dispatch", "start", &id]);
     world.write(&format!("{name}.txt"), name);
@@ -16,13 +16,13 @@ fn work(world: &World, name: &str) -> String {
     format!("dispatch:{}", &id[id.len() - 8..])
 }
 
-fn log(world: &World, more: &[&str]) -> Vec<Value> {
+fn log(world: &TestWorld, more: &[&str]) -> Vec<Value> {
     let mut words = vec!["log", &world.run, "--json", "--limit", "1000"];
     words.extend(more);
     world.cli.json(words).as_array().expect("a list").clone()
 }
 
-fn text(world: &World, more: &[&str]) -> String {
+fn text(world: &TestWorld, more: &[&str]) -> String {
     let mut words = vec!["log", &world.run, "--format", "text"];
     words.extend(more);
     world.cli.ok(words)
@@ -35,13 +35,13 @@ fn names(entries: &[Value]) -> Vec<String> {
 }
 
 /// What a rollback to the point would answer; nothing is changed.
-fn answer(world: &World, reference: &str) -> String {
+fn answer(world: &TestWorld, reference: &str) -> String {
     let outcome = world.cli.run(["run", "rollback", &world.run, "--to", reference, "--dry-run", "--json"]);
     if outcome.code == Some(0) { "ok".to_owned() } else { outcome.error() }
 }
 
 /// Each point that is listed as standing is accepted, and each that was rolled back is refused.
-fn assert_honest(world: &World, when: &str) {
+fn assert_honest(world: &TestWorld, when: &str) {
     let standing = log(world, &[]);
     let all = log(world, &["--all"]);
     let is_point = |entry: &&Value| entry["kind"] != "rollback";
@@ -87,17 +87,7 @@ fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
     assert!(before[0].starts_with("checkpoint:"), "{before:?}");
     assert_eq!(before[1..], [second.clone(), "phase:a".to_owned(), first.clone(), "created".to_owned()]);
 
-    world.ic(&[
-        "run",
-        "rollback",
-        &world.run,
-        "--to",
-        &second,
-        "--layer=all",
-        "--yes",
-        "--reason",
-        "the wrong\nway",
-    ]);
+    world.ic(&["run", "rollback", &world.run, "--to", &second, "--layer=all", "--yes", "--reason", "the wrong\nway"]);
     assert_eq!(
         names(&log(&world, &[])),
         ["rollback".to_owned(), second.clone(), "phase:a".to_owned(), first.clone(), "created".to_owned()]
@@ -141,8 +131,7 @@ fn nested_branches_stand_within_each_other() {
     let lanes: Vec<String> = shown.lines().skip(1).map(|line| line.chars().take(4).collect()).collect();
     // rollback to first, fourth, rollback to second, third, second, first, created, and the hint.
     let expected = ["● ju", "│ ju", "│ ju", "│ ╵ ", "╵ ju", "● ju", "● ju", "to g"];
-    let anyhow: Vec<String> =
-        lanes.iter().map(|lane| lane.replace(|c: char| c.is_ascii_alphanumeric(), "x")).collect();
+    let anyhow: Vec<String> = lanes.iter().map(|lane| lane.replace(|c: char| c.is_ascii_alphanumeric(), "x")).collect();
     let expected: Vec<String> =
         expected.iter().map(|lane| lane.replace(|c: char| c.is_ascii_alphanumeric(), "x")).collect();
     assert_eq!(anyhow, expected, "{shown}");
@@ -240,8 +229,7 @@ fn what_a_run_without_work_and_one_that_ended_can_go_back_to() {
         world.advance();
     }
     assert_eq!(world.status(), "completed@f");
-    let phases: Vec<String> =
-        ["e", "d", "c", "b", "a"].iter().map(|phase| format!("phase:{phase}")).collect();
+    let phases: Vec<String> = ["e", "d", "c", "b", "a"].iter().map(|phase| format!("phase:{phase}")).collect();
     assert_eq!(names(&log(&world, &[])), [phases, vec!["created".to_owned()]].concat());
     assert_honest(&world, "completed");
     let few = world.cli.json(["log", &world.run, "--limit", "2", "--json"]);
@@ -268,8 +256,7 @@ fn however_much_was_rolled_back_what_stands_is_found() {
 #[test]
 fn no_title_steers_a_terminal_or_widens_a_line() {
     let world = in_git().begun();
-    let hostile =
-        "\u{202e}evil \u{2066}計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
+    let hostile = "\u{202e}evil \u{2066}計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃計劃";
     for name in [hostile, "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"] {
         let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
         world.ic(&["dispatch", "start", &id]);
@@ -299,8 +286,7 @@ fn no_title_steers_a_terminal_or_widens_a_line() {
 #[test]
 fn a_rollback_that_was_killed_is_told_as_unfinished_and_then_as_done() {
     let world = dead_before_the_end();
-    let entry =
-        |world: &World| log(world, &[]).into_iter().find(|one| one["kind"] == "rollback").expect("it");
+    let entry = |world: &TestWorld| log(world, &[]).into_iter().find(|one| one["kind"] == "rollback").expect("it");
     assert_eq!(entry(&world)["status"], "in_progress");
     assert!(text(&world, &[]).contains("unfinished, ← a"));
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
@@ -329,8 +315,7 @@ fn after_any_history_the_log_is_honest() {
                 }
                 _ => {
                     let all = world.cli.json(["rollback", "list", &world.run, "--json"]);
-                    let newest =
-                        all.as_array().and_then(|all| all.iter().rev().find(|one| one["status"] == "done"));
+                    let newest = all.as_array().and_then(|all| all.iter().rev().find(|one| one["status"] == "done"));
                     if let Some(id) = newest.and_then(|one| one["id"].as_str()) {
                         // Refused if something happened since.
                         drop(world.cli.run(["rollback", "undo", id, "--yes"]));

@@ -1,12 +1,12 @@
 //! Rows of runs beside this one.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
+use crate::project::{Work as _, in_git};
 use crate::rows::Rows as _;
-use crate::world::{Work as _, in_git};
 
 /// A rollback over every layer must be refused; returns the error line.
-fn refused(world: &World) -> String {
+fn refused(world: &TestWorld) -> String {
     let before = world.state();
     let outcome = world.cli.run(world.all("a", &["--yes"]));
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");

@@ -4,16 +4,16 @@ use serde_json::json;
 
 use ic_testkit::git_in;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
-fn say(world: &World, event: &str) {
+fn say(world: &TestWorld, event: &str) {
     let said = json!({ "session_id": "A", "cwd": world.root(), "hook_event_name": event, "prompt": "p",
         "transcript_path": "/none", "tool_name": "Bash", "tool_use_id": "1", "tool_input": {} });
     let answer = world.cli.run_with_input(["hook", "claude-code", event], said.to_string().as_bytes());
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }
 
-fn prompt(world: &World, does: impl FnOnce()) {
+fn prompt(world: &TestWorld, does: impl FnOnce()) {
     for event in ["UserPromptSubmit", "PreToolUse"] {
         say(world, event);
     }
@@ -24,7 +24,7 @@ fn prompt(world: &World, does: impl FnOnce()) {
 }
 
 /// Runs git where it may fail.
-fn try_git(world: &World, arguments: &[&str]) -> bool {
+fn try_git(world: &TestWorld, arguments: &[&str]) -> bool {
     let mut git = std::process::Command::new("git");
     git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(arguments).current_dir(world.root());
     git.output().expect("run git").status.success()
@@ -32,10 +32,8 @@ fn try_git(world: &World, arguments: &[&str]) -> bool {
 
 #[test]
 fn a_conflict_that_the_work_began_ends_with_its_undo() {
-    for (operation, note) in
-        [("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")]
-    {
-        let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    for (operation, note) in [("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")] {
+        let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
         world.git(&["checkout", "-q", "-b", "other"]);
         world.write("a", "other\n");
         world.git(&["commit", "-qam", "other"]);
@@ -74,7 +72,7 @@ fn a_conflict_that_the_work_began_ends_with_its_undo() {
 
 #[test]
 fn a_rebase_is_named_with_the_command_that_ends_it() {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     world.git(&["checkout", "-q", "-b", "other"]);
     world.write("a", "other\n");
     world.git(&["commit", "-qam", "other"]);
@@ -89,7 +87,7 @@ fn a_rebase_is_named_with_the_command_that_ends_it() {
 
 #[test]
 fn flags_of_the_index_are_restored_with_its_entries() {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     for name in ["conf", "conf2"] {
         world.write(name, "shared\n");
         world.git(&["add", name]);
@@ -115,7 +113,7 @@ fn flags_of_the_index_are_restored_with_its_entries() {
 
 #[test]
 fn a_tag_that_the_work_removed_or_moved_comes_back() {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     git_in(world.root(), &["tag", "light"]);
     git_in(world.root(), &["tag", "-a", "-m", "a release", "heavy"]);
     git_in(world.root(), &["tag", "moved"]);
@@ -139,7 +137,7 @@ fn a_tag_that_the_work_removed_or_moved_comes_back() {
 
 #[test]
 fn a_tag_whose_object_is_gone_is_named_and_the_exit_says_that_it_stays_away() {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     git_in(world.root(), &["tag", "-a", "-m", "a release", "heavy"]);
     prompt(&world, || {
         world.write("b", "changed\n");
@@ -156,7 +154,7 @@ fn a_tag_whose_object_is_gone_is_named_and_the_exit_says_that_it_stays_away() {
 
 #[test]
 fn a_tag_that_a_person_removed_stays_away() {
-    let world = World::of_a_repository(env!("CARGO_BIN_EXE_ic"));
+    let world = TestWorld::of_a_repository(env!("CARGO_BIN_EXE_ic"));
     git_in(world.root(), &["tag", "v1"]);
     prompt(&world, || world.write("b", "changed\n"));
     git_in(world.root(), &["tag", "-d", "v1"]);

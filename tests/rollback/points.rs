@@ -1,12 +1,12 @@
 //! Points beside phases: what a rollback to one brings back, and what no point is.
 
-use ic_testkit::{State, World};
+use ic_testkit::{ProjectState, TestWorld};
 
+use crate::project::{Work as _, in_git};
 use crate::rows::Rows as _;
-use crate::world::{Work as _, in_git};
 
 /// A dispatch that writes a file and commits it; returns its id.
-fn work(world: &World, name: &str) -> String {
+fn work(world: &TestWorld, name: &str) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
     world.ic(&["dispatch", "start", &id]);
     world.write(&format!("{name}.txt"), name);
@@ -18,12 +18,12 @@ fn work(world: &World, name: &str) -> String {
     id
 }
 
-fn to<'a>(world: &'a World, point: &'a str) -> Vec<&'a str> {
+fn to<'a>(world: &'a TestWorld, point: &'a str) -> Vec<&'a str> {
     vec!["run", "rollback", &world.run, "--to", point, "--layer=all", "--json"]
 }
 
 /// Rolls everything back to a point, and returns the state then.
-fn go(world: &World, point: &str) -> State {
+fn go(world: &TestWorld, point: &str) -> ProjectState {
     let mut words = to(world, point);
     words.push("--dry-run");
     let planned = world.cli.json(words.clone());
@@ -34,7 +34,7 @@ fn go(world: &World, point: &str) -> State {
     world.state()
 }
 
-fn refused(world: &World, point: &str, code: &str) -> String {
+fn refused(world: &TestWorld, point: &str, code: &str) -> String {
     let (dump, before) = (world.cli.dump(), world.state());
     let mut words = to(world, point);
     words.push("--yes");
@@ -65,10 +65,7 @@ fn a_dispatch_goes_back_with_all_that_came_after_it_and_comes_back() {
 
     let then = go(&world, &second);
     then.assert_outside_is(&before, "before the second");
-    assert_eq!(
-        (world.status().as_str(), world.effects()),
-        ("active@b", vec!["third".to_owned(), "second".to_owned()])
-    );
+    assert_eq!((world.status().as_str(), world.effects()), ("active@b", vec!["third".to_owned(), "second".to_owned()]));
 
     let listed = world.cli.json(["rollback", "list", &world.run, "--json"]);
     assert_eq!(listed[1]["point"], format!("dispatch:{}", &second[second.len() - 8..]), "{listed}");
@@ -116,11 +113,7 @@ fn a_dispatch_belongs_to_where_it_was_begun() {
     world.write("x", "x\n");
     world.roll_back("a", &[]);
     let shown = world.cli.json(["dispatch", "show", &id, "--json"]);
-    assert_eq!(
-        (shown["rolled_back_by"].is_string(), &shown["status"]),
-        (true, &"cancelled".into()),
-        "{shown}"
-    );
+    assert_eq!((shown["rolled_back_by"].is_string(), &shown["status"]), (true, &"cancelled".into()), "{shown}");
     assert_eq!(world.read("x"), None);
 }
 
@@ -193,8 +186,7 @@ fn a_point_whose_checkpoint_is_gone_is_refused_and_the_newest_ones_are_kept() {
 #[test]
 fn a_dispatch_captures_unless_it_is_told_not_to() {
     let world = in_git().begun();
-    let count =
-        |world: &World| world.cli.json(["checkpoint", "list", "--json"]).as_array().map_or(0, Vec::len);
+    let count = |world: &TestWorld| world.cli.json(["checkpoint", "list", "--json"]).as_array().map_or(0, Vec::len);
     let before = count(&world);
     let id = world.ic(&["dispatch", "create", &world.run]);
     world.ic(&["dispatch", "start", &id, "--no-checkpoint"]);

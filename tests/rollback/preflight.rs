@@ -2,27 +2,25 @@
 
 use std::process::Stdio;
 
-use ic_testkit::{Outcome, World};
+use ic_testkit::{CliOutcome, TestWorld};
 use serde_json::Value;
 
+use crate::project::{Work as _, in_git, without_git};
 use crate::story::story;
-use crate::world::{Work as _, in_git, without_git};
 
 /// A rollback of everything that must be refused before anything is changed.
-fn refused(world: &World, words: &[&str], code: &str) -> String {
+fn refused(world: &TestWorld, words: &[&str], code: &str) -> String {
     let (dump, before) = (world.cli.dump(), world.state());
     let outcome = world.cli.run(words);
     assert!(matches!(outcome.code, Some(1..=3)), "{words:?}: {outcome:?}");
     assert_eq!(outcome.error(), code, "{words:?}: {outcome:?}");
-    let kept = |dump: &str| {
-        dump.lines().filter(|line| !line.starts_with("run_owners|")).collect::<Vec<_>>().join("\n")
-    };
+    let kept = |dump: &str| dump.lines().filter(|line| !line.starts_with("run_owners|")).collect::<Vec<_>>().join("\n");
     assert_eq!(kept(&world.cli.dump()), kept(&dump), "{words:?} wrote something");
     assert_eq!(world.state().ledger, before.ledger, "{words:?}");
     outcome.stderr
 }
 
-fn refused_all(world: &World, to: &str, more: &[&str], code: &str) -> String {
+fn refused_all(world: &TestWorld, to: &str, more: &[&str], code: &str) -> String {
     let mut dry = world.all(to, more);
     dry.push("--dry-run");
     refused(world, &dry, code);
@@ -80,17 +78,8 @@ fn conflicts_are_refused_forced_or_kept() {
     assert_eq!(world.read("src/a.rs").as_deref(), Some("not committed\n"));
     assert_eq!(world.read("notes/todo"), None);
     let world = conflict();
-    let files = [
-        "run",
-        "rollback",
-        &world.run,
-        "--to-phase",
-        "a",
-        "--layer=workflow,files",
-        "--mine",
-        "--yes",
-        "--json",
-    ];
+    let files =
+        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--mine", "--yes", "--json"];
     let line = refused(&world, &files, "file_conflict");
     assert!(line.contains("src/a.rs"), "{line}");
 }
@@ -135,7 +124,7 @@ fn with_mine_the_files_of_the_run_are_meant_also_from_inside_a_dispatch() {
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--mine", more, "--json"]
             .map(str::to_owned)
     };
-    let inside = |more| Outcome::of(world.cli.command(words(more)).env("IC_DISPATCH", &second)).json();
+    let inside = |more| CliOutcome::of(world.cli.command(words(more)).env("IC_DISPATCH", &second)).json();
     let paths = |report: &Value| {
         let all = report["files"]["changes"].as_array().expect("changes").iter();
         all.map(|change| change["path"].as_str().expect("a path").to_owned()).collect::<Vec<_>>()
@@ -262,7 +251,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
     world.ic(&["dispatch", "start", &own, "--pid", &std::process::id().to_string()]);
     let mut words = world.all("a", &[]);
     words.push("--yes");
-    let outcome = Outcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
+    let outcome = CliOutcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!((world.status().as_str(), world.read("src/a.rs")), ("active@a", None));
 
@@ -272,7 +261,7 @@ fn a_dispatch_can_roll_back_the_run_that_it_belongs_to() {
         let home = world.cli.home().display().to_string();
         world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
         let own = world.cli.ok(["dispatch", "create", &world.run, "--name", "own"]);
-        let call = |words: Vec<&str>| Outcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
+        let call = |words: Vec<&str>| CliOutcome::of(world.cli.command(words).env("IC_DISPATCH", &own));
         assert_eq!(call(world.all("a", &["--yes"])).code, Some(4));
         std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
         let outcome = call(vec!["rollback", verb, &world.run, "--yes"]);
@@ -319,8 +308,7 @@ fn while_its_executor_lives_a_workflow_is_not_rolled_back() {
     assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()));
     for more in ["--dry-run", "--yes"] {
         // Also where the tree has no part in it.
-        let words =
-            ["run", "rollback", &world.run, "--to-phase", "p", "--layer=workflow,effects", "--force", more];
+        let words = ["run", "rollback", &world.run, "--to-phase", "p", "--layer=workflow,effects", "--force", more];
         assert_eq!(world.cli.refused(words), (Some(1), "work_running".to_owned()), "{more}");
     }
     assert_eq!(world.status(), "active@q");
@@ -336,9 +324,7 @@ fn a_rebase_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
     let rebase = world.cli.root().join(".git/rebase-merge");
     std::fs::create_dir(&rebase).expect("a rebase");
     let rest = "leave git unchanged: --layer=workflow,effects,files";
-    for (more, hint) in
-        [(&[][..], format!("{rest}\"")), (&["--keep-theirs"], format!("{rest} --keep-theirs\""))]
-    {
+    for (more, hint) in [(&[][..], format!("{rest}\"")), (&["--keep-theirs"], format!("{rest} --keep-theirs\""))] {
         let mut words = world.all("a", more);
         words.push("--yes");
         let line = refused(&world, &words, "git_in_progress");
@@ -425,7 +411,7 @@ fn where_a_project_was_moved_what_finds_nothing_says_where_it_was() {
     std::fs::rename(&here, &there).expect("the project is moved");
     let call = |words: &[&str]| {
         let mut command = world.cli.command(words);
-        Outcome::of(command.current_dir(&there))
+        CliOutcome::of(command.current_dir(&there))
     };
     for words in [&["status"][..], &["log"], &["undo", "--yes"]] {
         let outcome = call(words);

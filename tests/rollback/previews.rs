@@ -3,27 +3,27 @@
 
 mod checkpoints;
 mod layers;
-mod others;
+mod others_work;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use ic_testkit::{World, copy_over};
+use ic_testkit::{TestWorld, copy_over};
 use serde_json::Value;
 
-use crate::world::{WHOLE, without_git};
+use crate::project::{WHOLE, without_git};
 
 /// One call in one world.
 pub(crate) struct Row {
     /// The verb and its flags, without `--dry-run` and `--yes`; `RUN`, `CHECKPOINT`, `ROLLBACK` and `REWIND` stand for ids.
     call: &'static str,
     /// What makes the scene's world what it is like, one after another.
-    world: &'static [fn(&World)],
+    world: &'static [fn(&TestWorld)],
     /// The exit of both, and the code of the refusal.
     ends: End,
     /// Locks that another process holds while it is called.
-    held: fn(&World) -> Vec<File>,
+    held: fn(&TestWorld) -> Vec<File>,
 }
 
 /// How both calls end.
@@ -32,12 +32,12 @@ pub(crate) type End = (i32, &'static str);
 /// Both are accepted.
 pub(crate) const FINE: End = (0, "");
 
-pub(crate) fn row(call: &'static str, world: &'static [fn(&World)], ends: End) -> Row {
+pub(crate) fn row(call: &'static str, world: &'static [fn(&TestWorld)], ends: End) -> Row {
     Row { call, world, ends, held: |_| Vec::new() }
 }
 
 /// A row whose call meets another process that holds these locks.
-pub(crate) fn held(row: &Row, held: fn(&World) -> Vec<File>) -> Row {
+pub(crate) fn held(row: &Row, held: fn(&TestWorld) -> Vec<File>) -> Row {
     Row { held, ..*row }
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn locked(path: &Path) -> File {
 
 /// A world from which each row sets out.
 struct Scene<'w> {
-    world: &'w World,
+    world: &'w TestWorld,
 }
 
 impl<'w> Scene<'w> {
-    fn of(world: &'w World) -> Self {
+    fn of(world: &'w TestWorld) -> Self {
         world.cli.keep_ledger("scene");
         for name in WHOLE {
             copy_over(&world.cli.home().join(name), &Self::place(world, name));
@@ -69,13 +69,13 @@ impl<'w> Scene<'w> {
         }
     }
 
-    fn place(world: &World, name: &str) -> PathBuf {
+    fn place(world: &TestWorld, name: &str) -> PathBuf {
         world.cli.home().join(format!("scene-{name}"))
     }
 }
 
 /// Calls every row twice, and tells what does not agree.
-pub(crate) fn compare(world: &World, rows: &[Row]) {
+pub(crate) fn compare(world: &TestWorld, rows: &[Row]) {
     let scene = Scene::of(world);
     let wrong: Vec<String> = rows
         .iter()
@@ -88,7 +88,7 @@ pub(crate) fn compare(world: &World, rows: &[Row]) {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
-fn disagreement(world: &World, row: &Row) -> Option<String> {
+fn disagreement(world: &TestWorld, row: &Row) -> Option<String> {
     let words = words(world, row.call);
     let call = |flags: [&str; 2]| {
         // A lock belongs to a file, and a copy of the world has files of its own.
@@ -136,7 +136,7 @@ fn asks(call: &str) -> bool {
         .any(|verb| call.starts_with(verb))
 }
 
-fn words(world: &World, call: &str) -> Vec<String> {
+fn words(world: &TestWorld, call: &str) -> Vec<String> {
     let newest = |words: &[&str], first: bool| {
         let listed = world.cli.json(words);
         let all = listed.as_array().expect("a list").clone();
@@ -155,8 +155,8 @@ fn words(world: &World, call: &str) -> Vec<String> {
 }
 
 /// The verbs whose help names `--dry-run`, as they are typed.
-fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
-    fn walk(world: &World, path: &[&str], found: &mut BTreeSet<String>) {
+fn verbs_with_dry_run(world: &TestWorld) -> BTreeSet<String> {
+    fn walk(world: &TestWorld, path: &[&str], found: &mut BTreeSet<String>) {
         let help = world.cli.ok(path.iter().chain(&["--help"]));
         if help.lines().any(|line| line.trim_start().starts_with("--dry-run ")) {
             found.insert(path.join(" "));
@@ -166,10 +166,8 @@ fn verbs_with_dry_run(world: &World) -> BTreeSet<String> {
             return;
         }
         // A command's line has two spaces before its name; what it is explained with has more, and a flag a dash.
-        let commands = help
-            .lines()
-            .take_while(|line| !line.ends_with("ptions:"))
-            .filter_map(|line| line.strip_prefix("  "));
+        let commands =
+            help.lines().take_while(|line| !line.ends_with("ptions:")).filter_map(|line| line.strip_prefix("  "));
         let names = commands.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
         let names = names.filter_map(|line| line.split_whitespace().next());
         for name in names.filter(|name| *name != "help") {
@@ -186,13 +184,12 @@ fn every_verb_with_a_dry_run_has_rows_and_one_of_them_is_refused() {
     let world = without_git();
     let verbs = verbs_with_dry_run(&world);
     assert!(verbs.len() >= 12, "{verbs:?}");
-    let rows: Vec<Row> = [layers::rows(), checkpoints::rows(), others::rows(), others::workflow_rows()]
+    let rows: Vec<Row> = [layers::rows(), checkpoints::rows(), others_work::rows(), others_work::workflow_rows()]
         .into_iter()
         .flatten()
         .collect();
-    let of = |verb: &str| {
-        rows.iter().filter(|row| row.call.starts_with(verb)).map(|row| row.ends.0).collect::<Vec<_>>()
-    };
+    let of =
+        |verb: &str| rows.iter().filter(|row| row.call.starts_with(verb)).map(|row| row.ends.0).collect::<Vec<_>>();
     for verb in &verbs {
         let ends = of(verb);
         assert!(ends.contains(&0), "{verb} has no row in which it is accepted");

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use ic_testkit::{Cli, World};
+use ic_testkit::{Cli, TestWorld};
 
-use crate::world::{Work as _, in_git};
+use crate::project::{Work as _, in_git};
 
 /// The world with a `git` that writes down how it is called.
-fn listened(mut world: World) -> World {
+fn listened(mut world: TestWorld) -> TestWorld {
     let path = std::env::var_os("PATH").expect("a path");
     let git = std::env::split_paths(&path).map(|place| place.join("git")).find(|git| git.is_file());
     let place = world.cli.home().join("listening");

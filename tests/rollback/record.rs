@@ -1,15 +1,15 @@
 //! What is recorded of an undo: that it began and why, each step, what stopped it, and its end.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use serde_json::{Value, json};
 
 use crate::interrupted::{is_interrupted, undo_stopped_between};
+use crate::project::{Work as _, asked, in_git, without_git};
 use crate::statements::dead_before_the_end;
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, in_git, without_git};
 
 /// What was recorded about rollbacks after event `since`: type, from and to, reason, the payload's step and course, epoch.
-fn record(world: &World, since: i64) -> Vec<Value> {
+fn record(world: &TestWorld, since: i64) -> Vec<Value> {
     let events = world.cli.json(["events", "tail", &world.run, "--since", &since.to_string(), "--json"]);
     let all = events.as_array().expect("events").iter();
     all.filter(|event| event["kind"].as_str().is_some_and(|name| name.starts_with("rollback")))
@@ -29,12 +29,12 @@ fn record(world: &World, since: i64) -> Vec<Value> {
         .collect()
 }
 
-fn id_of_last(world: &World) -> Value {
+fn id_of_last(world: &TestWorld) -> Value {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].clone()
 }
 
-fn newest(world: &World) -> i64 {
+fn newest(world: &TestWorld) -> i64 {
     asked(&world.cli, "SELECT max(seq) FROM events")
 }
 
@@ -67,10 +67,7 @@ fn a_rollback_is_on_record_step_by_step() {
         assert_eq!(payload[part], shown[part], "{part}");
     }
     assert_eq!(begun, json!({ "layers": shown["layers"], "cut_seq": shown["cut_seq"] }));
-    assert_eq!(
-        (&payload["rollback_id"], &payload["rolled_back_phases"]),
-        (&shown["id"], &json!(["b", "c", "d"]))
-    );
+    assert_eq!((&payload["rollback_id"], &payload["rolled_back_phases"]), (&shown["id"], &json!(["b", "c", "d"])));
 }
 
 #[test]
@@ -99,10 +96,7 @@ fn what_stopped_a_rollback_is_on_record_and_what_it_was_forced_to_is_remembered(
     std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
     // Effects beyond what cannot be undone, and rows that another run may have written, go, as it was decided when it began.
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
-    assert_eq!(
-        (world.status().as_str(), world.effects().join(" ").as_str()),
-        ("active@a", "last mail pay book")
-    );
+    assert_eq!((world.status().as_str(), world.effects().join(" ").as_str()), ("active@a", "last mail pay book"));
     assert!(!world.rows().contains("built"), "{}", world.rows());
 }
 

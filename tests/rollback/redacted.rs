@@ -3,30 +3,29 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use serde_json::{Value, json};
 
+use crate::project::{Work as _, asked, in_git};
 use crate::story::{story, story_with_rows};
-use crate::world::{Work as _, asked, in_git};
 
 /// Takes the text out of every event of a type.
-fn redact(world: &World, event_type: &str) {
+fn redact(world: &TestWorld, event_type: &str) {
     let events = world.cli.json(["run", "events", &world.run, "--json"]);
-    let mut all =
-        events.as_array().expect("events").iter().filter(|event| event["kind"] == event_type).peekable();
+    let mut all = events.as_array().expect("events").iter().filter(|event| event["kind"] == event_type).peekable();
     assert!(all.peek().is_some(), "no {event_type}: {events}");
     for event in all {
         world.ic(&["events", "redact", &event["seq"].to_string(), "--reason", "a token"]);
     }
 }
 
-fn newest(world: &World) -> Value {
+fn newest(world: &TestWorld) -> Value {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().expect("a list").last().expect("a rollback").clone()
 }
 
 /// A run whose rollback is done, and whose only effect may be undone: the process that undid it was killed.
-fn with_an_effect_that_nobody_knows() -> World {
+fn with_an_effect_that_nobody_knows() -> TestWorld {
     let world = in_git().begun();
     let home = world.cli.home().to_owned();
     world.advance();
@@ -52,11 +51,7 @@ fn a_redaction_does_not_change_what_an_undo_does() {
     let undo = ["rollback", "undo", &id, "--yes", "--json"];
     for when in ["before", "after"] {
         let outcome = world.cli.run(undo);
-        assert_eq!(
-            (outcome.code, outcome.error().as_str()),
-            (Some(1), "effects_undone"),
-            "{when}: {outcome:?}"
-        );
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "effects_undone"), "{when}: {outcome:?}");
         assert!(outcome.stderr.contains("--without-effects"), "{when}: {outcome:?}");
         assert_eq!(world.status(), "active@a", "{when}");
         if when == "before" {
@@ -68,7 +63,7 @@ fn a_redaction_does_not_change_what_an_undo_does() {
 }
 
 /// A rollback that waits at the restore, because another run recorded a file since.
-fn stopped_at_the_tree() -> World {
+fn stopped_at_the_tree() -> TestWorld {
     let world = in_git().begun();
     world.write("README", "ours\n");
     world.commit("ours");
@@ -100,12 +95,12 @@ fn a_redaction_does_not_change_how_a_rollback_is_resumed() {
     assert_eq!(shown["resume"], resume, "{shown}");
 }
 
-fn break_journal(world: &World, damage: &str) {
+fn break_journal(world: &TestWorld, damage: &str) {
     world.cli.sql(damage);
 }
 
 /// Changes the plan of the only rollback in the journal.
-fn break_plan(world: &World, damage: impl FnOnce(&mut Value)) {
+fn break_plan(world: &TestWorld, damage: impl FnOnce(&mut Value)) {
     let mut plan = serde_json::from_str(&world.cli.sql("SELECT plan FROM rollbacks")).expect("a plan");
     damage(&mut plan);
     world.cli.sql(&format!("UPDATE rollbacks SET plan = '{}'", plan.to_string().replace('\'', "''")));
@@ -115,9 +110,9 @@ fn break_plan(world: &World, damage: impl FnOnce(&mut Value)) {
 #[test]
 fn an_unknown_word_in_a_journal_stops_the_rollback() {
     let row =
-        |sql: &'static str| Box::new(move |world: &World| break_journal(world, sql)) as Box<dyn Fn(&World)>;
+        |sql: &'static str| Box::new(move |world: &TestWorld| break_journal(world, sql)) as Box<dyn Fn(&TestWorld)>;
     let plan = |key: &'static str, value: Option<Value>| {
-        Box::new(move |world: &World| {
+        Box::new(move |world: &TestWorld| {
             break_plan(world, |plan| {
                 let choices = plan["choices"].as_object_mut().expect("choices");
                 match &value {
@@ -125,7 +120,7 @@ fn an_unknown_word_in_a_journal_stops_the_rollback() {
                     None => choices.remove(key),
                 };
             });
-        }) as Box<dyn Fn(&World)>
+        }) as Box<dyn Fn(&TestWorld)>
     };
     let damages = [
         ("an unknown course", row("UPDATE rollback_steps SET course = 'sideways' WHERE layer = 'settle'")),
@@ -154,8 +149,7 @@ fn a_database_of_the_journal_that_cannot_be_read_is_not_that_of_the_configuratio
     assert_eq!(world.cli.run(world.all("a", &["--yes"])).code, Some(4));
     break_plan(&world, |plan| plan["choices"]["state"] = json!({ "database": 5 }));
     let before = world.state();
-    let outcome =
-        world.cli.run(["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes", "--json"]);
+    let outcome = world.cli.run(["rollback", "resume", &world.run, "--skip-step", "--reason", "x", "--yes", "--json"]);
     let said = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.code == Some(4) && said.contains("corrupt: "), "{outcome:?}");
     world.state().assert_outside_is(&before, "nothing went");
@@ -178,11 +172,7 @@ fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
         let before = world.state();
         for yes in ["--dry-run", "--yes"] {
             let outcome = world.cli.run(["rollback", "undo", &id, "--without-effects", yes, "--json"]);
-            assert_eq!(
-                (outcome.code, outcome.error().as_str()),
-                (Some(2), "corrupt"),
-                "{status:?}: {outcome:?}"
-            );
+            assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{status:?}: {outcome:?}");
         }
         world.state().assert_is(&before, &format!("{status:?}"));
         break_journal(&world, &format!("UPDATE rollbacks SET plan = '{sound}'"));

@@ -1,6 +1,6 @@
 //! The application's own database: tables of tasks, requirements and logs, which the layer `data` restores.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
 const TABLES: &str = "
     CREATE TABLE tasks (task_id TEXT PRIMARY KEY, title TEXT, created_at INTEGER NOT NULL);
@@ -21,7 +21,7 @@ const CONFIGURATION: &str = "rewind:
 /// What the application writes.
 pub(crate) trait Rows {
     /// The same project with a state database.
-    fn with_rows(self) -> World;
+    fn with_rows(self) -> TestWorld;
 
     /// Writes a task with two requirements, where there is a database.
     fn task(&self, task: &str);
@@ -30,8 +30,8 @@ pub(crate) trait Rows {
     fn log(&self, text: &str);
 }
 
-impl Rows for World {
-    fn with_rows(self) -> World {
+impl Rows for TestWorld {
+    fn with_rows(self) -> TestWorld {
         self.write(".ic.yaml", CONFIGURATION);
         std::fs::create_dir(self.root().join("data")).expect("a directory");
         self.sql(TABLES);

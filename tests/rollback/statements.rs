@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, Random, State, World, long, rounds, tell};
+use ic_testkit::{CliOutcome, ProjectState, Random, TestWorld, long, rounds, tell};
 
+use crate::project::{WHOLE, Work as _, asked, in_git};
 use crate::story::story_with_rows;
-use crate::world::{WHOLE, Work as _, asked, in_git};
 
 /// Where faults are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +28,9 @@ impl Counted {
 
 /// A world that stands before a call, and how it is when the call was not disturbed.
 struct Campaign {
-    world: World,
+    world: TestWorld,
     words: Vec<String>,
-    wanted: State,
+    wanted: ProjectState,
     status: String,
     effects: Vec<String>,
     usual: Duration,
@@ -38,7 +38,7 @@ struct Campaign {
 
 impl Campaign {
     /// Saves the world in its state of now, and makes the call once.
-    fn of(world: World, words: &[&str]) -> Self {
+    fn of(world: TestWorld, words: &[&str]) -> Self {
         world.save(&WHOLE);
         let started = Instant::now();
         let outcome = world.cli.run(words);
@@ -65,7 +65,7 @@ impl Campaign {
     }
 
     /// Aborts the call before every statement, in the short form before one in `stride`; `go_on` then leads to the end.
-    fn everywhere(&self, stride: u64, go_on: impl Fn(&World, usize, &str)) {
+    fn everywhere(&self, stride: u64, go_on: impl Fn(&TestWorld, usize, &str)) {
         let mut random = Random::seeded();
         for counted in [Counted::Ledger, Counted::StateDatabase] {
             let (mut n, mut points) = (1, 0);
@@ -75,8 +75,7 @@ impl Campaign {
                 self.assert_ended(&when);
                 points += 1;
                 assert!(n < 3_000, "it never ends");
-                n +=
-                    if long() { 1 } else { 1 + usize::try_from(random.below(2 * stride)).expect("a stride") };
+                n += if long() { 1 } else { 1 + usize::try_from(random.below(2 * stride)).expect("a stride") };
             }
             tell(&format!("{:?}: {points} of {n} statements of {counted:?}", &self.words[..2]));
             assert!(points > 0, "{counted:?}");
@@ -94,7 +93,7 @@ impl Campaign {
 }
 
 /// Where the newest rollback of the run stands: its status and its course.
-fn stands(world: &World) -> (String, String) {
+fn stands(world: &TestWorld) -> (String, String) {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     let id = list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].clone();
     let shown = world.cli.json(["rollback", "show", id.as_str().expect("an id"), "--json"]);
@@ -102,18 +101,18 @@ fn stands(world: &World) -> (String, String) {
     (text("status"), text("course"))
 }
 
-fn call(world: &World, words: &[&str], when: &str) {
+fn call(world: &TestWorld, words: &[&str], when: &str) {
     let outcome = world.cli.run(words);
     assert_eq!(outcome.code, Some(0), "{when}: {words:?}: {outcome:?}");
 }
 
-fn id_of_last(world: &World) -> String {
+fn id_of_last(world: &TestWorld) -> String {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].as_str().expect("an id").to_owned()
 }
 
 /// A rollback that stopped at its first effect, which is repaired since: everything is still to be done.
-fn stopped_at_the_beginning() -> World {
+fn stopped_at_the_beginning() -> TestWorld {
     let world = story_with_rows();
     let home = world.cli.home().display().to_string();
     world.effect("last", &[&format!("test -e {home}/keys/repaired || exit 3")]);
@@ -125,7 +124,7 @@ fn stopped_at_the_beginning() -> World {
 }
 
 /// A rollback that died just before its end: everything outside of the ledger is done.
-pub(crate) fn dead_before_the_end() -> World {
+pub(crate) fn dead_before_the_end() -> TestWorld {
     let world = story_with_rows();
     dead_before(&world, &world.all("a", &["--yes"]), 1);
     assert_eq!(stands(&world), ("in_progress".to_owned(), "forward".to_owned()));
@@ -133,10 +132,10 @@ pub(crate) fn dead_before_the_end() -> World {
 }
 
 /// Lets a call die before one of its transactions is ended, counted from the last.
-pub(crate) fn dead_before(world: &World, words: &[&str], from_the_last: usize) {
+pub(crate) fn dead_before(world: &TestWorld, words: &[&str], from_the_last: usize) {
     world.save(&WHOLE);
     let log = world.cli.home().join("log");
-    let outcome = Outcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
+    let outcome = CliOutcome::of(world.cli.command(words).env("IC_TEST_SQL_LOG", &log));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let statements = std::fs::read_to_string(&log).expect("the log");
     std::fs::remove_file(log).expect("remove the log");
@@ -201,7 +200,7 @@ fn an_aborted_abandonment_is_finished_by_itself_or_by_resume() {
 }
 
 /// A rollback that is done.
-fn done() -> (World, String) {
+fn done() -> (TestWorld, String) {
     let world = story_with_rows();
     world.roll_back("a", &[]);
     let id = id_of_last(&world);
@@ -223,8 +222,7 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
                 let refused = world.cli.refused(["run", "advance", &world.run]);
                 assert_eq!(refused, (Some(1), "rolling_back".to_owned()), "{when}");
                 let dump = world.cli.dump();
-                let preview =
-                    world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
+                let preview = world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
                 // During a restore it is not known what is left of it.
                 assert!(preview.code == Some(0) || preview.error() == "file_conflict", "{when}: {preview:?}");
                 assert_eq!(world.cli.dump(), dump, "{when}: previewed");

@@ -1,21 +1,21 @@
 //! A run that did something in every layer in each of its phases.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
+use crate::project::{Work as _, in_git};
 use crate::rows::Rows as _;
-use crate::world::{Work as _, in_git};
 
 /// The run at `d`: work in `a` that stays, work in `b`, `c` and `d` in every layer that a rollback to `a` undoes.
-pub(crate) fn story() -> World {
+pub(crate) fn story() -> TestWorld {
     told(in_git().begun())
 }
 
 /// The same with rows of a state database.
-pub(crate) fn story_with_rows() -> World {
+pub(crate) fn story_with_rows() -> TestWorld {
     told(in_git().with_rows().begun())
 }
 
-fn told(world: World) -> World {
+fn told(world: TestWorld) -> TestWorld {
     world.task("planned");
     world.log("a note after the task");
     world.write("kept/plan.md", "plan\n");

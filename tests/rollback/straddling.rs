@@ -1,14 +1,14 @@
 //! Work that began before what a rollback goes back to, and worked on after it: where its files or commits went it counts no more.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use serde_json::{Value, json};
 
-use crate::world::in_git;
+use crate::project::in_git;
 
 const GATES: &str = r#"{"c->d":[{"check":"verdict_clean"}]}"#;
 
 /// A run in a repository that has no other file than its own, whose last gate asks for verdicts.
-fn begun() -> World {
+fn begun() -> TestWorld {
     let world = in_git();
     let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b,c,d", "--gates", GATES]);
     world.with_run(run)
@@ -25,7 +25,7 @@ trait Straddling {
     fn gate(&self) -> Value;
 }
 
-impl Straddling for World {
+impl Straddling for TestWorld {
     fn started(&self, name: &str) -> String {
         let id = self.ic(&["dispatch", "create", &self.run, "--name", name]);
         self.ic(&["dispatch", "start", &id]);
@@ -40,8 +40,7 @@ impl Straddling for World {
         self.write(file, "work\n");
         let sha = self.commit(file);
         let report = format!("{}\n", json!({ "commit": sha, "files": [file] }));
-        let recorded =
-            self.cli.run_with_input(["dispatch", "record", dispatch, "--stdin"], report.as_bytes());
+        let recorded = self.cli.run_with_input(["dispatch", "record", dispatch, "--stdin"], report.as_bytes());
         assert_eq!(recorded.code, Some(0), "{recorded:?}");
     }
 
@@ -101,10 +100,7 @@ fn an_undo_names_all_whose_files_it_takes_and_none_beside_them() {
     world.committed(&api, "api.c");
     world.complete(&api);
     let done = world.cli.json(["undo", "--yes", "--json"]);
-    assert_eq!(
-        (names(&done["marked_dispatches"]), names(&done["cancelled_dispatches"])),
-        (vec!["api"], vec!["form"])
-    );
+    assert_eq!((names(&done["marked_dispatches"]), names(&done["cancelled_dispatches"])), (vec!["api"], vec!["form"]));
     assert_eq!((world.read("form.c"), world.read("api.c")), (None, None));
     // It runs without a process that could be asked; what it reports is late.
     let late = world.cli.run(["dispatch", "complete", &form, "--verdict", "pass"]);
@@ -177,8 +173,7 @@ fn work_that_did_nothing_after_the_cut_stays_as_it_is() {
     let after = world.started("after");
     world.committed(&after, "after.c");
     world.complete(&after);
-    let done =
-        world.cli.json(["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--json"]);
+    let done = world.cli.json(["run", "rollback", &world.run, "--to-phase", "a", "--layer=all", "--yes", "--json"]);
     assert_eq!(names(&done["marked_dispatches"]), ["after"], "{done}");
     assert_eq!(names(&done["cancelled_dispatches"]), Vec::<&str>::new(), "{done}");
     for one in [&before, &asleep] {
@@ -257,11 +252,7 @@ fn back_to_a_point_the_phases_that_are_left_are_told_everywhere() {
         let dry = world.cli.json([&words[..], &["--dry-run"]].concat());
         let done = world.cli.json(&words);
         for said in [&dry, &done] {
-            assert_eq!(
-                (&said["rolled_back_phases"], &said["counts"]["phases"]),
-                (&left, &json!(2)),
-                "{said}"
-            );
+            assert_eq!((&said["rolled_back_phases"], &said["counts"]["phases"]), (&left, &json!(2)), "{said}");
         }
         let events = world.cli.json(["run", "events", &world.run, "--json"]);
         let event = events.as_array().into_iter().flatten().rfind(|event| event["kind"] == "rollback");
@@ -304,8 +295,7 @@ fn where_git_is_in_no_checkpoint_its_layer_is_not_claimed() {
     let world = world.with_run(run);
     world.write("z", "z\n");
     let head = world.commit("z");
-    let refused =
-        world.cli.run(["run", "rollback", &world.run, "--to", "created", "--layer=workflow,git", "--yes"]);
+    let refused = world.cli.run(["run", "rollback", &world.run, "--to", "created", "--layer=workflow,git", "--yes"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "no_checkpoint"), "{refused:?}");
     let done = world.cli.json(["undo", "created", "--run", &world.run, "--yes", "--json"]);
     assert_eq!(done["layers"], json!(["workflow", "effects", "files"]), "{done}");

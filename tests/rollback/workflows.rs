@@ -3,12 +3,12 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
-use ic_testkit::{State, Terminal, World, long, tell, wait_for};
+use ic_testkit::{ProjectState, Terminal, TestWorld, long, tell, wait_for};
 use serde_json::{Value, json};
 
 use crate::interrupted::start;
+use crate::project::{WHOLE, in_git};
 use crate::rows::Rows as _;
-use crate::world::{WHOLE, in_git};
 
 /// Two steps that change files, commit and have an effect outside; the second waits for `../go`, and fails if there is `../bad`.
 const FLOW: &str = "name: flow
@@ -20,21 +20,21 @@ steps:
     compensate: {shell: 'echo two >> ../undone; test ! -e ../stuck'}
 ";
 
-fn outside(world: &World, name: &str) -> std::path::PathBuf {
+fn outside(world: &TestWorld, name: &str) -> std::path::PathBuf {
     world.cli.root().join("..").join(name)
 }
 
-fn put(world: &World, name: &str) {
+fn put(world: &TestWorld, name: &str) {
     std::fs::write(outside(world, name), "").expect("a file outside");
 }
 
-fn undone(world: &World) -> Vec<String> {
+fn undone(world: &TestWorld) -> Vec<String> {
     let text = std::fs::read_to_string(outside(world, "undone")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// A project with the workflow; `go`: nothing holds it.
-fn project(world: World, go: bool) -> World {
+fn project(world: TestWorld, go: bool) -> TestWorld {
     world.write("flow.yaml", FLOW);
     world.write("kept", "as it was\n");
     world.commit("base");
@@ -47,19 +47,19 @@ fn project(world: World, go: bool) -> World {
     world
 }
 
-fn run_of(world: World) -> World {
+fn run_of(world: TestWorld) -> TestWorld {
     let run = world.cli.json(["run", "list", "--json"])[0]["id"].as_str().expect("a run").to_owned();
     world.with_run(run)
 }
 
 /// The workflow, run to its end.
-fn ran() -> World {
+fn ran() -> TestWorld {
     let world = project(in_git(), true);
     world.ic(&["workflow", "run", "flow.yaml"]);
     run_of(world)
 }
 
-fn shown(world: &World) -> (String, Vec<String>) {
+fn shown(world: &TestWorld) -> (String, Vec<String>) {
     let shown = world.cli.json(["workflow", "show", &world.run, "--json"]);
     let steps = shown["steps"].as_array().expect("steps").iter();
     let states = steps.map(|step| step["status"].as_str().expect("a state").to_owned());
@@ -70,7 +70,7 @@ fn states(status: &str, steps: [&str; 2]) -> (String, Vec<String>) {
     (status.to_owned(), steps.map(str::to_owned).to_vec())
 }
 
-fn newest(world: &World) -> Value {
+fn newest(world: &TestWorld) -> Value {
     world.cli.json(["rollback", "list", &world.run, "--json"])[0].clone()
 }
 
@@ -86,10 +86,7 @@ fn it_is_undone_and_made_again_with_files_commits_and_steps() {
     assert_eq!((&newest(&world)["layers"], &newest(&world)["point"]), (&layers, &json!("step:one")));
 
     // Effects were undone, which no undo makes again: that is a decision.
-    assert_eq!(
-        world.cli.refused(["redo", "--run", &world.run, "--yes"]),
-        (Some(1), "effects_undone".to_owned())
-    );
+    assert_eq!(world.cli.refused(["redo", "--run", &world.run, "--yes"]), (Some(1), "effects_undone".to_owned()));
     world.ic(&["redo", "--run", &world.run, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&after, "undone");
     assert_eq!(shown(&world).0, "completed");
@@ -127,7 +124,7 @@ fn one_that_stopped_is_aborted_and_the_workflow_is_where_it_was() {
     assert_eq!(world.read("kept").as_deref(), Some("as it was\n"));
 }
 
-fn killed_before(world: &World, words: &[&str], n: usize) -> bool {
+fn killed_before(world: &TestWorld, words: &[&str], n: usize) -> bool {
     let mut command = world.cli.command(words);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
     assert!(output.status.success() || output.status.signal().is_some(), "before {n}: {output:?}");
@@ -141,7 +138,7 @@ fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
     world.save(&WHOLE);
     let (after, stride) = (world.state(), if long() { 1 } else { 23 });
     let words = ["workflow", "rollback", &world.run, "--yes"];
-    let mut ended: Option<State> = None;
+    let mut ended: Option<ProjectState> = None;
     let mut aborted = 0;
     for n in (1..2_000).step_by(stride) {
         let is_killed = killed_before(&world, &words, n);
@@ -178,7 +175,7 @@ fn killed_before_any_statement_it_is_shown_aborted_and_made_again() {
 }
 
 /// A workflow that is held in its second step.
-fn held(world: World) -> (World, Child) {
+fn held(world: TestWorld) -> (TestWorld, Child) {
     let child = start(&world, &["workflow", "run", "flow.yaml", "--on-failure", "rollback", "--json"]);
     wait_for("the second step", || outside(&world, "held").exists());
     (run_of(world), child)
@@ -223,8 +220,7 @@ fn it_is_refused_by_the_same_rules_and_each_has_its_flag() {
         let plan = outcome.json();
         assert_eq!(outcome.code, Some(i32::from(plan["plan_hash"].is_null())), "{outcome:?}");
         let all = plan["refusals"].as_array().cloned().unwrap_or_default();
-        let flags: Vec<String> =
-            all.iter().map(|one| one["flag"].as_str().expect("a flag").to_owned()).collect();
+        let flags: Vec<String> = all.iter().map(|one| one["flag"].as_str().expect("a flag").to_owned()).collect();
         (flags, plan)
     };
     let (flags, plan) = preview(&[]);

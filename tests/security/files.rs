@@ -4,20 +4,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome, git_in, older_ledger, write_in};
+use ic_testkit::{Cli, CliOutcome, git_in, older_ledger, write_in};
 
-use crate::world::{bare, below, ends, give_away, is_root, pipe, project};
+use crate::project::{bare, below, ends, give_away, is_root, pipe, project};
 
 /// Runs a call under an umask that takes nothing away.
-fn freely(cli: &Cli, arguments: &[&str]) -> Outcome {
+fn freely(cli: &Cli, arguments: &[&str]) -> CliOutcome {
     let call = cli.command(arguments);
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(call.get_program()).args(call.get_args());
-    shell
-        .current_dir(cli.root())
-        .env_clear()
-        .envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Outcome::of(&mut shell)
+    shell.current_dir(cli.root()).env_clear().envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    CliOutcome::of(&mut shell)
 }
 
 /// What others may look at or change.
@@ -85,7 +82,7 @@ fn nothing_is_written_through_a_link_that_was_planted() {
     let call = cli.command(["version"]);
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", script]).arg(call.get_program()).arg(&victim).arg(cli.home().join("elsewhere"));
-    let outcome = Outcome::of(shell.current_dir(cli.root()));
+    let outcome = CliOutcome::of(shell.current_dir(cli.root()));
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(std::fs::read_to_string(&victim).expect("the victim"), "precious\n");
     assert!(cli.root().join(".git/ic").is_file());
@@ -107,9 +104,7 @@ fn pipes_and_devices_in_the_place_of_files_hold_nobody_up() {
             } else {
                 symlink(kind, &path).expect("a link");
             }
-            for call in
-                [&["where"][..], &["config", "show"], &["run", "list"], &["workflow", "validate", "w.yaml"]]
-            {
+            for call in [&["where"][..], &["config", "show"], &["run", "list"], &["workflow", "validate", "w.yaml"]] {
                 let outcome = ends(&cli, call);
                 assert!(outcome.code.is_some_and(|code| code <= 3), "{place} {kind} {call:?}: {outcome:?}");
             }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use ic_testkit::{git_in, write_in};
 
-use crate::world::bare;
+use crate::project::bare;
 
 /// A repository whose own configuration names a command wherever it can; each leaves a file in the given directory.
 fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
@@ -23,10 +23,7 @@ fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
     for key in ["clean", "smudge"] {
         text.push_str(&format!("[filter \"by.clean=x\"]\n\t{key} = {}\n", command(&format!("filter-{key}"))));
     }
-    text.push_str(&format!(
-        "[filter \"process\"]\n\tprocess = {}\n\trequired = true\n",
-        command("filter-process")
-    ));
+    text.push_str(&format!("[filter \"process\"]\n\tprocess = {}\n\trequired = true\n", command("filter-process")));
     text.push_str(&format!("[diff]\n\texternal = {}\n", command("diff-external")));
     text.push_str(&format!("[diff \"d\"]\n\ttextconv = {0}\n\tcommand = {0}\n", command("textconv")));
     let hooks = cli.home().join("hooks");
@@ -37,15 +34,9 @@ fn prepared() -> (ic_testkit::Cli, std::path::PathBuf) {
     text.push_str(&format!("[gpg]\n\tprogram = {}\n", command("gpg")));
     std::fs::write(&config, text).expect("the configuration");
     for directory in [hooks, cli.root().join(".git/hooks")] {
-        for hook in [
-            "post-checkout",
-            "post-index-change",
-            "reference-transaction",
-            "pre-auto-gc",
-            "fsmonitor-watchman",
-        ] {
-            let path =
-                write_in(&directory, hook, format!("#!/bin/sh\ntouch {}/hook-{hook}\n", ran.display()));
+        for hook in ["post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman"]
+        {
+            let path = write_in(&directory, hook, format!("#!/bin/sh\ntouch {}/hook-{hook}\n", ran.display()));
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
         }
     }
@@ -189,7 +180,7 @@ fn a_git_in_the_tree_is_not_taken_for_the_program() {
             &["checkpoint", "diff", &first],
             &["checkpoint", "restore", &first, "--yes"],
         ] {
-            let outcome = ic_testkit::Outcome::of(cli.command(call).env("PATH", &path));
+            let outcome = ic_testkit::CliOutcome::of(cli.command(call).env("PATH", &path));
             assert_eq!(outcome.code, Some(0), "{path}: {call:?}: {outcome:?}");
         }
     }
@@ -204,12 +195,10 @@ fn variables_of_git_lead_it_nowhere_else() {
     git_in(&other, &["init", "-q"]);
     let program = format!("touch {}/external", ran_in.display());
     let mut call = cli.command(["checkpoint", "create", "--json"]);
-    call.env("GIT_DIR", other.join(".git"))
-        .env("GIT_WORK_TREE", &other)
-        .env("GIT_INDEX_FILE", other.join("index"));
+    call.env("GIT_DIR", other.join(".git")).env("GIT_WORK_TREE", &other).env("GIT_INDEX_FILE", other.join("index"));
     call.env("GIT_EXTERNAL_DIFF", &program).env("GIT_CONFIG_COUNT", "1");
     call.env("GIT_CONFIG_KEY_0", "core.fsmonitor").env("GIT_CONFIG_VALUE_0", &program);
-    let made = ic_testkit::Outcome::of(&mut call).json();
+    let made = ic_testkit::CliOutcome::of(&mut call).json();
     assert_eq!(made["git"]["head"], git_in(cli.root(), &["rev-parse", "HEAD"]));
     assert_eq!(ran(&ran_in), Vec::<String>::new());
 }
@@ -218,7 +207,7 @@ fn variables_of_git_lead_it_nowhere_else() {
 fn every_call_of_git_goes_through_one_door() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut callers = Vec::new();
-    for path in crate::world::below(&crates) {
+    for path in crate::project::below(&crates) {
         let name = path.strip_prefix(&crates).expect("a path below").to_string_lossy().into_owned();
         // Tests, and what only they use, call it as anybody does.
         let is_shipped = !["testkit/", "fuzzing/"].iter().any(|place| name.starts_with(place))

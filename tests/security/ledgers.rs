@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use ic_testkit::{git_in, write_in};
 
-use crate::world::{bare, give_away, is_root, project};
+use crate::project::{bare, give_away, is_root, project};
 
 #[test]
 fn a_ledger_that_came_with_a_clone_is_refused() {
@@ -53,14 +53,7 @@ fn a_pointer_to_a_server_that_came_with_a_clone_is_refused() {
     assert_eq!((refused.code, refused.error().as_str()), (Some(3), "no_ledger"));
     assert!(refused.stderr.contains("came with the repository"), "{refused:?}");
     // A user who names a ledger of the same name still has a store of their own.
-    let call = [
-        "-C",
-        &clone.to_string_lossy(),
-        "--db",
-        "postgres://me@here.example/spy?ledger=spy",
-        "where",
-        "--json",
-    ];
+    let call = ["-C", &clone.to_string_lossy(), "--db", "postgres://me@here.example/spy?ledger=spy", "where", "--json"];
     let place = mine.json(call);
     assert_eq!(place["store"], clone.join(".git/ic").to_str().expect("a path"), "{place}");
 }
@@ -115,11 +108,7 @@ fn a_configuration_that_somebody_else_left_where_everybody_may_write_is_refused(
     let cli = project();
     let config = write_in(cli.root(), ".ic.yaml", "rollback: {enabled: false}\n");
     give_away(&config);
-    assert_eq!(
-        cli.run(["config", "show"]).code,
-        Some(0),
-        "whom the directory's owner lets in is theirs to say"
-    );
+    assert_eq!(cli.run(["config", "show"]).code, Some(0), "whom the directory's owner lets in is theirs to say");
     std::fs::set_permissions(cli.root(), std::fs::Permissions::from_mode(0o1777)).expect("its mode");
     assert_eq!(cli.refused(["config", "show"]), (Some(3), "invalid_config".to_owned()));
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use ic_testkit::write_in;
 
-use crate::world::{ends, ends_with_input, project};
+use crate::project::{ends, ends_with_input, project};
 
 #[test]
 fn endless_input_is_refused() {
@@ -43,10 +43,7 @@ fn long_values_are_refused() {
     }
     let huge = write_in(cli.home(), "huge.yaml", vec![b'#'; 10 << 20]).to_string_lossy().into_owned();
     assert_eq!(cli.refused(["workflow", "validate", &huge]).1, "invalid_workflow");
-    assert_eq!(
-        cli.refused(["run", "create", "--goal", "g", "--gates", &format!("@{huge}")]).1,
-        "invalid_value"
-    );
+    assert_eq!(cli.refused(["run", "create", "--goal", "g", "--gates", &format!("@{huge}")]).1, "invalid_value");
     std::fs::copy(&huge, cli.root().join(".ic.yaml")).expect("a copy");
     assert_eq!(cli.refused(["config", "show"]).1, "invalid_config");
 }
@@ -58,10 +55,7 @@ fn deep_and_multiplying_documents_are_refused_at_once() {
     let refused = ends(&cli, &["run", "create", "--goal", "g", "--metadata", &deep_json]);
     assert_eq!(refused.error(), "invalid_value");
     let gates = write_in(cli.home(), "gates.json", &deep_json).to_string_lossy().into_owned();
-    assert_eq!(
-        ends(&cli, &["run", "create", "--goal", "g", "--gates", &format!("@{gates}")]).error(),
-        "invalid_value"
-    );
+    assert_eq!(ends(&cli, &["run", "create", "--goal", "g", "--gates", &format!("@{gates}")]).error(), "invalid_value");
     // Each line stands for ten of the one before it.
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
@@ -79,11 +73,6 @@ fn deep_and_multiplying_documents_are_refused_at_once() {
         write_in(cli.root(), ".ic.yaml", &document);
         assert_eq!(ends(&cli, &["config", "show"]).error(), "invalid_config", "{}", &document[..40]);
         let file = write_in(cli.home(), "w.yaml", &document).to_string_lossy().into_owned();
-        assert_eq!(
-            ends(&cli, &["workflow", "validate", &file]).error(),
-            "invalid_workflow",
-            "{}",
-            &document[..40]
-        );
+        assert_eq!(ends(&cli, &["workflow", "validate", &file]).error(), "invalid_workflow", "{}", &document[..40]);
     }
 }

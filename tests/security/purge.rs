@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use ic_checkpoint::objects::Objects;
 use ic_testkit::{Cli, git_in, write_in};
 
-use crate::world::{bare, below};
+use crate::project::{bare, below};
 
-mod again;
-mod back;
 mod links;
-mod looks;
+mod repetition;
 mod rolled;
 mod shared;
+mod snapshots;
+mod way_back;
 
 /// It has no letters in a row that compression would take for others.
 const SECRET: &str = "hunter2-9f3Kq7Zx-very-secret-w8Lm2Vt5-0Rb6Yc4N";
@@ -93,12 +93,7 @@ fn piped(directory: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 fn places(purged: &serde_json::Value) -> Vec<&str> {
-    purged["left"]
-        .as_array()
-        .expect("what is left")
-        .iter()
-        .filter_map(|left| left["place"].as_str())
-        .collect()
+    purged["left"].as_array().expect("what is left").iter().filter_map(|left| left["place"].as_str()).collect()
 }
 
 fn purge(cli: &Cli, path: &str) -> serde_json::Value {
@@ -121,8 +116,7 @@ fn stays_away(cli: &Cli, had_it: &str) {
     let report = files.json();
     assert_eq!(report["failed"], serde_json::json!([]), "{files:?}");
     if files.code == Some(4) {
-        let named =
-            serde_json::json!([{ "path": "config/token", "reason": "its content was purged, or lost" }]);
+        let named = serde_json::json!([{ "path": "config/token", "reason": "its content was purged, or lost" }]);
         assert_eq!(report["skipped"], named, "{files:?}");
         assert!(!report["changes"].to_string().contains("config/token"), "{files:?}");
     } else {
@@ -173,8 +167,7 @@ fn a_commit_that_git_still_has_is_not_brought_back_either() {
     assert_eq!(places(&purged), ["work_tree", "index", "refs", "objects", "remote"], "{purged}");
     for left in purged["left"].as_array().expect("what is left") {
         let command = left["command"].as_str().expect("a command");
-        let shown =
-            Command::new("sh").args(["-c", command]).current_dir(cli.root()).output().expect("run it");
+        let shown = Command::new("sh").args(["-c", command]).current_dir(cli.root()).output().expect("run it");
         assert!(shown.status.success(), "{command}: {shown:?}");
     }
     git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);

@@ -6,7 +6,7 @@ use ic_testkit::write_in;
 use serde_json::Value;
 
 use crate::forms::{Form, forms};
-use crate::world::{below, holding, project};
+use crate::project::{below, holding, project};
 
 /// The secret part of a token; it is put together so that no scanner of this file takes it for a real one.
 fn body() -> String {
@@ -119,8 +119,7 @@ fn redacting_an_error_takes_it_out_of_what_repeats_it() {
     assert_eq!(cli.run(["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code, Some(4));
     assert!(cli.dump().contains(SECRET));
     let events = cli.json(["events", "tail", "--all", "--since", "0", "--json"]);
-    for event in events.as_array().expect("events").iter().filter(|event| event.to_string().contains(SECRET))
-    {
+    for event in events.as_array().expect("events").iter().filter(|event| event.to_string().contains(SECRET)) {
         cli.ok(["events", "redact", &event["seq"].to_string(), "--reason", "a password was shown"]);
     }
     assert!(!cli.dump().contains(SECRET), "{}", cli.dump());
@@ -140,8 +139,7 @@ fn each_form_of_a_secret_is_masked_in_the_log_of_a_step_and_in_its_error() {
     let all = forms.iter().map(|form| format!("{}\n", form.text)).collect::<String>();
     write_in(cli.home(), "said", &all);
     let (home, mut steps) = (cli.home().display(), String::from("name: w\nsteps:\n"));
-    let _ =
-        writeln!(steps, "  - {{id: a, phase: p, run: 'cat {home}/said; tail -n 8 {home}/said >&2; exit 3'}}");
+    let _ = writeln!(steps, "  - {{id: a, phase: p, run: 'cat {home}/said; tail -n 8 {home}/said >&2; exit 3'}}");
     write_in(cli.root(), "w.yaml", steps);
     let outcome = cli.run(["workflow", "run", "w.yaml", "--on-failure", "stop", "--json"]);
     assert_hidden("the terminal", &outcome.stderr, &forms);

@@ -2,7 +2,7 @@
 
 use ic_testkit::write_in;
 
-use crate::world::{ends, pipe, project};
+use crate::project::{ends, pipe, project};
 
 #[test]
 fn outputs_of_a_step_do_not_steer_its_undo() {
@@ -56,11 +56,7 @@ fn what_a_step_puts_in_the_place_of_its_outputs_is_not_waited_for_or_followed() 
             seen.display()
         );
         write_in(cli.root(), "w.yaml", workflow);
-        assert_eq!(
-            ends(&cli, &["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code,
-            Some(1),
-            "{put}"
-        );
+        assert_eq!(ends(&cli, &["workflow", "run", "w.yaml", "--on-failure", "rollback"]).code, Some(1), "{put}");
         let seen = std::fs::read_to_string(seen).expect("what the undo saw");
         assert!(!seen.contains("of-another-user"), "{put}: {seen}");
     }
@@ -96,12 +92,9 @@ fn nothing_of_a_configuration_is_run_by_moving_on() {
 #[test]
 fn no_path_of_a_workflow_leads_out_of_the_project() {
     let cli = project();
-    for (key, path) in [
-        ("restore-file", "../x"),
-        ("restore-file", "/etc/passwd"),
-        ("kill-process", "../x.pid"),
-        ("cwd", ".."),
-    ] {
+    for (key, path) in
+        [("restore-file", "../x"), ("restore-file", "/etc/passwd"), ("kill-process", "../x.pid"), ("cwd", "..")]
+    {
         let (step, undo) = if key == "cwd" {
             (format!("cwd: {path}"), "skip: no".to_owned())
         } else {

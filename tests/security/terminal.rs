@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use ic_testkit::write_in;
 
-use crate::world::project;
+use crate::project::project;
 
 /// Begins a colour, ends a title, deletes, begins a command in one byte, turns the direction of writing.
 const HOSTILE: &str = "a\u{1b}[31mb\u{7}c\u{7f}d\u{9b}2Je\u{202e}f";
@@ -42,10 +42,7 @@ fn names_from_the_tree_are_escaped_in_every_form() {
             assert_tame(&format!("{call:?} {form}"), &outcome.stdout);
             assert_tame(&format!("{call:?} {form}"), &outcome.stderr);
             if form == "text" {
-                assert!(
-                    !outcome.stdout.contains('\u{202e}') && !outcome.stderr.contains('\u{202e}'),
-                    "{call:?}"
-                );
+                assert!(!outcome.stdout.contains('\u{202e}') && !outcome.stderr.contains('\u{202e}'), "{call:?}");
             }
         }
     }
@@ -76,8 +73,7 @@ fn what_a_step_says_is_escaped_where_it_is_repeated() {
 fn words_with_controls_are_refused() {
     let cli = project();
     let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b,c"]);
-    for call in [&["run", "create", "--goal", HOSTILE][..], &["run", "skip", &run, "b", "--reason", HOSTILE]]
-    {
+    for call in [&["run", "create", "--goal", HOSTILE][..], &["run", "skip", &run, "b", "--reason", HOSTILE]] {
         assert_eq!(cli.refused(call), (Some(3), "invalid_value".to_owned()));
     }
     let bytes = OsStr::from_bytes(b"\xff\x1b[31m");

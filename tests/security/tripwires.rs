@@ -4,7 +4,7 @@ mod traps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_testkit::{Outcome, git_in, write_in};
+use ic_testkit::{CliOutcome, git_in, write_in};
 
 use traps::Trapped;
 
@@ -172,12 +172,11 @@ impl Trapped {
             .trim_start_matches('!')
             .split(' ')
             .map(|word| {
-                let known =
-                    word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).and_then(|n| known.get(n));
+                let known = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).and_then(|n| known.get(n));
                 known.map_or_else(|| word.to_owned(), String::clone)
             })
             .collect();
-        let said = Outcome::of(&mut self.cli.command(&words));
+        let said = CliOutcome::of(&mut self.cli.command(&words));
         assert_eq!(said.code != Some(0), is_refused, "{words:?}: {said:?}");
         // A git that failed would have fallen into no trap either.
         assert!(!said.stderr.contains("git's state is not in the checkpoint"), "{words:?}: {said:?}");
@@ -203,8 +202,7 @@ impl Trapped {
 
     /// Git without anything that the repository asks for.
     fn git(&self, arguments: &[&str]) -> String {
-        let quiet =
-            ["-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "hook.trap.enabled=false"];
+        let quiet = ["-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "hook.trap.enabled=false"];
         git_in(self.root(), &[&quiet[..], arguments].concat())
     }
 
@@ -219,24 +217,20 @@ impl Trapped {
         let head = self.git(&["rev-parse", "HEAD~1"]);
         let db = rusqlite::Connection::open(self.root().join(".git/ic/state.db")).expect("the database");
         for (task, at) in [("T1", 100), ("T2", 200)] {
-            db.execute("INSERT INTO tasks VALUES (?1, 't', 'done', ?2, ?3)", (task, &head, at))
-                .expect("a task");
+            db.execute("INSERT INTO tasks VALUES (?1, 't', 'done', ?2, ?3)", (task, &head, at)).expect("a task");
         }
     }
 }
 
 /// The verbs that are called at least once.
 fn called() -> BTreeSet<String> {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md")).expect("CLI.md");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md")).expect("CLI.md");
     let verbs = page.lines().filter_map(|line| line.strip_prefix("## ic "));
     let is_called = |verb: &&str| {
         CALLS.iter().chain(&ACTS).any(|call| {
             let call = call.trim_start_matches('!');
-            let call = call
-                .split_once('=')
-                .filter(|(name, _)| name.chars().all(char::is_alphabetic))
-                .map_or(call, |c| c.1);
+            let call =
+                call.split_once('=').filter(|(name, _)| name.chars().all(char::is_alphabetic)).map_or(call, |c| c.1);
             call.strip_prefix(verb).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         })
     };

@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_testkit::{Cli, Outcome, write_in};
+use ic_testkit::{Cli, CliOutcome, write_in};
 
-use crate::world::{bare, below, give_away, is_root};
+use crate::project::{bare, below, give_away, is_root};
 
 const UMASKS: [&str; 7] = ["0000", "0022", "0077", "0177", "0277", "0377", "0777"];
 
 /// Runs a call under an umask, as the user 12345 if that is asked for.
-pub(crate) fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) -> Outcome {
+pub(crate) fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) -> CliOutcome {
     let call = cli.command(arguments);
     let program = if as_other { cli.home().join("ic") } else { PathBuf::from(call.get_program()) };
     let mut shell = if as_other {
@@ -24,7 +24,7 @@ pub(crate) fn under(cli: &Cli, umask: &str, as_other: bool, arguments: &[&str]) 
     shell.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(program).args(call.get_args());
     shell.current_dir(cli.root()).env_clear();
     shell.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Outcome::of(&mut shell)
+    CliOutcome::of(&mut shell)
 }
 
 /// Whether tests may be another user; if not, that is printed.
@@ -39,8 +39,7 @@ pub(crate) fn may_be_another() -> bool {
 /// Gives the project to another user, with a program that they can start.
 pub(crate) fn hand_over(cli: &Cli) {
     std::fs::copy(env!("CARGO_BIN_EXE_ic"), cli.home().join("ic")).expect("a copy of the program");
-    let open =
-        |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("its mode");
+    let open = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("its mode");
     open(cli.home());
     open(&cli.home().join("ic"));
     below(cli.root()).iter().for_each(give_away);
@@ -85,12 +84,12 @@ fn work(cli: &Cli, umask: &str, as_other: bool) {
     ok(&["checkpoint", "verify", "--read-data"]);
 }
 
-pub(crate) fn under_shell(cli: &Cli, as_other: bool, script: &str) -> Outcome {
+pub(crate) fn under_shell(cli: &Cli, as_other: bool, script: &str) -> CliOutcome {
     let mut shell = Command::new(if as_other { "setpriv" } else { "/bin/sh" });
     if as_other {
         shell.args(["--reuid", "12345", "--regid", "12345", "--clear-groups", "/bin/sh"]);
     }
-    Outcome::of(shell.args(["-c", script]).current_dir(cli.root()))
+    CliOutcome::of(shell.args(["-c", script]).current_dir(cli.root()))
 }
 
 fn planted() -> Cli {
@@ -158,8 +157,7 @@ fn a_store_that_an_umask_has_broken_is_named_and_mended() {
     assert_eq!(under(&cli, "0022", true, &["init"]).code, Some(0));
     assert_eq!(under(&cli, "0022", true, &["checkpoint", "create"]).code, Some(0));
     for mode in [0o400, 0o200, 0] {
-        for path in below(&store(&cli)).into_iter().filter(|path| path.is_file() && !path.ends_with("ic.db"))
-        {
+        for path in below(&store(&cli)).into_iter().filter(|path| path.is_file() && !path.ends_with("ic.db")) {
             set(&path, mode);
         }
         set(&store(&cli).join("objects.cache"), mode | 0o100);

@@ -24,11 +24,7 @@ const VERBS: &[Verb] = &[
         before: &["run", "advance", "RUN"],
         call: &["run", "rollback", "RUN", "--to-phase", "p0"],
     },
-    Verb {
-        kind: "dispatch_recorded",
-        before: &[],
-        call: &["dispatch", "record", "DISPATCH", "--file", "FILE"],
-    },
+    Verb { kind: "dispatch_recorded", before: &[], call: &["dispatch", "record", "DISPATCH", "--file", "FILE"] },
     Verb {
         kind: "redacted",
         before: &["run", "create", "--goal", "secret"],
@@ -75,18 +71,13 @@ impl World {
         if let Some((name, value)) = env {
             command.env(name, value);
         }
-        let outcome = ic_testkit::Outcome::of(&mut command);
+        let outcome = ic_testkit::CliOutcome::of(&mut command);
         let more = count(&self.near, verb.kind) - before;
         let expected = usize::from(verb.kind != "cursor");
         match outcome.code {
             Some(0) => assert_eq!(more, expected, "{}, {how}: {outcome:?}", verb.kind),
             code => {
-                assert_eq!(
-                    (code, outcome.error().as_str()),
-                    (Some(2), "unreachable"),
-                    "{}, {how}",
-                    verb.kind
-                );
+                assert_eq!((code, outcome.error().as_str()), (Some(2), "unreachable"), "{}, {how}", verb.kind);
                 assert!(more <= expected, "{}, {how}: {more} times", verb.kind);
             }
         }
@@ -134,12 +125,7 @@ fn a_call_that_is_in_the_way_of_another_at_any_statement_is_made_again_and_done_
         for n in 1..100 {
             let met = || cluster.log().matches("in the way, for a test").count();
             let before = met();
-            world.call(
-                verb,
-                &world.near,
-                &format!("conflict {n}"),
-                Some(("IC_TEST_CONFLICT", &n.to_string())),
-            );
+            world.call(verb, &world.near, &format!("conflict {n}"), Some(("IC_TEST_CONFLICT", &n.to_string())));
             if met() == before {
                 break;
             }

@@ -37,8 +37,7 @@ fn work(cluster: &Cluster, cli: &Cli, most: Duration, disturb: impl Fn(&Cluster)
                         break;
                     }
                     let run = if turn % 2 == 0 { shared } else { &own };
-                    let outcome =
-                        cli.run(["run", "artifact", "add", run, "--path", &format!("{worker}-{turn}")]);
+                    let outcome = cli.run(["run", "artifact", "add", run, "--path", &format!("{worker}-{turn}")]);
                     let counted = if outcome.code == Some(0) { &story.acknowledged } else { &story.unknown };
                     if outcome.code != Some(0) {
                         assert_eq!(outcome.error(), "unreachable", "{outcome:?}");
@@ -71,8 +70,7 @@ fn check(cli: &Cli, story: &Story) {
         }
         assert!(paths.values().all(|n| *n == 1), "{paths:?}");
     }
-    let (acknowledged, unknown) =
-        (story.acknowledged.load(Ordering::Relaxed), story.unknown.load(Ordering::Relaxed));
+    let (acknowledged, unknown) = (story.acknowledged.load(Ordering::Relaxed), story.unknown.load(Ordering::Relaxed));
     assert!(acknowledged > 20, "{acknowledged}");
     assert!(
         (acknowledged..=acknowledged + unknown).contains(&recorded),
@@ -85,8 +83,7 @@ fn check(cli: &Cli, story: &Story) {
 fn nobody_is_locked_out_nothing_is_lost_and_a_cursor_sees_every_event_once() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop");
-    let mut follower =
-        cli.command(["events", "tail", "--all", "--follow", "--cursor", "c", "--format", "jsonl"]);
+    let mut follower = cli.command(["events", "tail", "--all", "--follow", "--cursor", "c", "--format", "jsonl"]);
     let mut follower = follower.stdout(std::process::Stdio::piped()).spawn().expect("a follower");
     let mut output = follower.stdout.take().expect("its output");
     let reader = std::thread::spawn(move || {
@@ -123,8 +120,7 @@ fn connections_that_are_ended_and_a_server_that_crashes_lose_nothing_that_was_ac
         if began.elapsed() > most / 2 && !crashed.swap(true, Ordering::Relaxed) {
             cluster.crash_and_restart();
         }
-        let end =
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ic'";
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ic'";
         cluster.psql_as("ic", end);
         std::thread::sleep(Duration::from_millis(100));
     });

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ic_testkit::{Cli, Cluster, Outcome};
+use ic_testkit::{Cli, CliOutcome, Cluster};
 
 use crate::cluster::{cluster, project_at, role_of_every_day};
 
@@ -11,7 +11,7 @@ const SECRET: &str = "correct-horse-battery";
 fn openssl(cluster: &Cluster, arguments: &str) {
     let mut openssl = Command::new("openssl");
     openssl.args(arguments.split(' ')).current_dir(cluster.root());
-    let done = Outcome::of(&mut openssl);
+    let done = CliOutcome::of(&mut openssl);
     assert_eq!(done.code, Some(0), "openssl {arguments}: {done:?}");
 }
 
@@ -21,10 +21,7 @@ fn certificate(cluster: &Cluster, name: &str, host: &str, days: &str) {
         "req -x509 -newkey rsa:2048 -nodes -subj /CN={name}-ca -days 30 -keyout {name}-ca.key -out {name}-ca.crt"
     );
     openssl(cluster, &ca);
-    openssl(
-        cluster,
-        &format!("req -newkey rsa:2048 -nodes -subj /CN={host} -keyout {name}.key -out {name}.csr"),
-    );
+    openssl(cluster, &format!("req -newkey rsa:2048 -nodes -subj /CN={host} -keyout {name}.key -out {name}.csr"));
     std::fs::write(cluster.root().join("ext"), format!("subjectAltName=DNS:{host}\n")).expect("an extension");
     openssl(
         cluster,
@@ -42,11 +39,9 @@ fn serve_tls(cluster: &Cluster, name: &str, port: u16) {
         std::fs::copy(cluster.root().join(from), &own).expect("the certificate");
         let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&data).expect("the directory"));
         std::os::unix::fs::chown(&own, Some(owner), None).expect("its owner");
-        std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-            .expect("its mode");
+        std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("its mode");
     }
-    cluster
-        .configure("postgresql.conf", &format!("listen_addresses = '127.0.0.1'\nport = {port}\nssl = on\n"));
+    cluster.configure("postgresql.conf", &format!("listen_addresses = '127.0.0.1'\nport = {port}\nssl = on\n"));
     cluster.crash_and_restart();
 }
 
@@ -78,11 +73,7 @@ fn only_a_server_of_its_name_and_of_a_trusted_authority_is_talked_to() {
         ("old", "old-ca", "expired"),
     ] {
         let outcome = call(name, authority);
-        assert_eq!(
-            (outcome.code, outcome.error()),
-            (Some(2), "untrusted_server".to_owned()),
-            "{name}: {outcome:?}"
-        );
+        assert_eq!((outcome.code, outcome.error()), (Some(2), "untrusted_server".to_owned()), "{name}: {outcome:?}");
         assert!(outcome.stderr.to_lowercase().contains(&why.to_lowercase()), "{name}: {outcome:?}");
     }
     // The authorities of the system do not know it.
@@ -110,8 +101,7 @@ fn a_password_comes_from_its_file_and_is_seen_nowhere() {
     )
     .expect("the file");
     let with_file = |mode: u32| {
-        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode))
-            .expect("its mode");
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("its mode");
         project_at(&url).with_env("PGPASSFILE", &file)
     };
     let ann = with_file(0o600);
@@ -184,8 +174,7 @@ fn health_says_what_is_wrong_with_the_server() {
     let found = |name: &str| {
         let outcome = cli.run(["health", "--json"]);
         let all = outcome.json();
-        let check =
-            all["checks"].as_array().expect("checks").iter().find(|check| check["name"] == name).cloned();
+        let check = all["checks"].as_array().expect("checks").iter().find(|check| check["name"] == name).cloned();
         (outcome.code, check.unwrap_or_else(|| panic!("no {name}: {all}"))["ok"].as_bool())
     };
     for name in ["schema", "server", "encoding", "durability", "writable", "triggers", "rights", "clock"] {
@@ -217,8 +206,7 @@ fn a_standby_can_be_read_and_says_that_it_is_one() {
     let signal = cluster.root().join("data/standby.signal");
     std::fs::write(&signal, "").expect("the signal");
     let data = std::fs::metadata(cluster.root().join("data")).expect("the directory");
-    std::os::unix::fs::chown(&signal, Some(std::os::unix::fs::MetadataExt::uid(&data)), None)
-        .expect("its owner");
+    std::os::unix::fs::chown(&signal, Some(std::os::unix::fs::MetadataExt::uid(&data)), None).expect("its owner");
     cluster.start();
     assert_eq!(cli.json(["run", "list", "--json"]).as_array().map(Vec::len), Some(1));
     let health = cli.run(["health", "--json"]);

@@ -5,12 +5,12 @@
 mod chaos;
 mod cluster;
 mod crowd;
+mod event_spool;
 mod login;
-mod lost;
+mod lost_connection;
 mod proxy;
 mod refused;
 mod schema;
 mod silent;
 mod story;
 mod trips;
-mod unsent;

@@ -112,8 +112,7 @@ fn carry(client: TcpStream, server: UnixStream, delay: Duration, shared: &Arc<Sh
     client.set_nodelay(true).expect("no delay of its own");
     let spoke = Arc::new(AtomicBool::new(true));
     let is_mute = Arc::new(AtomicBool::new(false));
-    let (from_client, to_server) =
-        (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
+    let (from_client, to_server) = (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
     let (its, heard) = (shared.clone(), spoke.clone());
     let sent = on_its_way(from_client.try_clone().expect("a handle"), move |bytes| {
         // A goodbye waits for no answer.

@@ -9,7 +9,8 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop").with_checkpoints();
     std::fs::write(cli.root().join("a.txt"), "a").expect("a file");
-    let flow = "name: f\nsteps:\n  - id: s\n    phase: plan\n    run: [touch, made]\n    compensate: {exec: [rm, made]}\n";
+    let flow =
+        "name: f\nsteps:\n  - id: s\n    phase: plan\n    run: [touch, made]\n    compensate: {exec: [rm, made]}\n";
     std::fs::write(cli.root().join("f.yaml"), flow).expect("a workflow");
     let run = cli.ok(["run", "create", "--goal", "Port", "--phases", "plan,build,ship"]);
     cli.ok(["run", "advance", &run]);
@@ -28,11 +29,7 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
         &["backup", "copy.db"],
     ] {
         let outcome = cli.run(words);
-        assert_eq!(
-            (outcome.code, outcome.error()),
-            (Some(1), "not_on_server".to_owned()),
-            "{words:?}: {outcome:?}"
-        );
+        assert_eq!((outcome.code, outcome.error()), (Some(1), "not_on_server".to_owned()), "{words:?}: {outcome:?}");
     }
     assert_eq!(cli.dump(), before);
     assert!(!cli.root().join(".ic.yaml").exists(), "nothing is configured that is refused");

@@ -23,8 +23,7 @@ fn shape(cluster: &Cluster, ledger: &str) -> String {
         "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns \
          WHERE table_schema = '{ledger}' ORDER BY 1, ordinal_position"
     ));
-    let indexes =
-        cluster.psql(&format!("SELECT indexdef FROM pg_indexes WHERE schemaname = '{ledger}' ORDER BY 1"));
+    let indexes = cluster.psql(&format!("SELECT indexdef FROM pg_indexes WHERE schemaname = '{ledger}' ORDER BY 1"));
     format!("{columns}\n{}", indexes.replace(&format!("{ledger}."), ""))
 }
 
@@ -58,11 +57,7 @@ fn of_many_that_migrate_or_create_at_once_one_does_and_all_succeed() {
     let made = |words: &'static [&'static str], key: &str| -> usize {
         std::thread::scope(|scope| {
             let calls: Vec<_> = projects.iter().map(|cli| scope.spawn(move || cli.json(words))).collect();
-            calls
-                .into_iter()
-                .map(|call| call.join().expect("a call"))
-                .filter(|said| said[key] == true)
-                .count()
+            calls.into_iter().map(|call| call.join().expect("a call")).filter(|said| said[key] == true).count()
         })
     };
     assert_eq!(made(&["init", "--json"], "created"), 1);
@@ -76,26 +71,22 @@ fn of_many_that_migrate_or_create_at_once_one_does_and_all_succeed() {
 #[test]
 fn an_empty_schema_is_used_by_a_role_that_may_make_none_and_another_is_left_alone() {
     let Some(cluster) = cluster(&[]) else { return };
-    cluster.psql("CREATE ROLE ann LOGIN; REVOKE CREATE ON DATABASE postgres FROM PUBLIC; CREATE SCHEMA shop AUTHORIZATION ann");
+    cluster.psql(
+        "CREATE ROLE ann LOGIN; REVOKE CREATE ON DATABASE postgres FROM PUBLIC; CREATE SCHEMA shop AUTHORIZATION ann",
+    );
     let url = |ledger: &str| cluster.url(ledger).replace("ic@", "ann@");
     let projects: Vec<Cli> = (0..6).map(|_| project_at(&url("shop"))).collect();
     let made = std::thread::scope(|scope| {
         let calls: Vec<_> = projects.iter().map(|cli| scope.spawn(|| cli.json(["init", "--json"]))).collect();
-        calls
-            .into_iter()
-            .map(|call| call.join().expect("a call"))
-            .filter(|said| said["created"] == true)
-            .count()
+        calls.into_iter().map(|call| call.join().expect("a call")).filter(|said| said["created"] == true).count()
     });
     assert_eq!(made, 1);
     let run = projects[0].ok(["run", "create", "--goal", "Port", "--phases", "a,b"]);
     projects[5].ok(["run", "advance", &run]);
     projects[3].assert_sound("after all");
-    for taken in [
-        "TABLE taken.t ()",
-        "FUNCTION taken.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "TYPE taken.e AS ENUM ()",
-    ] {
+    for taken in
+        ["TABLE taken.t ()", "FUNCTION taken.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "TYPE taken.e AS ENUM ()"]
+    {
         cluster.psql(&format!("CREATE SCHEMA taken AUTHORIZATION ann; CREATE {taken}"));
         assert_eq!(project_at(&url("taken")).refused(["init"]).1, "foreign_database", "{taken}");
         cluster.psql("DROP SCHEMA taken CASCADE");
@@ -199,9 +190,10 @@ fn neither_the_schema_nor_the_statements_of_a_day_depend_on_what_poolers_and_rel
             assert_eq!(line, None, "{lacking}");
         }
         // Session settings would be another client's in a pooler's next transaction.
-        let setting = text.lines().flat_map(|line| line.split(';')).find(|part| {
-            part.trim_start().starts_with("SET ") && !part.trim_start().starts_with("SET LOCAL ")
-        });
+        let setting = text
+            .lines()
+            .flat_map(|line| line.split(';'))
+            .find(|part| part.trim_start().starts_with("SET ") && !part.trim_start().starts_with("SET LOCAL "));
         assert_eq!(setting, None);
     }
     let changes = ["INSERT INTO", "UPDATE ", "DELETE FROM"];
@@ -234,9 +226,7 @@ fn of_file(path: &std::path::Path) -> (Tables, Vec<String>) {
     };
     let mut tables = Tables::new();
     for (table, _) in names("table") {
-        let sql = format!(
-            "SELECT name, type, \"notnull\" OR pk > 0 FROM pragma_table_info('{table}') ORDER BY cid"
-        );
+        let sql = format!("SELECT name, type, \"notnull\" OR pk > 0 FROM pragma_table_info('{table}') ORDER BY cid");
         let mut statement = db.prepare(&sql).expect("a statement");
         let columns = statement.query_map([], |row| {
             let kind: String = row.get(1)?;
@@ -249,12 +239,8 @@ fn of_file(path: &std::path::Path) -> (Tables, Vec<String>) {
         });
         tables.insert(table, columns.expect("columns").collect::<Result<_, _>>().expect("columns"));
     }
-    let mut rest: Vec<String> = names("index")
-        .into_iter()
-        .chain(names("trigger"))
-        .chain(names("view"))
-        .map(|(name, _)| name)
-        .collect();
+    let mut rest: Vec<String> =
+        names("index").into_iter().chain(names("trigger")).chain(names("view")).map(|(name, _)| name).collect();
     rest.sort();
     (tables, rest)
 }

@@ -83,8 +83,7 @@ fn a_hook_keeps_what_it_cannot_tell_and_says_so() {
     let mode = std::fs::metadata(&file).expect("what was kept").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let text = std::fs::read_to_string(&file).expect("what was kept");
-    let kept: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect();
+    let kept: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect();
     assert_eq!(kept.iter().map(|line| line["event"].as_str()).collect::<Vec<_>>(), EVENTS.map(Some));
     for line in &kept {
         assert_eq!((line["session"].as_str(), line["code"].as_str()), (Some("s-1"), Some("unreachable")));

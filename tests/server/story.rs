@@ -1,6 +1,6 @@
 //! The main job, end to end, and what is said on the way.
 
-use ic_testkit::{Cli, Cluster, Outcome};
+use ic_testkit::{Cli, CliOutcome, Cluster};
 use serde_json::Value;
 
 use crate::cluster::{cluster, project_at, role_of_every_day};
@@ -45,9 +45,7 @@ fn a_sprint_is_recorded_rolled_back_and_verified_on_a_server() {
     let log = cluster.log();
     let complaints: Vec<&str> = log
         .lines()
-        .filter(|line| {
-            line.contains("ERROR") || line.contains("unexpected EOF") || line.contains("could not")
-        })
+        .filter(|line| line.contains("ERROR") || line.contains("unexpected EOF") || line.contains("could not"))
         .collect();
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
@@ -85,42 +83,32 @@ fn a_project_with_a_ledger_in_a_file_keeps_it() {
     let env_free = |words: &[&str]| {
         let mut command = cli.command(words);
         command.env_remove("IC_DB");
-        ic_testkit::Outcome::of(&mut command)
+        ic_testkit::CliOutcome::of(&mut command)
     };
     assert_eq!(env_free(&["init"]).code, Some(0));
     assert_eq!(cli.refused(["init", "--db", &cluster.url("shop")]), (Some(1), "ledger_exists".to_owned()));
-    assert_eq!(
-        cluster.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'"),
-        "0",
-        "nothing was made"
-    );
+    assert_eq!(cluster.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'"), "0", "nothing was made");
     // Beside it, for one call.
     cluster.project("shop");
-    assert_eq!(
-        cli.json(["run", "list", "--json", "--db", &cluster.url("shop")]).as_array().map(Vec::len),
-        Some(0)
-    );
+    assert_eq!(cli.json(["run", "list", "--json", "--db", &cluster.url("shop")]).as_array().map(Vec::len), Some(0));
 }
 
 #[test]
 fn who_follows_the_events_sees_each_once_and_holds_nothing_open() {
     let Some(cluster) = cluster(&[]) else { return };
     let cli = cluster.project("shop");
-    let mut follower =
-        cli.command(["events", "tail", "--all", "--follow", "--cursor", "c", "--format", "jsonl"]);
+    let mut follower = cli.command(["events", "tail", "--all", "--follow", "--cursor", "c", "--format", "jsonl"]);
     let mut follower = follower.stdout(std::process::Stdio::piped()).spawn().expect("a follower");
     for n in 0..5 {
         cli.ok(["run", "create", "--goal", &format!("g{n}")]);
     }
-    let mut lines =
-        std::io::BufRead::lines(std::io::BufReader::new(follower.stdout.take().expect("its output")));
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follower.stdout.take().expect("its output")));
     for seq in 1..=5 {
         let line: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("json");
         assert_eq!(line["seq"], seq);
     }
     std::thread::sleep(std::time::Duration::from_millis(400));
-    let open =
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ic' AND state LIKE 'idle in%'";
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ic' AND state LIKE 'idle in%'";
     assert_eq!(cluster.psql(open), "0", "a follower that waits is in no transaction");
     follower.kill().expect("end it");
     follower.wait().expect("its end");
@@ -229,10 +217,7 @@ fn a_way_to_the_same_ledger_that_cannot_be_asked_is_named_and_changes_nothing() 
     std::fs::write(&pointer, format!("{dead}\n")).expect("a pointer");
     let unknown = at(&live);
     assert_eq!(unknown.error(), "ledger_exists", "{unknown:?}");
-    assert!(
-        unknown.stderr.contains("does not answer") && unknown.stderr.contains("if you know"),
-        "{unknown:?}"
-    );
+    assert!(unknown.stderr.contains("does not answer") && unknown.stderr.contains("if you know"), "{unknown:?}");
     std::fs::remove_file(&pointer).expect("as the hint says");
     assert!(at(&live).stdout.contains("\"created\":false"));
 }
@@ -247,7 +232,7 @@ fn the_same_ledger_as_another_role_is_of_the_same_project() {
     let below = cli.root().join("src/deep");
     std::fs::create_dir_all(&below).expect("a directory");
     let anns = cluster.url("shop").replace("ic@", "ann@");
-    let call = |words: &[&str]| Outcome::of(cli.command(words).current_dir(&below).env("IC_DB", &anns));
+    let call = |words: &[&str]| CliOutcome::of(cli.command(words).current_dir(&below).env("IC_DB", &anns));
     let found = call(&["run", "current"]);
     assert_eq!(found.code, Some(0), "{found:?}");
     let place = call(&["where", "--json"]);
@@ -287,10 +272,7 @@ fn a_reader_holds_a_redaction_up_no_longer_than_its_timeout() {
     let outcome = cli.run(["--busy-timeout", "300ms", "events", "redact", &seq, "--reason", "r"]);
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
-    assert!(
-        outcome.stderr.contains("the event is redacted") && outcome.stderr.contains("VACUUM FULL"),
-        "{outcome:?}"
-    );
+    assert!(outcome.stderr.contains("the event is redacted") && outcome.stderr.contains("VACUUM FULL"), "{outcome:?}");
     assert!(!cli.dump().contains("sesame"), "it is committed");
     let stop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()";
     cluster.psql(stop);

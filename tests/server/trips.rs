@@ -9,12 +9,8 @@ use crate::proxy::Proxy;
 
 /// How far away the server is, each way. On a machine under load a client is held up in the midst of what it sends together: where the
 /// answer to its first part comes in that time, one trip seems to be two. What does wait for an answer waits at every distance.
-const DISTANCES: [Duration; 4] = [
-    Duration::from_millis(12),
-    Duration::from_millis(50),
-    Duration::from_millis(200),
-    Duration::from_millis(600),
-];
+const DISTANCES: [Duration; 4] =
+    [Duration::from_millis(12), Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(600)];
 
 #[test]
 fn calls_cost_few_round_trips_however_many_rows_they_change() {

@@ -21,10 +21,8 @@ fn another_name_is_not_answered() {
     ] {
         let host = host.replace("{port}", &page.port.to_string());
         for path in ["/", "/assets/style.css", "/live", &format!("/enter?key={}", page.key)] {
-            let request = format!(
-                "GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\nConnection: close\r\n\r\n",
-                page.cookie
-            );
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {}\r\nConnection: close\r\n\r\n", page.cookie);
             let reply = page.raw(&request);
             assert_eq!(reply.status, 421, "{host} {path}: {reply:?}");
             assert!(reply.header("set-cookie").is_none() && !reply.text().contains("shop"), "{reply:?}");
@@ -43,8 +41,7 @@ fn only_this_machine_is_answered() {
     let page = Served::of_world(&world);
     let listening = std::fs::read_to_string("/proc/net/tcp").expect("the sockets");
     let port = format!(":{:04X} ", page.port);
-    let own: Vec<&str> =
-        listening.lines().filter(|line| line.contains(&port) && line.contains(" 0A ")).collect();
+    let own: Vec<&str> = listening.lines().filter(|line| line.contains(&port) && line.contains(" 0A ")).collect();
     assert_eq!(own.len(), 1, "{own:?}");
     assert!(own[0].contains("0100007F:"), "it listens at 127.0.0.1 alone: {own:?}");
 }
@@ -60,9 +57,7 @@ fn without_the_key_nothing_is_shown() {
         "Cookie: ic-ui-1=x\r\n".to_owned(),
     ];
     for cookie in &wrong {
-        for path in
-            ["/", "/events", "/live", "/acts/1", "/image/00", &format!("/runs/{}", world.run), "/nothing"]
-        {
+        for path in ["/", "/events", "/live", "/acts/1", "/image/00", &format!("/runs/{}", world.run), "/nothing"] {
             let reply = page.ask(&format!("GET {path} HTTP/1.1\r\n{cookie}"), "");
             assert_eq!(reply.status, 403, "{path} {cookie}");
             let text = reply.text();
@@ -97,16 +92,8 @@ fn what_another_page_sends_changes_nothing() {
         ("another name of ours", format!("{cookie}Origin: http://localhost:{}\r\n", page.port), good.clone()),
         ("another scheme", format!("{cookie}Origin: https://{}\r\n", page.host()), good.clone()),
         ("two origins", format!("{cookie}{own}Origin: http://evil.example\r\n"), good.clone()),
-        (
-            "another site, says the browser",
-            format!("{cookie}{own}Sec-Fetch-Site: cross-site\r\n"),
-            good.clone(),
-        ),
-        (
-            "a neighbour, says the browser",
-            format!("{cookie}{own}Sec-Fetch-Site: same-site\r\n"),
-            good.clone(),
-        ),
+        ("another site, says the browser", format!("{cookie}{own}Sec-Fetch-Site: cross-site\r\n"), good.clone()),
+        ("a neighbour, says the browser", format!("{cookie}{own}Sec-Fetch-Site: same-site\r\n"), good.clone()),
         ("no cookie", own.clone(), good.clone()),
         ("no token", format!("{cookie}{own}"), format!("plan={hash}&to={to}")),
         ("a wrong token", format!("{cookie}{own}"), format!("token={}&plan={hash}&to={to}", "0".repeat(64))),
@@ -149,10 +136,7 @@ fn every_answer_tells_the_browser_to_trust_nothing_else() {
     }
     assert_eq!(page.page("/").header("cache-control"), Some("no-store"));
     let text = page.page(&format!("/runs/{}", world.run)).text();
-    assert!(
-        !text.contains("style=\"") && !text.contains("onclick") && !text.contains("javascript:"),
-        "{text}"
-    );
+    assert!(!text.contains("style=\"") && !text.contains("onclick") && !text.contains("javascript:"), "{text}");
     assert_eq!(text.matches("<script").count(), 1, "one script, from a file: {text}");
 }
 
@@ -163,8 +147,7 @@ fn hostile_texts_are_texts() {
     let ic = |words: &[&str]| world.ic(words);
     ic(&["run", "cancel", &world.run]);
     let run = ic(&["run", "create", "--goal", BAD, "--phases", "<b>plan,done\"x"]);
-    let id =
-        ic(&["dispatch", "create", &run, "--name", BAD, "--agent-type", "<i>agent", "--model", "<u>model"]);
+    let id = ic(&["dispatch", "create", &run, "--name", BAD, "--agent-type", "<i>agent", "--model", "<u>model"]);
     ic(&["dispatch", "start", &id]);
     let name = "a <script>'\" &\u{202e}\u{7f}\n\t\\x.txt";
     std::fs::write(world.root().join(name), format!("{BAD}\n\u{1b}[31m\n")).expect("a file");
@@ -194,15 +177,8 @@ fn hostile_texts_are_texts() {
         .skip(1)
         .filter_map(|rest| rest.split('"').next().map(|link| link.replace("&amp;", "&")))
         .collect();
-    let mut pages = vec![
-        shown,
-        plan,
-        done,
-        point,
-        page.page("/"),
-        page.page("/events"),
-        page.page(&format!("/dispatches/{id}")),
-    ];
+    let mut pages =
+        vec![shown, plan, done, point, page.page("/"), page.page("/events"), page.page(&format!("/dispatches/{id}"))];
     pages.push(page.page(&format!("/search?q={}", encoded("<script>"))));
     for link in dots.iter().filter(|link| link.starts_with('/')) {
         pages.push(page.get(link));
@@ -247,10 +223,8 @@ fn nothing_of_the_store_is_served_by_a_path() {
         assert!(!reply.body.windows(15).any(|part| part == &ledger[..15]), "{path}");
     }
     // A tree or a text is an object as an image is, but no image.
-    let checkpoint = world.cli.json(["checkpoint", "list", "--json"])[0]["tree_sha256"]
-        .as_str()
-        .expect("a hash")
-        .to_owned();
+    let checkpoint =
+        world.cli.json(["checkpoint", "list", "--json"])[0]["tree_sha256"].as_str().expect("a hash").to_owned();
     assert_eq!(page.get(&format!("/image/{checkpoint}")).status, 404);
 }
 
@@ -334,11 +308,7 @@ fn who_never_reads_and_who_never_ends_hold_up_no_other() {
         let mut stream = page.connect();
         let request = match n % 3 {
             // It listens, and never reads.
-            0 => format!(
-                "GET /live?since=0 HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n",
-                page.host(),
-                page.cookie
-            ),
+            0 => format!("GET /live?since=0 HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n", page.host(), page.cookie),
             // It never ends its request.
             1 => "GET / HTTP/1.1\r\nHost: ".to_owned(),
             // It promises a form, and never sends it.
@@ -367,15 +337,13 @@ fn who_breaks_off_gets_no_further_turn() {
     let slow = page.page(&format!("/runs/{}", world.run)).link("/point?") + "&show=now";
     let threads = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", page.child.id())).unwrap_or_default();
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("Threads:").map(str::trim).map(str::to_owned));
+        let line = status.lines().find_map(|line| line.strip_prefix("Threads:").map(str::trim).map(str::to_owned));
         line.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default()
     };
     let before = threads();
     for _ in 0..30 {
         let mut stream = page.connect();
-        let request =
-            format!("GET {slow} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n", page.host(), page.cookie);
+        let request = format!("GET {slow} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n", page.host(), page.cookie);
         std::io::Write::write_all(&mut stream, request.as_bytes()).expect("send");
         std::thread::sleep(std::time::Duration::from_millis(15));
     }

@@ -31,8 +31,7 @@ fn five_thousand_files_and_a_huge_one_are_pages() {
     let mut shown = first.clone();
     loop {
         let text = shown.main();
-        let paths =
-            text.split("&amp;path=").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
+        let paths = text.split("&amp;path=").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
         let paths: BTreeSet<String> = paths.collect();
         for path in paths {
             assert!(seen.insert(path.clone()), "{path} is shown twice");
@@ -47,11 +46,7 @@ fn five_thousand_files_and_a_huge_one_are_pages() {
     assert_eq!(seen.len(), FILES + 1);
     let huge: String = "huge.txt".bytes().map(|byte| format!("{byte:02x}")).collect();
     let one = page.page(&first.link(&format!("path={huge}")));
-    assert!(
-        one.main().contains("Too large for a page") && one.main().contains("ic checkpoint diff"),
-        "{}",
-        one.main()
-    );
+    assert!(one.main().contains("Too large for a page") && one.main().contains("ic checkpoint diff"), "{}", one.main());
     assert!(one.body.len() < 20_000, "{}", one.body.len());
     let plan = page.page(&run.link("/undo?to=dispatch"));
     assert!(

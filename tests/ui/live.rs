@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use serde_json::Value;
 
 use crate::served::{Served, work, world};
@@ -34,7 +34,7 @@ fn listen(page: &Served, last: &str, wanted: usize) -> Vec<i64> {
     seen
 }
 
-fn head(world: &World) -> i64 {
+fn head(world: &TestWorld) -> i64 {
     world.cli.json(["events", "verify", "--json"])["event_count"].as_i64().expect("a number")
 }
 

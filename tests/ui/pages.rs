@@ -29,15 +29,11 @@ fn each_page_says_what_is_so() {
     snapshot("point", &page.page(&run.link("/point?")));
     let plan = page.page(&run.link("/undo?to=dispatch"));
     snapshot("plan", &plan);
-    let id = world.cli.json(["dispatch", "list", &world.run, "--json"])[1]["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = world.cli.json(["dispatch", "list", &world.run, "--json"])[1]["id"].as_str().expect("an id").to_owned();
     snapshot("dispatch", &page.page(&format!("/dispatches/{id}")));
     snapshot("search", &page.page("/search?q=tidy"));
     world.ic(&["undo", "--run", &world.run, "--yes", "--reason", "too tidy"]);
-    let rollback =
-        world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
+    let rollback = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
     snapshot("rollback", &page.page(&format!("/rollbacks/{rollback}")));
     snapshot("redo", &page.page(&format!("/rollbacks/{rollback}/redo")));
 }
@@ -94,11 +90,7 @@ fn any_two_points_are_compared_and_the_tree_as_it_is() {
     world.write("new.txt", "<new>\n");
     let both = page.page(&format!("/compare?from={oldest}&to={newest}")).main();
     assert!(both.contains("menu.md") && both.contains("coffee 5") && !both.contains("new.txt"), "{both}");
-    assert_eq!(
-        page.page(&format!("/compare?from={newest}&to={oldest}")).main(),
-        both,
-        "the older one comes oldest"
-    );
+    assert_eq!(page.page(&format!("/compare?from={newest}&to={oldest}")).main(), both, "the older one comes oldest");
     let now = page.page(&format!("/compare?from={oldest}")).main();
     assert!(now.contains("new.txt") && now.contains("&lt;new&gt;"), "{now}");
     let split = page.page(&format!("/compare?from={oldest}&view=split")).main();
@@ -122,10 +114,7 @@ fn images_stand_beside_each_other() {
     assert_eq!(images.len(), 2, "{shown}");
     for (image, last) in images.into_iter().zip([1, 2]) {
         let reply = page.page(image);
-        assert_eq!(
-            (reply.header("content-type"), reply.body.as_slice()),
-            (Some("image/png"), png(last).as_slice())
-        );
+        assert_eq!((reply.header("content-type"), reply.body.as_slice()), (Some("image/png"), png(last).as_slice()));
         assert!(reply.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")));
     }
 }
@@ -141,9 +130,7 @@ fn events_are_filtered_and_paged() {
     );
     let some = page.page(&format!("/events?run={}&source=dispatch", world.run)).main();
     assert!(
-        some.contains("dispatch created")
-            && !some.contains("run created")
-            && !some.contains("checkpoint created"),
+        some.contains("dispatch created") && !some.contains("run created") && !some.contains("checkpoint created"),
         "{some}"
     );
     let older = page.page("/events?before=4").main();
@@ -162,11 +149,7 @@ fn what_an_address_says_is_understood_or_refused() {
     ] {
         let answer = page.get(address);
         assert_eq!(answer.status, 400, "{address}: {}", answer.main());
-        assert!(
-            answer.main().contains(said) && answer.main().contains("Nothing was changed"),
-            "{}",
-            answer.main()
-        );
+        assert!(answer.main().contains(said) && answer.main().contains("Nothing was changed"), "{}", answer.main());
     }
 }
 
@@ -224,8 +207,7 @@ fn an_image_is_shown_though_a_text_of_its_size_is_not() {
         assert_eq!(one.main().contains("<img"), is_shown, "{name}: {}", one.main());
         assert_eq!(one.main().contains("Too large for a page"), !is_shown, "{name}");
         if is_shown {
-            let image =
-                one.main().split("src=\"").nth(1).and_then(|rest| rest.split('"').next().map(str::to_owned));
+            let image = one.main().split("src=\"").nth(1).and_then(|rest| rest.split('"').next().map(str::to_owned));
             let image = page.get(&image.expect("its address"));
             assert_eq!((image.status, image.body.len()), (200, 3 << 20), "{name}");
         }

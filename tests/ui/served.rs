@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Cli, World};
+use ic_testkit::{Cli, TestWorld};
 use serde_json::Value;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ic");
@@ -69,8 +69,7 @@ impl Served {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic ui");
         let mut line = String::new();
-        let read =
-            BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+        let read = BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
         if read == 0 {
             let mut error = String::new();
             let _ = child.stderr.take().expect("its errors").read_to_string(&mut error);
@@ -90,7 +89,7 @@ impl Served {
     }
 
     /// The page of a world.
-    pub(crate) fn of_world(world: &World) -> Self {
+    pub(crate) fn of_world(world: &TestWorld) -> Self {
         Self::of(&world.cli, &[])
     }
 
@@ -106,8 +105,7 @@ impl Served {
 
     /// Sends the beginning of a request, with the usual headers, and its body.
     pub(crate) fn ask(&self, begin: &str, body: &str) -> Reply {
-        let length =
-            if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         self.raw(&format!("{begin}Host: {}\r\nConnection: close\r\n{length}\r\n{body}", self.host()))
     }
 
@@ -171,8 +169,7 @@ impl Drop for Served {
 fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
-        let length =
-            std::str::from_utf8(&body[..end]).ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
+        let length = std::str::from_utf8(&body[..end]).ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
         let Some(length) = length.filter(|length| *length > 0) else { break };
         let from = end + 2;
         whole.extend_from_slice(body.get(from..from + length).unwrap_or(&body[from..]));
@@ -184,21 +181,13 @@ fn unchunked(mut body: &[u8]) -> Vec<u8> {
 /// A text as it stands in a form.
 pub(crate) fn encoded(text: &str) -> String {
     text.bytes()
-        .map(
-            |byte| {
-                if byte.is_ascii_alphanumeric() {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            },
-        )
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
 }
 
 /// A project in git, with a run and two pieces of work, of which the second one committed.
-pub(crate) fn world() -> World {
-    let world = World::around(Cli::without_ledger(BINARY).with_checkpoints());
+pub(crate) fn world() -> TestWorld {
+    let world = TestWorld::around(Cli::without_ledger(BINARY).with_checkpoints());
     world.git(&["init", "-q", "-b", "main", "."]);
     world.write("README.md", "# A shop\n");
     world.write("prices.csv", "tea,4\n");
@@ -216,7 +205,7 @@ pub(crate) fn world() -> World {
 }
 
 /// A dispatch that does something, and ends.
-pub(crate) fn work(world: &World, name: &str, does: impl FnOnce()) -> String {
+pub(crate) fn work(world: &TestWorld, name: &str, does: impl FnOnce()) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
     world.ic(&["dispatch", "start", &id]);
     does();

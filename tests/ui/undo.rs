@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Cli, World, tree};
+use ic_testkit::{Cli, TestWorld, tree};
 
 use crate::served::{BINARY, Served, encoded, work, world};
 
@@ -15,14 +15,9 @@ fn an_undo_is_planned_confirmed_done_and_redone() {
     let plan = page.page(&run.link("/undo?to=dispatch"));
     assert_eq!((tree(world.root()), world.head()), before, "a plan changes nothing");
     let said = plan.main();
-    for part in [
-        "tidy up",
-        "prices.csv",
-        "README.md",
-        "1 commit",
-        "Nothing has been changed yet",
-        "refs/ic/rolled-back/",
-    ] {
+    for part in
+        ["tidy up", "prices.csv", "README.md", "1 commit", "Nothing has been changed yet", "refs/ic/rolled-back/"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let done = page.confirm(
@@ -32,26 +27,15 @@ fn an_undo_is_planned_confirmed_done_and_redone() {
     );
     assert_eq!(done.status, 200, "{}", done.text());
     assert!(done.main().contains("It is done") && done.main().contains("too tidy"), "{}", done.main());
-    assert_eq!(
-        (world.text("prices.csv").as_str(), world.text("README.md").as_str()),
-        ("tea,4\n", "# A shop\n")
-    );
+    assert_eq!((world.text("prices.csv").as_str(), world.text("README.md").as_str()), ("tea,4\n", "# A shop\n"));
     assert_eq!(world.text("menu.md"), "coffee 5\n", "what came before stays");
     assert_ne!(world.head(), before.1, "the commit left its branch");
     let list = world.cli.json(["rollback", "list", "--json"]);
     assert_eq!((list[0]["status"].as_str(), list[0]["reason"].as_str()), (Some("done"), Some("too tidy")));
-    assert_eq!(
-        list[0]["plan_hash"],
-        plan.field("plan").as_str(),
-        "the plan that was shown is the one on record"
-    );
+    assert_eq!(list[0]["plan_hash"], plan.field("plan").as_str(), "the plan that was shown is the one on record");
 
     let redo = page.page(&done.link("/redo"));
-    assert!(
-        redo.main().contains("What would") || redo.main().contains("what would come back"),
-        "{}",
-        redo.main()
-    );
+    assert!(redo.main().contains("What would") || redo.main().contains("what would come back"), "{}", redo.main());
     let id = list[0]["id"].as_str().expect("an id");
     let back = page.confirm(&redo, &format!("/rollbacks/{id}/redo"), "");
     assert!(back.main().contains("It was undone itself"), "{}", back.main());
@@ -73,10 +57,7 @@ fn the_plan_that_was_shown_is_done_or_nothing() {
     let refused = page.confirm(&plan, &path, &to);
     assert_eq!(refused.status, 409, "{}", refused.text());
     let said = refused.main();
-    assert!(
-        said.contains("The plan has changed") && said.contains("serve tea") && said.contains("tea.md"),
-        "{said}"
-    );
+    assert!(said.contains("The plan has changed") && said.contains("serve tea") && said.contains("tea.md"), "{said}");
     assert_eq!((tree(world.root()), world.head(), world.cli.json(["rollback", "list", "--json"])), before);
     assert_ne!(refused.field("plan"), plan.field("plan"));
     // The new plan is shown there, and can be confirmed.
@@ -112,10 +93,7 @@ fn one_dispatch_is_undone_alone() {
     let world = world();
     let page = Served::of_world(&world);
     let run = page.page(&format!("/runs/{}", world.run));
-    let id = world.cli.json(["dispatch", "list", &world.run, "--json"])[0]["id"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = world.cli.json(["dispatch", "list", &world.run, "--json"])[0]["id"].as_str().expect("an id").to_owned();
     let dispatch = page.page(&run.link(&format!("/dispatches/{id}")));
     let plan = page.page(&dispatch.link("/undo?only="));
     assert!(plan.main().contains("menu.md") && !plan.main().contains("prices.csv"), "{}", plan.main());
@@ -141,20 +119,14 @@ fn what_stands_in_the_way_is_decided_on_the_page() {
     let run = page.page(&format!("/runs/{}", world.run));
     let plan = page.page(&run.link("/undo?to=dispatch"));
     let said = plan.main();
-    assert!(
-        said.contains("In the way") && said.contains("README.md") && said.contains("--force-files"),
-        "{said}"
-    );
+    assert!(said.contains("In the way") && said.contains("README.md") && said.contains("--force-files"), "{said}");
     assert!(!said.contains("name=\"plan\""), "nothing can be confirmed that would be refused: {said}");
     let keep = page.page(&plan.link("keep=1"));
     assert!(keep.main().contains("Keep what others changed"), "{}", keep.main());
     let to = format!("&to={}&keep=1", encoded(&keep.field("to")));
     let done = page.confirm(&keep, &format!("/runs/{}/undo", world.run), &to);
     assert!(done.main().contains("It is done"), "{}", done.main());
-    assert_eq!(
-        (world.text("README.md").as_str(), world.text("prices.csv").as_str()),
-        ("# My shop\n", "tea,4\n")
-    );
+    assert_eq!((world.text("README.md").as_str(), world.text("prices.csv").as_str()), ("# My shop\n", "tea,4\n"));
 }
 
 #[test]
@@ -164,11 +136,8 @@ fn a_page_that_only_looks_changes_nothing() {
     let run = page.page(&format!("/runs/{}", world.run));
     let plan = page.page(&run.link("/undo?to=dispatch"));
     assert!(plan.main().contains("read-only") && !plan.main().contains("method=\"post\""), "{}", plan.main());
-    let token = plan
-        .text()
-        .split("name=\"token\" value=\"")
-        .nth(1)
-        .and_then(|rest| rest.split('"').next().map(str::to_owned));
+    let token =
+        plan.text().split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next().map(str::to_owned));
     let hash = plan
         .main()
         .split("--expect-plan ")
@@ -190,7 +159,7 @@ fn a_page_that_only_looks_changes_nothing() {
 }
 
 /// A world whose work made something outside, and whose undo of it takes long.
-fn slow() -> World {
+fn slow() -> TestWorld {
     let world = world();
     let undo = format!("touch {0}/begun; sleep 5; touch {0}/undone", world.root().join("..").display());
     world.ic(&["compensation", "add", &world.run, "--step", "server", "--shell", &undo]);
@@ -224,11 +193,7 @@ fn a_page_that_is_killed_in_an_undo_leaves_what_a_resume_finishes() {
     assert!(!world.root().join("../undone").exists(), "it was killed in the middle");
     let page = Served::of_world(&world);
     let shown = page.page(&format!("/runs/{}", world.run));
-    assert!(
-        shown.main().contains("Unfinished") && shown.main().contains("ic rollback resume"),
-        "{}",
-        shown.main()
-    );
+    assert!(shown.main().contains("Unfinished") && shown.main().contains("ic rollback resume"), "{}", shown.main());
     assert!(shown.main().contains("interrupted") && !shown.main().contains("under way"), "{}", shown.main());
     let rollback = page.page(&shown.link("/rollbacks/"));
     assert!(rollback.main().contains("the run stays closed"), "{}", rollback.main());
@@ -326,9 +291,5 @@ fn a_port_that_is_taken_is_named() {
     let port = taken.local_addr().expect("its address").port().to_string();
     let outcome = world.cli.run(["ui", "--json", "--port", &port]);
     assert_eq!((outcome.code, outcome.error()), (Some(2), "io_error".to_owned()));
-    assert!(
-        outcome.stderr.contains(&port) && outcome.stderr.contains("leave --port out"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains(&port) && outcome.stderr.contains("leave --port out"), "{}", outcome.stderr);
 }

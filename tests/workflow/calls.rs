@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use ic_testkit::{Outcome, World, text_of};
+use ic_testkit::{CliOutcome, TestWorld, text_of};
 use serde_json::Value;
 
 /// Calls that are written as one line.
@@ -13,7 +13,7 @@ pub(crate) trait Calls {
     fn command(&self, arguments: &str) -> Command;
 
     /// Runs a call to its end.
-    fn call(&self, arguments: &str) -> Outcome;
+    fn call(&self, arguments: &str) -> CliOutcome;
 
     /// Runs a call that ends with this exit code, and returns its record.
     fn report(&self, arguments: &str, code: i32) -> Value;
@@ -25,7 +25,7 @@ pub(crate) trait Calls {
     fn compensations(&self) -> Vec<(String, String)>;
 }
 
-impl Calls for World {
+impl Calls for TestWorld {
     fn start(&self, arguments: &str) -> Child {
         let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
@@ -35,8 +35,8 @@ impl Calls for World {
         self.cli.command(arguments.split_whitespace())
     }
 
-    fn call(&self, arguments: &str) -> Outcome {
-        Outcome::of(&mut self.command(arguments))
+    fn call(&self, arguments: &str) -> CliOutcome {
+        CliOutcome::of(&mut self.command(arguments))
     }
 
     fn report(&self, arguments: &str, code: i32) -> Value {
@@ -87,7 +87,7 @@ impl Calls for World {
 }
 
 /// What a rollback of a workflow would do, which changes nothing.
-fn preview(world: &World, arguments: &str) -> Option<Outcome> {
+fn preview(world: &TestWorld, arguments: &str) -> Option<CliOutcome> {
     if !arguments.starts_with("workflow rollback") || !arguments.contains("--yes") {
         return None;
     }
@@ -98,7 +98,7 @@ fn preview(world: &World, arguments: &str) -> Option<Outcome> {
 }
 
 /// The status of the run that was begun last.
-pub(crate) fn status(world: &World) -> String {
+pub(crate) fn status(world: &TestWorld) -> String {
     text_of(&world.cli.json(["run", "status", &world.newest_run()]), "status")
 }
 

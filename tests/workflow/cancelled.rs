@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, World, wait_for};
+use ic_testkit::{CliOutcome, TestWorld, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::calls::{Calls as _, status};
 use crate::effects::Effects as _;
 use crate::flow::{Flow as _, kill};
 use crate::living::{Bystander, is_alive};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 /// A step that starts a process beside itself, and would be tried again; one that would follow.
 const TWO: [&str; 2] = [
@@ -20,7 +20,7 @@ const TWO: [&str; 2] = [
 ];
 
 /// A workflow that is held in its first step, its executor, its run, and the process beside the step.
-fn held() -> (World, Child, String, u32) {
+fn held() -> (TestWorld, Child, String, u32) {
     let world = plain();
     world.steps(&TWO);
     world.outside.put("hold-do-slow-before", "");
@@ -30,7 +30,7 @@ fn held() -> (World, Child, String, u32) {
     (world, child, run, worker)
 }
 
-fn number(world: &World, name: &str) -> u32 {
+fn number(world: &TestWorld, name: &str) -> u32 {
     world.outside.text(name).trim().parse().expect("a process number")
 }
 
@@ -41,7 +41,7 @@ fn workers(report: &Value, list: &str) -> Vec<(Value, Value, Value)> {
 }
 
 fn assert_ended_as_cancelled(child: Child) {
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!((outcome.code, outcome.error()), (Some(1), "run_not_active".to_owned()), "{outcome:?}");
 }
 
@@ -52,8 +52,7 @@ fn cancelling_names_the_processes_that_still_work_and_leaves_them_alone() {
     let report = world.report(&format!("run cancel {run} --reason enough"), 0);
     assert_eq!(report["changed"], true);
     assert_eq!(workers(&report, "stopped"), []);
-    let expected =
-        [(json!("executor"), json!(child.id()), json!(null)), (json!("step"), step, json!("slow"))];
+    let expected = [(json!("executor"), json!(child.id()), json!(null)), (json!("step"), step, json!("slow"))];
     assert_eq!(workers(&report, "still_running"), expected, "{report}");
     std::thread::sleep(Duration::from_millis(100));
     assert!(is_alive(worker) && is_alive(child.id()), "nothing was signalled");
@@ -71,11 +70,7 @@ fn stop_ends_the_steps_and_what_they_started_and_no_further_one_begins() {
     let stopped = workers(&report, "stopped");
     assert_eq!((stopped.len(), &stopped[0].2), (1, &json!("slow")), "{report}");
     assert_ended_as_cancelled(child);
-    assert_eq!(
-        world.outside.text("log"),
-        "",
-        "neither the step, nor another attempt, nor an undo did anything"
-    );
+    assert_eq!(world.outside.text("log"), "", "neither the step, nor another attempt, nor an undo did anything");
     assert_eq!(status(&world), "cancelled");
     let again = world.report(&format!("run cancel {run} --stop"), 0);
     assert_eq!((&again["changed"], workers(&again, "stopped")), (&json!(false), vec![]), "{again}");
@@ -98,16 +93,8 @@ fn a_run_that_was_cancelled_before_is_stopped_afterwards() {
     assert!(said.stdout.starts_with(&expected), "{said:?}");
     assert!(!is_alive(worker));
     assert_ended_as_cancelled(child);
-    assert_eq!(
-        world.cli.json(["events", "tail", &run]).as_array().map(Vec::len),
-        events,
-        "nothing is recorded twice"
-    );
-    assert_eq!(
-        world.refused(&format!("run cancel {run}")),
-        "run_not_active",
-        "without --stop it is an expected no"
-    );
+    assert_eq!(world.cli.json(["events", "tail", &run]).as_array().map(Vec::len), events, "nothing is recorded twice");
+    assert_eq!(world.refused(&format!("run cancel {run}")), "run_not_active", "without --stop it is an expected no");
 }
 
 #[test]
@@ -116,11 +103,7 @@ fn steps_that_a_killed_executor_left_behind_are_named_and_stopped() {
     kill(&mut child);
     let report = world.report(&format!("run cancel {run}"), 0);
     let left = workers(&report, "still_running");
-    assert_eq!(
-        (left.len(), &left[0].0),
-        (1, &json!("step")),
-        "an executor that is dead is not named: {report}"
-    );
+    assert_eq!((left.len(), &left[0].0), (1, &json!("step")), "an executor that is dead is not named: {report}");
     let report = world.report(&format!("run cancel {run} --stop"), 0);
     assert_eq!(workers(&report, "still_running"), [], "{report}");
     assert!(!is_alive(worker));
@@ -144,7 +127,8 @@ fn the_process_of_a_dispatch_is_named_and_never_signalled() {
     world.cli.ok(["dispatch", "start", &dispatch, "--pid", &other.0.id().to_string()]);
     for words in ["", "--stop"] {
         let report = world.report(&format!("run cancel {run} {words}"), 0);
-        let expected = json!([{"kind": "dispatch", "pid": other.0.id(), "step": null, "dispatch_id": dispatch, "error": null}]);
+        let expected =
+            json!([{"kind": "dispatch", "pid": other.0.id(), "step": null, "dispatch_id": dispatch, "error": null}]);
         assert_eq!(report["still_running"], expected, "{words}");
         assert!(is_alive(other.0.id()));
     }
@@ -184,8 +168,8 @@ fn a_step_that_is_about_to_run_while_its_run_is_cancelled_never_does() {
         let begun = begun.as_array().and_then(|all| all.first()).filter(|one| one["pid"].is_null());
         about_to_run = begun.map(|one| one["name"].as_str().expect("a name").to_owned());
         // It may have been stopped in the middle of a write.
-        let is_cancelled = about_to_run.is_some()
-            && world.call(&format!("run cancel {run} --busy-timeout 100ms")).code == Some(0);
+        let is_cancelled =
+            about_to_run.is_some() && world.call(&format!("run cancel {run} --busy-timeout 100ms")).code == Some(0);
         kill_process(executor, Signal::CONT).expect("the executor continues");
         is_cancelled
     });
@@ -236,9 +220,7 @@ fn rolled_back(rollback: &str, is_cancelled: bool) -> Value {
 
 #[test]
 fn a_rollback_after_a_reopening_works_as_if_the_run_had_not_been_cancelled() {
-    for rollback in
-        ["workflow rollback", "run rollback --to-phase one --layer=all", "run rollback --to-phase one"]
-    {
+    for rollback in ["workflow rollback", "run rollback --to-phase one --layer=all", "run rollback --to-phase one"] {
         let expected = rolled_back(rollback, false);
         assert_eq!(expected[3], "active", "{rollback}: {expected}");
         assert_eq!(rolled_back(rollback, true), expected, "{rollback}");

@@ -1,14 +1,14 @@
 //! Other processes that act while a workflow is executed or rolled back, and two workflows in one tree.
 
-use ic_testkit::{Outcome, World};
+use ic_testkit::{CliOutcome, TestWorld};
 
 use crate::calls::{Calls as _, states, status};
 use crate::effects::Effects as _;
 use crate::flow::{DIAMOND, Flow as _};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 /// A diamond that is held in the middle of b.
-fn held() -> (World, std::process::Child, String) {
+fn held() -> (TestWorld, std::process::Child, String) {
     let world = with_checkpoints();
     world.flow(&DIAMOND);
     world.outside.put("hold-do-b-before", "");
@@ -30,7 +30,7 @@ fn a_second_executor_is_refused_and_disturbs_nobody() {
         assert_eq!(world.refused(&call), "work_running", "{call}");
     }
     world.outside.remove("held-do-b-before");
-    assert_eq!(Outcome::at_end_of(child).code, Some(0));
+    assert_eq!(CliOutcome::at_end_of(child).code, Some(0));
     world.assert_each_stands_once(&DIAMOND, "a second executor");
     world.assert_no_complaints();
 }
@@ -49,7 +49,7 @@ fn nobody_advances_a_run_that_is_being_taken_back() {
     assert_eq!(world.refused(&format!("run cancel {run}")), "rolling_back");
     assert_eq!(world.refused(&format!("workflow resume {run} --yes")), "work_running");
     world.outside.remove("held-undo-c-after");
-    assert_eq!(Outcome::at_end_of(child).code, Some(0));
+    assert_eq!(CliOutcome::at_end_of(child).code, Some(0));
     world.assert_nothing_stands(&DIAMOND, "an advance during a step");
 }
 
@@ -58,7 +58,7 @@ fn an_executor_whose_run_is_cancelled_stops_and_says_so() {
     let (world, child, run) = held();
     world.cli.ok(["run", "cancel", &run, "--reason", "enough"]);
     world.outside.remove("held-do-b-before");
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert_eq!(outcome.error(), "run_not_active", "{outcome:?}");
     world.cli.assert_sound("afterwards");
@@ -92,7 +92,7 @@ fn an_executor_whose_run_is_rolled_back_stops_and_says_so() {
     let status = world.cli.json(["run", "rollback", &run, "--to-phase", "planned"]);
     assert_eq!(status["status"], "rolled_back");
     world.outside.remove("held-do-b-before");
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert_eq!(outcome.error(), "stale_phase", "{outcome:?}");
     assert!(!world.effects().contains_key("c"), "{}", world.outside.text("log"));
@@ -118,14 +118,11 @@ fn a_failing_step_of_a_run_that_was_rolled_back_or_cancelled_takes_nothing_back(
         let child = world.start("workflow run flow.yaml --on-failure rollback");
         world.await_held("do-a-before");
         let run = world.newest_run();
-        let (rest, code) = if call == "run cancel" {
-            ("", "run_not_active")
-        } else {
-            (" --to-phase planned", "stale_phase")
-        };
+        let (rest, code) =
+            if call == "run cancel" { ("", "run_not_active") } else { (" --to-phase planned", "stale_phase") };
         assert_eq!(world.call(&format!("{call} {run}{rest}")).code, Some(0));
         world.outside.remove("held-do-a-before");
-        let outcome = Outcome::at_end_of(child);
+        let outcome = CliOutcome::at_end_of(child);
         assert_eq!((outcome.code, outcome.error()), (Some(1), code.to_owned()), "{call}: {outcome:?}");
         assert_eq!(world.undone(), [""; 0], "{call}");
         world.report(&format!("compensation run {run} --yes"), 0);
@@ -138,9 +135,8 @@ fn a_failing_step_of_a_run_that_was_rolled_back_or_cancelled_takes_nothing_back(
 fn two_workflows_in_one_tree() {
     let world = with_checkpoints();
     for name in ["one", "two"] {
-        let first = format!(
-            "{{id: {name}-a, run: 'ACT do; echo {name} > {name}.txt', compensate: {{shell: 'ACT undo'}}}}"
-        );
+        let first =
+            format!("{{id: {name}-a, run: 'ACT do; echo {name} > {name}.txt', compensate: {{shell: 'ACT undo'}}}}");
         let last = format!(
             "{{id: {name}-b, needs: [{name}-a], run: 'echo half > {name}-b.txt; ACT do', compensate: {{shell: 'ACT undo'}}}}"
         );
@@ -159,9 +155,9 @@ fn two_workflows_in_one_tree() {
     world.outside.put("spoil-do-two-b", "");
     // The second is rolled back while a step of the first runs in the same tree.
     world.outside.remove("held-do-two-b-before");
-    let outcome = Outcome::at_end_of(second);
+    let outcome = CliOutcome::at_end_of(second);
     world.outside.remove("held-do-one-b-before");
-    let other = Outcome::at_end_of(first);
+    let other = CliOutcome::at_end_of(first);
     assert_eq!(other.code, Some(0), "{other:?}");
     assert_eq!(states(&other.json()).iter().filter(|(_, state)| state == "succeeded").count(), 2);
     assert_eq!((outcome.code, &outcome.json()["status"]), (Some(1), &"stopped".into()), "{outcome:?}");
@@ -177,10 +173,7 @@ fn two_workflows_in_one_tree() {
     assert_eq!(world.refused(&format!("workflow rollback {two} --yes")), "file_conflict");
     assert_eq!((world.text("one.txt"), world.text("one-b.txt")), ("one\n".into(), "half\n".into()));
     // Here is no git whose state could be restored alone.
-    assert_eq!(
-        world.refused(&format!("workflow rollback {two} --strategy git-only --yes")),
-        "git_unsupported"
-    );
+    assert_eq!(world.refused(&format!("workflow rollback {two} --strategy git-only --yes")), "git_unsupported");
     let stands = |step: &str| world.effects()[step].0 != world.effects()[step].1;
     assert!(stands("one-a") && stands("one-b") && stands("two-a"), "a refusal undoes nothing");
     world.cli.assert_sound("afterwards");

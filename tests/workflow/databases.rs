@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 use rusqlite::Connection;
 
 use crate::calls::Calls as _;
 use crate::flow::Flow as _;
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 const MORE: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
                     INSERT INTO t (v) SELECT hex(randomblob(60)) FROM n;";
 
 /// A database of 300 rows, and outside of the project what a program leaves of it that is killed after it wrote 300 more.
-fn database(world: &World) {
+fn database(world: &TestWorld) {
     let path = world.cli.root().join("app.db");
     let connection = Connection::open(&path).expect("a database");
     connection.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);").expect("a table");
@@ -30,8 +30,7 @@ fn database(world: &World) {
         .execute_batch("PRAGMA wal_checkpoint(RESTART); UPDATE t SET v = 'x' WHERE id < 200;")
         .expect("newer pages");
     for end in ["", "-wal"] {
-        fs::copy(place.join(format!("work.db{end}")), place.join(format!("app.db{end}")))
-            .expect("what it leaves");
+        fs::copy(place.join(format!("work.db{end}")), place.join(format!("app.db{end}"))).expect("what it leaves");
     }
     drop(connection);
 }
@@ -44,9 +43,8 @@ fn rows(root: &Path) -> i64 {
         let _ = fs::copy(root.join(&name), place.path().join(&name));
     }
     let connection = Connection::open(place.path().join("app.db")).expect("the copy");
-    let check: String = connection
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap_or_else(|e| e.to_string());
+    let check: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|e| e.to_string());
     assert_eq!(check, "ok");
     connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).expect("rows")
 }

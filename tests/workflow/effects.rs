@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
 /// A line of the log of effects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(crate) trait Effects {
     fn effects(&self) -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)>;
 }
 
-impl Effects for World {
+impl Effects for TestWorld {
     fn log(&self) -> Vec<Act> {
         let act = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
@@ -90,7 +90,7 @@ impl Effects for World {
 }
 
 /// Asserts that the undo of a step begins only after everything that depends on it is undone.
-fn assert_order(world: &World, steps: &[(&str, &[&str])], context: &str) {
+fn assert_order(world: &TestWorld, steps: &[(&str, &[&str])], context: &str) {
     let mut standing: BTreeSet<(String, String)> = BTreeSet::new();
     for act in world.log() {
         match act.what.as_str() {
@@ -102,14 +102,8 @@ fn assert_order(world: &World, steps: &[(&str, &[&str])], context: &str) {
             }
             _ => {
                 let dependents = dependents(steps, &act.step);
-                let early: Vec<_> =
-                    standing.iter().filter(|(step, _)| dependents.contains(step.as_str())).collect();
-                assert!(
-                    early.is_empty(),
-                    "{context}: {} before {early:?}: {}",
-                    act.step,
-                    world.outside.text("log")
-                );
+                let early: Vec<_> = standing.iter().filter(|(step, _)| dependents.contains(step.as_str())).collect();
+                assert!(early.is_empty(), "{context}: {} before {early:?}: {}", act.step, world.outside.text("log"));
             }
         }
     }

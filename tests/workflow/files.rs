@@ -2,16 +2,16 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
 use crate::calls::Calls as _;
 use crate::flow::Flow as _;
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 const PRUNE: [&str; 8] = ["checkpoint", "prune", "--older-than", "0s", "--keep-last", "0", "--grace", "0s"];
 
 /// A step that writes over one file, makes another and breaks a link, and then fails.
-fn changed(world: &World) {
+fn changed(world: &TestWorld) {
     world.write("settings", "port = 80\n");
     let private = std::fs::Permissions::from_mode(0o640);
     std::fs::set_permissions(world.cli.root().join("settings"), private).expect("its mode");
@@ -22,7 +22,7 @@ fn changed(world: &World) {
     ]);
 }
 
-fn assert_restored(world: &World) {
+fn assert_restored(world: &TestWorld) {
     let root = world.cli.root();
     assert_eq!(world.text("settings"), "port = 80\n");
     let mode = std::fs::metadata(root.join("settings")).expect("the file").permissions().mode();
@@ -52,8 +52,7 @@ fn what_a_stopped_workflow_must_restore_is_not_pruned() {
         }
         assert_eq!(world.cli.json(["checkpoint", "verify", "--read-data"])["ok"], true);
         // The tree that the rollback restores is kept as well.
-        let report =
-            world.report(&format!("workflow resume {} --on-failure rollback --yes", world.newest_run()), 1);
+        let report = world.report(&format!("workflow resume {} --on-failure rollback --yes", world.newest_run()), 1);
         assert_eq!(report["status"], "rolled_back", "{report}");
         assert_restored(&world);
     }

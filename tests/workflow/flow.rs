@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 
-use ic_testkit::{World, wait_for};
+use ic_testkit::{TestWorld, wait_for};
 
 use crate::calls::Calls as _;
 
@@ -28,11 +28,10 @@ if [ -e "$out/spoil-$point" ]; then echo "$point is spoilt as told"; exit 8; fi
 "#;
 
 /// The four steps of a -> {b, c} -> d, and what each needs.
-pub(crate) const DIAMOND: [(&str, &[&str]); 4] =
-    [("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"])];
+pub(crate) const DIAMOND: [(&str, &[&str]); 4] = [("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"])];
 
 /// The script, in the place outside.
-pub(crate) fn put_act(world: &World) {
+pub(crate) fn put_act(world: &TestWorld) {
     let act = world.outside.put("act", ACT);
     std::fs::set_permissions(act, std::fs::Permissions::from_mode(0o755)).expect("an executable");
 }
@@ -56,7 +55,7 @@ pub(crate) trait Flow {
     fn kill_at(&self, arguments: &str, point: &str);
 }
 
-impl Flow for World {
+impl Flow for TestWorld {
     fn flow(&self, steps: &[(&str, &[&str])]) {
         let line = |(step, needs): &(&str, &[&str])| {
             let needs = needs.join(", ");
@@ -77,8 +76,7 @@ impl Flow for World {
             text.push_str(&format!("  - {{{phase}{}\n", line.trim_start_matches('{')));
         }
         let act = self.outside.path("act").display().to_string();
-        let text =
-            text.replace("OUTPUTS", "\0").replace("OUT", &self.outside.directory().display().to_string());
+        let text = text.replace("OUTPUTS", "\0").replace("OUT", &self.outside.directory().display().to_string());
         self.write(&format!("{name}.yaml"), &text.replace('\0', "OUTPUTS").replace("ACT", &act));
     }
 

@@ -3,13 +3,13 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, World, wait_for};
+use ic_testkit::{CliOutcome, TestWorld, wait_for};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::calls::Calls as _;
 use crate::effects::Effects as _;
 use crate::flow::{Flow as _, kill};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 /// Whether a process runs: a zombie does not.
 pub(crate) fn is_alive(pid: u32) -> bool {
@@ -21,12 +21,12 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     !std::path::Path::new("/proc/self/stat").exists() && test_kill_process(pid).is_ok()
 }
 
-fn pid_in(world: &World, name: &str) -> u32 {
+fn pid_in(world: &TestWorld, name: &str) -> u32 {
     world.outside.text(name).trim().parse().expect("a number")
 }
 
 /// A step that hangs the first time, at its point `do-a-before`.
-fn hanging() -> (World, u32) {
+fn hanging() -> (TestWorld, u32) {
     let world = plain();
     world.flow(&[("a", &[])]);
     world.kill_at("workflow run flow.yaml", "do-a-before");
@@ -150,10 +150,7 @@ fn a_process_that_was_given_the_number_of_another_is_not_ended() {
         "{id: last, run: 'exit 1'}",
     ]);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
-    assert_eq!(
-        report["status"], "rolled_back_in_part",
-        "last declares no undo, and there is no checkpoint: {report}"
-    );
+    assert_eq!(report["status"], "rolled_back_in_part", "last declares no undo, and there is no checkpoint: {report}");
     assert!(is_alive(pid));
 }
 
@@ -180,10 +177,7 @@ fn a_server_that_the_step_started_is_ended_with_what_it_started() {
         "{id: last, run: 'cp server.pid OUT/pid; exit 1'}",
     ]);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 1);
-    assert_eq!(
-        report["status"], "rolled_back_in_part",
-        "last declares no undo, and there is no checkpoint: {report}"
-    );
+    assert_eq!(report["status"], "rolled_back_in_part", "last declares no undo, and there is no checkpoint: {report}");
     assert!(!is_alive(pid_in(&world, "pid")) && !is_alive(pid_in(&world, "worker")));
 }
 
@@ -197,7 +191,7 @@ fn an_interrupted_executor_ends_its_steps_and_can_be_resumed() {
     world.await_held("do-b-after");
     let executor = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
     kill_process(executor, Signal::TERM).expect("a signal");
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert_eq!(outcome.json()["status"], "stopped");
     assert!(!is_alive(pid_in(&world, "at-do-b-after")));

@@ -1,16 +1,16 @@
 //! kill -9 at every point of every action and of every undo, over a -> {b, c} -> d.
 
-use ic_testkit::{World, long};
+use ic_testkit::{TestWorld, long};
 
 use crate::calls::{Calls as _, status};
 use crate::effects::Effects as _;
 use crate::flow::{DIAMOND, Flow as _};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 const RUN: &str = "workflow run flow.yaml --jobs 2 --on-failure stop";
 
 /// A diamond that is killed while a script is held at a point.
-fn killed(call: &str, point: &str, checkpoints: bool) -> World {
+fn killed(call: &str, point: &str, checkpoints: bool) -> TestWorld {
     let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&DIAMOND);
     world.kill_at(call, point);
@@ -45,11 +45,7 @@ fn actions(rollback: bool, checkpoints: bool, lets_it_end: bool) {
             let report = world.report(&format!("workflow resume {run}"), 0);
             assert_eq!(report["status"], "completed", "{context}: {report}");
             let effects = world.effects();
-            assert!(
-                effects.values().all(|(done, _)| done.len() == 1),
-                "{context}: {}",
-                world.outside.text("log")
-            );
+            assert!(effects.values().all(|(done, _)| done.len() == 1), "{context}: {}", world.outside.text("log"));
             world.assert_each_stands_once(&DIAMOND, &context);
         }
         world.assert_no_complaints();
@@ -81,7 +77,7 @@ fn a_killed_action_that_goes_on_meanwhile() {
 }
 
 /// A diamond whose last step fails after its effect, and that is then rolled back until a point of an undo.
-fn taken_back_until(point: &str, checkpoints: bool) -> World {
+fn taken_back_until(point: &str, checkpoints: bool) -> TestWorld {
     let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&DIAMOND);
     world.outside.put("spoil-do-d", "");

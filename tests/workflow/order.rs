@@ -1,12 +1,12 @@
 //! The cases that have names: which step fails, what is undone then and in which order, and what a failing undo leads to.
 
-use ic_testkit::{Outcome, wait_for};
+use ic_testkit::{CliOutcome, wait_for};
 use serde_json::json;
 
 use crate::calls::{Calls as _, pairs, states, status};
 use crate::effects::Effects as _;
 use crate::flow::{DIAMOND, Flow as _};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 /// A chain of three.
 const CHAIN: [(&str, &[&str]); 3] = [("a", &[]), ("b", &["a"]), ("c", &["b"])];
@@ -25,7 +25,7 @@ fn b_fails_while_c_is_done_and_c_is_undone_before_a() {
     let shown = || states(&world.report(&format!("workflow show {}", world.newest_run()), 0));
     wait_for("c is recorded", || shown().contains(&("c".to_owned(), "succeeded".to_owned())));
     world.outside.remove("held-do-b-before");
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     let report = outcome.json();
     assert_eq!((&report["status"], &report["failed_step"]), (&json!("rolled_back"), &json!("b")));
@@ -67,10 +67,7 @@ fn an_undo_is_tried_again_under_the_same_key() {
         "{id: b, run: 'exit 3'}",
     ]);
     let report = world.report(ROLLBACK, 1);
-    assert_eq!(
-        report["status"], "rolled_back_in_part",
-        "b declares no undo, and there is no checkpoint: {report}"
-    );
+    assert_eq!(report["status"], "rolled_back_in_part", "b declares no undo, and there is no checkpoint: {report}");
     assert_eq!(report["rollback"]["compensations"][0]["attempts"], 2);
     let undone: Vec<_> = world.log().into_iter().filter(|act| act.what == "undone").collect();
     assert_eq!(undone.len(), 2);
@@ -91,10 +88,7 @@ fn a_failing_undo_is_visible_and_the_next_call_finishes_what_is_left() {
     assert!(report["resume"].as_str().is_some_and(|call| call.contains("workflow resume")), "{report}");
     assert_eq!(status(&world), "rolling_back");
     // d and c were undone; b failed; a waits because b depends on it, and the policy stops.
-    assert_eq!(
-        world.compensations(),
-        pairs(&[("a", "armed"), ("b", "failed"), ("c", "done"), ("d", "done")])
-    );
+    assert_eq!(world.compensations(), pairs(&[("a", "armed"), ("b", "failed"), ("c", "done"), ("d", "done")]));
     for call in ["run advance", "run skip", "run cancel", "run set --complexity 2"] {
         let (verb, rest) = call.split_at(call.find(" --").unwrap_or(call.len()));
         let rest = if verb == "run skip" { " main --reason no" } else { rest };
@@ -105,8 +99,7 @@ fn a_failing_undo_is_visible_and_the_next_call_finishes_what_is_left() {
     world.outside.remove("fail-undo-b");
     let last = world.report(&format!("workflow resume {run} --yes"), 1);
     assert_eq!(last["status"], "rolled_back");
-    let order: Vec<_> =
-        world.log().into_iter().filter(|act| act.what == "undone").map(|act| act.step).collect();
+    let order: Vec<_> = world.log().into_iter().filter(|act| act.what == "undone").map(|act| act.step).collect();
     assert_eq!(order, ["d", "c", "b", "a"], "nothing is undone twice");
     assert_eq!(status(&world), "active");
 }
@@ -121,10 +114,7 @@ fn with_the_policy_continue_only_what_the_failed_undo_depends_on_stays() {
     let report = world.report(&format!("compensation run {run} --policy continue --yes"), 4);
     assert_eq!(report["status"], "failed");
     assert_eq!(world.undone(), ["d", "c"]);
-    assert_eq!(
-        world.compensations(),
-        pairs(&[("a", "armed"), ("b", "failed"), ("c", "done"), ("d", "done")])
-    );
+    assert_eq!(world.compensations(), pairs(&[("a", "armed"), ("b", "failed"), ("c", "done"), ("d", "done")]));
     assert_eq!(status(&world), "rolling_back");
     world.outside.remove("fail-undo-b");
     world.report(&format!("compensation run {run} --yes"), 0);
@@ -192,10 +182,8 @@ fn a_resumed_step_has_all_its_retries_again() {
 #[test]
 fn the_undo_knows_what_an_attempt_said_that_was_followed_by_another() {
     let world = plain();
-    world.steps(&[
-        "{id: a, run: 'test -e OUT/made && exit 1; touch OUT/made; echo ID=17 >> $IC_OUTPUTS; exit 1', \
-         retries: {max: 1}, compensate: {shell: 'echo deleted $ID > OUT/deleted'}}",
-    ]);
+    world.steps(&["{id: a, run: 'test -e OUT/made && exit 1; touch OUT/made; echo ID=17 >> $IC_OUTPUTS; exit 1', \
+         retries: {max: 1}, compensate: {shell: 'echo deleted $ID > OUT/deleted'}}"]);
     world.report(ROLLBACK, 1);
     assert_eq!(world.outside.text("deleted"), "deleted 17\n");
 }

@@ -2,21 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use ic_testkit::{Outcome, World, long};
+use ic_testkit::{CliOutcome, TestWorld, long};
 use serde_json::Value;
 
 use crate::calls::{Calls as _, pairs, states};
 use crate::flow::Flow as _;
-use crate::world::plain;
+use crate::project::plain;
 
 /// The most memory that a child of this process ever held, in MiB: the executor writes it down itself.
-fn peak_of(world: &World, call: &str) -> (Value, u64) {
+fn peak_of(world: &TestWorld, call: &str) -> (Value, u64) {
     let mut command = world.command(call);
-    let mut child = command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("start ic");
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().expect("start ic");
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().expect("its state").is_none() {
@@ -25,7 +22,7 @@ fn peak_of(world: &World, call: &str) -> (Value, u64) {
         peak = peak.max(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024);
         std::thread::sleep(Duration::from_millis(5));
     }
-    (Outcome::at_end_of(child).json(), peak)
+    (CliOutcome::at_end_of(child).json(), peak)
 }
 
 #[test]
@@ -75,10 +72,7 @@ fn what_is_no_text_is_shown_as_far_as_it_is() {
 #[test]
 fn a_step_that_closes_its_output_is_still_waited_for() {
     let world = plain();
-    world.steps(&[
-        "{id: a, run: 'exec >&- 2>&-; sleep 0.3; touch OUT/ended'}",
-        "{id: b, run: 'test -e OUT/ended'}",
-    ]);
+    world.steps(&["{id: a, run: 'exec >&- 2>&-; sleep 0.3; touch OUT/ended'}", "{id: b, run: 'test -e OUT/ended'}"]);
     let report = world.report("workflow run flow.yaml", 0);
     assert_eq!(states(&report), pairs(&[("a", "succeeded"), ("b", "succeeded")]));
 }
@@ -114,9 +108,7 @@ fn a_step_that_ignores_sigterm_times_out_all_the_same() {
 #[test]
 fn an_undo_that_hangs_is_ended_and_said() {
     let world = plain();
-    world.steps(&[
-        "{id: a, run: 'exit 1', compensate: {shell: 'test -e OUT/quick || sleep 300', timeout: 200ms}}",
-    ]);
+    world.steps(&["{id: a, run: 'exit 1', compensate: {shell: 'test -e OUT/quick || sleep 300', timeout: 200ms}}"]);
     let report = world.report("workflow run flow.yaml --on-failure rollback", 4);
     let error = report["rollback"]["compensations"][0]["error"].as_str().expect("an error");
     assert!(error.contains("timed out"), "{error}");
@@ -131,10 +123,7 @@ fn the_error_of_a_nested_call_is_told_once_and_never_as_cut_json() {
     let ends = "{\\\"failed\\\":\\\"$(printf %0400d 7)\\\"}";
     for (run, told) in [
         (call.clone(), "run_not_found: There is no run 99999999. (hint: see: ic run list)"),
-        (
-            format!("echo \\\"{ends}\\\"; exit 1"),
-            "its last line is 409 characters of JSON, which its log has",
-        ),
+        (format!("echo \\\"{ends}\\\"; exit 1"), "its last line is 409 characters of JSON, which its log has"),
     ] {
         world.steps(&[&format!("{{id: a, compensate: skip, run: \"{run}\"}}")]);
         let text = world.call("workflow run flow.yaml --on-failure rollback --format text");

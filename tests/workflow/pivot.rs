@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::calls::{Calls as _, pairs, status};
 use crate::effects::Effects as _;
 use crate::flow::{Flow as _, kill};
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 const SEND: &str = "{id: send, run: 'ACT do', compensate: {pivot: mail is sent}}";
 const FIRST: &str = "{id: first, run: 'ACT do', compensate: {shell: 'ACT undo'}}";
@@ -99,8 +99,7 @@ fn what_was_left_is_never_called_rolled_back() {
     let run = world.newest_run();
     let text = world.call(&format!("workflow rollback {run} --yes --force --format text"));
     assert_eq!(text.code, Some(0), "{text:?}");
-    for line in text.stdout.lines().filter(|line| ["look", "advise", "send"].iter().any(|s| line.contains(s)))
-    {
+    for line in text.stdout.lines().filter(|line| ["look", "advise", "send"].iter().any(|s| line.contains(s))) {
         let is_step = line.contains("succeeded") && line.contains("main");
         assert!(is_step || line.trim_start().starts_with("skipped"), "{line}");
     }
@@ -110,11 +109,7 @@ fn what_was_left_is_never_called_rolled_back() {
         all.iter().find(|one| one["step"] == step).expect("the step").clone()
     };
     for step in ["look", "advise", "send"] {
-        assert_eq!(
-            (&of(step)["status"], &of(step)["rolled_back_by"]),
-            (&json!("skipped"), &Value::Null),
-            "{step}"
-        );
+        assert_eq!((&of(step)["status"], &of(step)["rolled_back_by"]), (&json!("skipped"), &Value::Null), "{step}");
     }
     assert_eq!(of("first")["status"], "done");
     assert!(of("first")["rolled_back_by"].is_string());

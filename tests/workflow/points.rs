@@ -1,12 +1,12 @@
 //! `workflow rollback --id` and `--latest`: what began after a checkpoint is undone, what began before stands; and the list of
 //! those checkpoints.
 
-use ic_testkit::{Terminal, World};
+use ic_testkit::{Terminal, TestWorld};
 use serde_json::Value;
 
 use crate::calls::Calls as _;
 use crate::flow::Flow as _;
-use crate::world::with_checkpoints;
+use crate::project::with_checkpoints;
 
 /// A step that commits a file, and has an effect outside.
 fn step(id: &str, rest: &str) -> String {
@@ -17,41 +17,36 @@ fn step(id: &str, rest: &str) -> String {
 }
 
 /// A repository whose workflow a -> b -> c -> d came to its end; b and c are of one phase.
-fn finished() -> World {
+fn finished() -> TestWorld {
     let world = with_checkpoints();
     world.git(&["init", "-q", "-b", "main"]);
     world.write(".gitignore", "flow.yaml\n.ic.yaml\n.ic/\n");
     world.git(&["add", "."]);
     world.git(&["commit", "-qm", "init"]);
-    let steps = [
-        step("a", "phase: one"),
-        step("b", "phase: two"),
-        step("c", "needs: [b]"),
-        step("d", "phase: three"),
-    ];
+    let steps = [step("a", "phase: one"), step("b", "phase: two"), step("c", "needs: [b]"), step("d", "phase: three")];
     world.steps(&steps.each_ref().map(String::as_str));
     world.report("workflow run flow.yaml", 0);
     world
 }
 
 /// The checkpoint from before a step.
-fn before(world: &World, run: &str, step: &str) -> String {
+fn before(world: &TestWorld, run: &str, step: &str) -> String {
     let list = world.report(&format!("workflow checkpoints {run}"), 0);
     let list = list.as_array().expect("a list");
     let found = list.iter().find(|one| one["step"] == step).unwrap_or_else(|| panic!("{step}: {list:?}"));
     found["id"].as_str().expect("an id").to_owned()
 }
 
-fn subjects(world: &World) -> Vec<String> {
+fn subjects(world: &TestWorld) -> Vec<String> {
     world.git(&["log", "--reverse", "--format=%s"]).lines().map(str::to_owned).collect()
 }
 
-fn files(world: &World) -> Vec<&'static str> {
+fn files(world: &TestWorld) -> Vec<&'static str> {
     ["a.txt", "b.txt", "c.txt", "d.txt"].into_iter().filter(|name| !world.text(name).is_empty()).collect()
 }
 
 /// What was done and undone outside, in order.
-fn outside(world: &World) -> Vec<String> {
+fn outside(world: &TestWorld) -> Vec<String> {
     let log = world.outside.text("log");
     let words = log.lines().filter(|line| !line.starts_with("undoing"));
     words.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
@@ -162,14 +157,9 @@ fn after_a_whole_rollback_there_is_no_point_and_the_hint_runs_the_workflow_again
     let run = world.newest_run();
     let id = before(&world, &run, "b");
     world.report(&format!("workflow rollback {run} --yes"), 0);
-    for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")]
-    {
+    for flag in ["", "--latest", &format!("--id {id}"), "--latest --dry-run", &format!("--id {id} --dry-run")] {
         let refused = world.call(&format!("workflow rollback {run} {flag} --yes"));
-        assert_eq!(
-            (refused.code, refused.error().as_str()),
-            (Some(1), "nothing_to_roll_back"),
-            "{flag}: {refused:?}"
-        );
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_roll_back"), "{flag}: {refused:?}");
         assert!(refused.stderr.contains("has done nothing since it was last rolled back"), "{refused:?}");
     }
     let refused = world.call(&format!("workflow rollback {run} --latest --yes"));
@@ -241,17 +231,12 @@ fn the_checkpoints_of_a_workflow_are_those_that_checkpoint_list_has() {
     assert_eq!(list, world.report("workflow checkpoints", 0), "the workflow that was started last");
     let named = world.report("workflow checkpoints --workflow flow", 0);
     assert_eq!(named, world.report("checkpoint list --workflow flow", 0));
-    let steps: Vec<&str> =
-        named.as_array().expect("a list").iter().filter_map(|one| one["step"].as_str()).collect();
+    let steps: Vec<&str> = named.as_array().expect("a list").iter().filter_map(|one| one["step"].as_str()).collect();
     assert_eq!(steps, ["a", "b", "c", "d"]);
     let text = world.call(&format!("workflow checkpoints {run} --format text")).stdout;
     assert!(steps.iter().all(|step| text.contains(&format!("before the step {step}"))), "{text}");
     let plain = world.call("run create --goal x").stdout.trim().to_owned();
-    assert_eq!(
-        world.call(&format!("workflow checkpoints {plain}")).error(),
-        "no_workflow",
-        "a run of no workflow"
-    );
+    assert_eq!(world.call(&format!("workflow checkpoints {plain}")).error(), "no_workflow", "a run of no workflow");
 }
 
 #[test]
@@ -279,7 +264,7 @@ fn at_a_terminal_one_is_chosen() {
 fn steps_are_shown_as_they_are_after_every_way_back() {
     let world = finished();
     let run = world.newest_run();
-    let shown = |world: &World| world.report(&format!("workflow show {run}"), 0);
+    let shown = |world: &TestWorld| world.report(&format!("workflow show {run}"), 0);
     let back = world.report(&format!("workflow rollback {run} --latest --yes"), 0);
     let one = ["succeeded", "succeeded", "succeeded", "rolled_back"];
     assert_eq!(
@@ -376,8 +361,7 @@ fn a_later_attempt_is_a_point_of_its_own_and_steps_that_began_together_go_back_t
     let run = world.newest_run();
     world.write("go", "");
     world.report(&format!("workflow resume {run} --jobs 2"), 0);
-    let back =
-        |point: &str| world.report(&format!("run rollback {run} --to {point} --layer=all --dry-run"), 0);
+    let back = |point: &str| world.report(&format!("run rollback {run} --to {point} --layer=all --dry-run"), 0);
     let cut = |point: &str| back(point)["cut_seq"].clone();
     assert_eq!(cut("step:b"), cut("step:c"));
     assert_ne!(cut("step:a"), cut("step:a#2"));

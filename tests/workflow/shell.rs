@@ -1,15 +1,12 @@
 //! A step fails at its first failing line, whatever follows it.
 
 use crate::calls::Calls as _;
-use crate::world::plain;
+use crate::project::plain;
 
 /// How a step of these lines ends: its state, and whether the line after the failing one ran.
 fn ends(lines: &str) -> (String, bool) {
     let world = plain();
-    world.write(
-        "flow.yaml",
-        &format!("name: n\nsteps:\n  - id: a\n    phase: p\n    compensate: skip\n{lines}"),
-    );
+    world.write("flow.yaml", &format!("name: n\nsteps:\n  - id: a\n    phase: p\n    compensate: skip\n{lines}"));
     let outcome = world.call("workflow run flow.yaml --on-failure stop");
     let state = outcome.json()["steps"][0]["status"].as_str().expect("a state").to_owned();
     assert_eq!(outcome.code == Some(0), state == "succeeded", "{outcome:?}");
@@ -60,10 +57,6 @@ fn a_shell_that_is_none_is_refused_with_its_place() {
         world.write("flow.yaml", &format!("name: n\nsteps:\n  - {{id: a, phase: p, {line}}}\n"));
         let outcome = world.call("workflow validate flow.yaml");
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_workflow"), "{line}");
-        assert!(
-            outcome.stderr.contains(says) && outcome.stderr.contains("line 3,"),
-            "{line}: {}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains(says) && outcome.stderr.contains("line 3,"), "{line}: {}", outcome.stderr);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::{Random, World, long, tell};
+use ic_testkit::{Random, TestWorld, long, tell};
 
 use crate::calls::{Calls as _, pairs, status};
 use crate::effects::Effects as _;
 use crate::flow::Flow as _;
-use crate::world::{plain, with_checkpoints};
+use crate::project::{plain, with_checkpoints};
 
 /// More statements than any of these verbs has: a loop that gets there never ended.
 const TOO_MANY: usize = 2_000;
@@ -15,7 +15,7 @@ const TOO_MANY: usize = 2_000;
 const STEPS: [(&str, &[&str]); 2] = [("a", &[]), ("b", &["a"])];
 
 /// Two steps; where it says so, the second fails after its effect.
-fn world(spoilt: bool, checkpoints: bool) -> World {
+fn world(spoilt: bool, checkpoints: bool) -> TestWorld {
     let world = if checkpoints { with_checkpoints() } else { plain() };
     world.flow(&STEPS);
     if spoilt {
@@ -25,7 +25,7 @@ fn world(spoilt: bool, checkpoints: bool) -> World {
 }
 
 /// Whether the call was aborted before its `n`-th statement.
-fn aborted(world: &World, call: &str, n: usize, usual: i32) -> bool {
+fn aborted(world: &TestWorld, call: &str, n: usize, usual: i32) -> bool {
     let mut command = world.command(call);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
     let ended = output.status.code() == Some(usual) || output.status.signal().is_some();
@@ -49,7 +49,7 @@ fn every(stride: u64, mut once: impl FnMut(usize) -> bool) {
 }
 
 /// Takes up what was aborted, to its end. `None`: nothing was begun.
-fn go_on(world: &World, rest: &str, codes: &[i32]) -> Option<serde_json::Value> {
+fn go_on(world: &TestWorld, rest: &str, codes: &[i32]) -> Option<serde_json::Value> {
     world.cli.assert_sound("afterwards");
     if world.cli.json(["run", "list"]).as_array().is_none_or(Vec::is_empty) {
         return None;
@@ -75,11 +75,7 @@ fn runs(checkpoints: bool, stride: u64) {
             return true;
         };
         assert_eq!(report["status"], "completed", "before statement {n}: {report}");
-        assert!(
-            world.effects().values().all(|(done, _)| done.len() == 1),
-            "before {n}: {}",
-            world.outside.text("log")
-        );
+        assert!(world.effects().values().all(|(done, _)| done.len() == 1), "before {n}: {}", world.outside.text("log"));
         world.assert_each_stands_once(&STEPS, &format!("before statement {n}"));
         world.assert_no_complaints();
         true
@@ -103,10 +99,7 @@ fn taken_back(checkpoints: bool, stride: u64) {
             return false;
         }
         let Some(report) = go_on(&world, "--on-failure rollback --yes", &[1]) else { return true };
-        assert!(
-            ["rolled_back", "stopped"].contains(&report["status"].as_str().expect("a status")),
-            "{n}: {report}"
-        );
+        assert!(["rolled_back", "stopped"].contains(&report["status"].as_str().expect("a status")), "{n}: {report}");
         world.assert_nothing_stands(&STEPS, &format!("before statement {n}"));
         world.assert_no_complaints();
         assert_eq!(status(&world), "active", "before statement {n}");
@@ -139,11 +132,7 @@ fn an_aborted_resume_is_resumed() {
             world.report(&format!("workflow resume {run}"), 0);
         }
         world.assert_each_stands_once(&STEPS, &format!("before statement {n}"));
-        assert!(
-            world.effects().values().all(|(done, _)| done.len() == 1),
-            "before {n}: {}",
-            world.outside.text("log")
-        );
+        assert!(world.effects().values().all(|(done, _)| done.len() == 1), "before {n}: {}", world.outside.text("log"));
         true
     });
 }

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ic_testkit::{Random, World, rounds};
+use ic_testkit::{Random, TestWorld, rounds};
 
 use crate::calls::Calls as _;
 use crate::flow::Flow as _;
-use crate::world::with_checkpoints;
+use crate::project::with_checkpoints;
 
 /// Rolls back by itself when a step fails.
 const AUTO: &str = "rollback:\n  on-failure: {prompt: false, auto-rollback: true}\n";
@@ -35,7 +35,7 @@ fn files(directory: &Path, below: &str, found: &mut BTreeMap<String, String>) {
     }
 }
 
-fn state(world: &World) -> State {
+fn state(world: &TestWorld) -> State {
     let mut found = BTreeMap::new();
     files(world.cli.root(), "", &mut found);
     let git = [
@@ -48,7 +48,7 @@ fn state(world: &World) -> State {
 }
 
 /// A repository with a commit, a change that is not committed, and a ledger.
-fn repository() -> World {
+fn repository() -> TestWorld {
     let world = with_checkpoints();
     world.git(&["init", "-q", "-b", "main"]);
     world.write(".gitignore", "flow.yaml\n.ic.yaml\n.ic/\n");
@@ -69,7 +69,7 @@ fn commits(id: &str, needs: &str) -> String {
 
 const FAILS: &str = "compensate: skip, run: 'echo tried >> tries; test -e OUT/mended'}";
 
-fn is_back(world: &World, before: &State, report: &serde_json::Value) {
+fn is_back(world: &TestWorld, before: &State, report: &serde_json::Value) {
     assert_eq!(report["status"], "rolled_back", "{report}");
     assert_eq!(state(world), *before, "{report}");
 }
@@ -139,11 +139,7 @@ fn steps_that_are_not_listed_in_the_order_of_their_execution() {
     for call in ["workflow run flow.yaml --on-failure rollback", "workflow run flow.yaml --on-failure stop"] {
         let world = repository();
         let before = state(&world);
-        world.steps(&[
-            &commits("b", "a"),
-            "{id: c, needs: [b], compensate: skip, run: 'exit 1'}",
-            &commits("a", ""),
-        ]);
+        world.steps(&[&commits("b", "a"), "{id: c, needs: [b], compensate: skip, run: 'exit 1'}", &commits("a", "")]);
         let report = world.report(call, 1);
         let report = match report["status"].as_str() {
             Some("stopped") => world.report(&format!("workflow rollback {} --yes", world.newest_run()), 0),
@@ -195,8 +191,7 @@ fn whatever_order_and_however_often_it_is_resumed() {
             .map(|at| {
                 let needs = if at == 0 { String::new() } else { format!("s{}", at - 1) };
                 let id = format!("s{at}");
-                let gate =
-                    format!("echo tried >> tries; test -e OUT/open-{at} || exit 1; echo {id} > {id}.txt");
+                let gate = format!("echo tried >> tries; test -e OUT/open-{at} || exit 1; echo {id} > {id}.txt");
                 commits(&id, &needs).replace(&format!("echo {id} > {id}.txt"), &gate)
             })
             .collect();
@@ -278,8 +273,7 @@ fn a_rollback_that_is_refused_names_the_way_out() {
     let outcome = world.call("workflow run flow.yaml --on-failure rollback --format text");
     assert!(outcome.stdout.contains("stopped: The commit"), "{outcome:?}");
     assert!(outcome.stdout.contains("hint: to leave git unchanged: ic workflow rollback"), "{outcome:?}");
-    let way =
-        outcome.stdout.lines().find_map(|line| line.split_once("ic workflow rollback ")).expect("a way").1;
+    let way = outcome.stdout.lines().find_map(|line| line.split_once("ic workflow rollback ")).expect("a way").1;
     let way = way.split(';').next().expect("a command");
     let done = world.call(&format!("workflow rollback {way}"));
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -5,8 +5,7 @@ use std::process::Command;
 #[test]
 fn the_shell_library_passes_its_tests() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/wrappers/run.sh");
-    let output =
-        Command::new("bash").arg(script).env("IC_BIN", env!("CARGO_BIN_EXE_ic")).output().expect("bash runs");
+    let output = Command::new("bash").arg(script).env("IC_BIN", env!("CARGO_BIN_EXE_ic")).output().expect("bash runs");
     assert!(
         output.status.success(),
         "{}{}",

@@ -129,8 +129,8 @@ mod tests {
     fn every_year_prints_as_the_calendar_says() {
         for year in [-1, 0, 1, 999, 1969, 1970, 2026, 9999, 10_000] {
             for (month, day) in [(1, 1), (2, 28), (12, 31)] {
-                let date = NaiveDate::from_ymd_opt(year, month, day)
-                    .and_then(|date| date.and_hms_milli_opt(23, 9, 58, 40));
+                let date =
+                    NaiveDate::from_ymd_opt(year, month, day).and_then(|date| date.and_hms_milli_opt(23, 9, 58, 40));
                 let time = date.expect("a time").and_utc();
                 let expected = time.to_rfc3339_opts(SecondsFormat::Millis, true);
                 assert_eq!(Timestamp(time.timestamp_millis()).to_string(), expected);

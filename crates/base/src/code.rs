@@ -2,7 +2,7 @@
 
 /// What a failed command means to the script that called it; each has one exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// An expected no: blocked, stale, refused in this state. Exit 1.
     No,
     /// I/O, corruption, busy past the timeout. Exit 2.
@@ -29,8 +29,8 @@ macro_rules! codes {
             }
 
             /// What the code means to the caller; decides the exit status.
-            pub fn kind(self) -> Kind {
-                match self { $(Code::$name => Kind::$kind,)* }
+            pub fn kind(self) -> ErrorKind {
+                match self { $(Code::$name => ErrorKind::$kind,)* }
             }
         }
     };
@@ -249,7 +249,7 @@ codes! {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{Code, Kind};
+    use super::{Code, ErrorKind};
 
     #[test]
     fn a_reference_to_nothing_is_wrong_usage() {
@@ -257,7 +257,7 @@ mod tests {
         let all: Vec<&Code> = Code::ALL.iter().filter(|code| unknown(code.as_str())).collect();
         assert!(all.len() >= 12, "{all:?}");
         for code in all {
-            assert_eq!(code.kind(), Kind::Usage, "{}", code.as_str());
+            assert_eq!(code.kind(), ErrorKind::Usage, "{}", code.as_str());
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::code::{Code, Kind};
+use crate::code::{Code, ErrorKind};
 use crate::mask::mask;
 use crate::text::shortened;
 
@@ -93,7 +93,7 @@ impl Diagnosis {
     }
 
     /// What the code means to the caller.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.code.kind()
     }
 

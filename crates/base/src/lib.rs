@@ -7,19 +7,19 @@
 mod clock;
 mod code;
 mod diagnosis;
+pub mod display;
 pub mod graph;
 mod id;
 pub mod mask;
-pub mod said;
 mod text;
 mod words;
 
 pub use clock::{Clock, FixedClock, SystemClock, Timestamp};
-pub use code::{Code, Kind};
+pub use code::{Code, ErrorKind};
 pub use diagnosis::{Diagnose, Diagnosis, Result};
 pub use id::{
-    AgentId, ArtifactId, CallId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds,
-    RestoreId, RewindId, RollbackId, RunId, SeededIds, SessionId, reversed_digits,
+    AgentId, ArtifactId, CallId, CheckpointId, CompensationId, DispatchId, IdSource, LedgerId, RandomIds, RestoreId,
+    RewindId, RollbackId, RunId, SeededIds, SessionId, reversed_digits,
 };
 pub use text::{Label, check_text, is_unsafe_to_show, shell_word, title};
 

@@ -8,10 +8,10 @@
 //! pieces is found as if it came in one. What looks like no token of a known kind stays, so this saves from accidents and
 //! proves nothing: `docs/SECURITY.md`.
 
-mod before;
 mod engine;
 mod escape;
 mod option;
+mod preceding_bytes;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ mod verdict;
 use std::borrow::Cow;
 
 use engine::Engine;
-use escape::{Part, Splitter};
+use escape::{EscapePart, Splitter};
 
 /// What stands in place of the hidden part.
 pub const MARK: &str = "…[masked]";
@@ -80,10 +80,10 @@ impl Masker {
     fn split(&mut self, bytes: &[u8], at_end: bool) {
         let engine = &mut self.engine;
         self.splitter.split(bytes, at_end, &mut |part| match part {
-            Part::Plain(bytes) => engine.push(bytes),
-            Part::Escape(bytes) => engine.escape(bytes),
+            EscapePart::Plain(bytes) => engine.push(bytes),
+            EscapePart::Escape(bytes) => engine.escape(bytes),
             // The address of a link is text too.
-            Part::Text(bytes) => {
+            EscapePart::Text(bytes) => {
                 let mut inner = Engine::default();
                 inner.push(bytes);
                 inner.finish();

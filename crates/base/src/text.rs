@@ -131,9 +131,7 @@ mod tests {
         assert!(long.chars().count() <= LONGEST_TITLE && long.ends_with('…'), "{long}");
         let secret = format!("push with ghp_{}", "a1B2c3D4e5F6".repeat(3));
         assert!(title(&secret).contains("[masked]"), "{}", title(&secret));
-        for text in
-            ["pass\u{200b}word=hunter2", "password=\u{1b}[1mhunter2\u{1b}[0m", "password=hun\u{ad}ter2"]
-        {
+        for text in ["pass\u{200b}word=hunter2", "password=\u{1b}[1mhunter2\u{1b}[0m", "password=hun\u{ad}ter2"] {
             assert!(!title(text).contains("ter2"), "{}", title(text));
         }
         assert_eq!(title(&"é".repeat(LONGEST_TITLE)).chars().count(), LONGEST_TITLE);
@@ -141,8 +139,7 @@ mod tests {
 
     #[test]
     fn what_steers_or_hides_is_not_shown() {
-        let bad =
-            "\u{0}\u{1b}\u{7f}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}";
+        let bad = "\u{0}\u{1b}\u{7f}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}";
         assert!(bad.chars().all(is_unsafe_to_show));
         assert!(!"a é 計 → 🙂".chars().any(is_unsafe_to_show));
     }

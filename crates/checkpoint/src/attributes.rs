@@ -14,14 +14,14 @@ use crate::tree::{Reader, put_bytes, put_number};
 
 /// Who a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Owner {
+pub struct FileOwner {
     /// The uid, as the file system shows it.
     pub user: u32,
     /// The gid, as the file system shows it.
     pub group: u32,
 }
 
-impl Owner {
+impl FileOwner {
     /// The owner that a look at a file found.
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { user: stat.st_uid, group: stat.st_gid }
@@ -35,7 +35,7 @@ pub type Extended = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Attributes {
     /// Its owner; `None`: the root directory's.
-    pub owner: Option<Owner>,
+    pub owner: Option<FileOwner>,
     /// Its extended attributes, by name in byte order.
     pub extended: Extended,
 }
@@ -60,7 +60,7 @@ pub(crate) fn is_kept(name: &[u8]) -> bool {
 impl Attributes {
     /// What an open file or directory has, in a tree whose root belongs to `usual`. A file system that knows no extended attributes
     /// has none.
-    pub(crate) fn of(file: impl AsFd, stat: &Stat, usual: Owner) -> Self {
+    pub(crate) fn of(file: impl AsFd, stat: &Stat, usual: FileOwner) -> Self {
         let list = |names: &mut [u8]| match names {
             [] => flistxattr_query(&file),
             names => flistxattr(&file, names),
@@ -69,7 +69,7 @@ impl Attributes {
             [] => fgetxattr_query(&file, name),
             value => fgetxattr(&file, name, value),
         };
-        Self { owner: unusual(Owner::of(stat), usual), extended: gather(list, get) }
+        Self { owner: unusual(FileOwner::of(stat), usual), extended: gather(list, get) }
     }
 
     /// Whether there is nothing to say.
@@ -102,7 +102,7 @@ impl Attributes {
         let number = reader.number()?;
         let owner = if number & 1 == 1 {
             let mut id = || u32::try_from(reader.number()?).ok();
-            Some(Owner { user: id()?, group: id()? })
+            Some(FileOwner { user: id()?, group: id()? })
         } else {
             None
         };
@@ -160,7 +160,7 @@ impl<'de> Deserialize<'de> for Attributes {
 }
 
 /// The owner, if it is another one than usual.
-pub(crate) fn unusual(owner: Owner, usual: Owner) -> Option<Owner> {
+pub(crate) fn unusual(owner: FileOwner, usual: FileOwner) -> Option<FileOwner> {
     (owner != usual).then_some(owner)
 }
 
@@ -215,12 +215,12 @@ pub(crate) fn described(attributes: &Attributes) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Attributes, Owner};
+    use super::{Attributes, FileOwner};
 
     #[test]
     fn attributes_have_one_form_and_only_names_that_are_kept() {
         let of = |names: &[&str]| Attributes {
-            owner: Some(Owner { user: 0, group: u32::MAX }),
+            owner: Some(FileOwner { user: 0, group: u32::MAX }),
             extended: names.iter().map(|name| (name.as_bytes().to_vec(), b"value".to_vec())).collect(),
         };
         let all = of(&["security.capability", "system.posix_acl_access", "user.tag"]);

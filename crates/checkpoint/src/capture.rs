@@ -5,19 +5,19 @@
 
 mod cache;
 mod cache_file;
-mod carry;
 mod compare;
+mod comparison;
+mod directory_queue;
 mod file;
-mod found;
-mod look;
-mod mapped;
+mod findings;
+mod memory_maps;
 mod options;
+mod partial_captures;
+mod reader;
 mod rules;
 mod sources;
 mod text;
-mod tracked;
-mod unfinished;
-mod visit;
+mod tracked_files;
 mod walk;
 
 use std::io;
@@ -35,25 +35,25 @@ pub use cache::fuzz;
 pub(crate) use cache::{Key, SETTLED};
 pub(crate) use cache_file::{RULES, TOLD, beside, moment};
 pub use cache_file::{cached_trees, forget_caches};
-pub use mapped::Flush;
+pub use memory_maps::Flush;
 pub use rules::{RuleOptions, looks_secret};
 pub(crate) use sources::settings_files;
 
-use self::cache::{Cache, Header, Update};
+use self::cache::{Cache, CacheUpdate, Header};
 use self::cache_file::CacheFile;
-use self::found::Found;
-use self::look::{ignore_file, own_files};
-use self::sources::Sources;
-use self::tracked::IndexSeen;
-use self::unfinished::Unfinished;
-use crate::attributes::Owner;
+use self::comparison::{ignore_file, own_files};
+use self::findings::WalkFindings;
+use self::partial_captures::PartialCapture;
+use self::sources::RuleSources;
+use self::tracked_files::IndexSeen;
+use crate::attributes::FileOwner;
 pub use crate::caches::root_key;
 pub use crate::limit::Limit;
+use crate::nested_work_trees::Places;
 use crate::objects::{Objects, Stored, Writer};
-use crate::places::Places;
 pub use crate::tree::join;
-use crate::tree::{Groups, Reason, Tree};
-pub use options::{Counts, Options, Progress};
+use crate::tree::{Groups, Reason, TreeObject};
+pub use options::{CaptureCounts, CaptureOptions, CaptureProgress};
 
 /// A tree that was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +61,13 @@ pub struct Captured {
     /// The root's directory object.
     pub root: Hash,
     /// Who the root directory belongs to.
-    pub owner: Owner,
+    pub owner: FileOwner,
     /// Groups of paths that are names of one file each.
     pub links: Groups,
     /// Paths of files whose other names are not in the tree.
     pub linked_outside: Vec<Vec<u8>>,
     /// How much it holds.
-    pub counts: Counts,
+    pub counts: CaptureCounts,
     /// What a user may miss in it, by path.
     pub skipped: Vec<(Vec<u8>, Reason)>,
     /// Files that changed whenever they were read, by path: what is kept of them may be a state that they never had.
@@ -94,21 +94,18 @@ impl Captured {
 
     /// Paths that could not be read, though they should be in it.
     pub fn unreadable(&self) -> impl Iterator<Item = &[u8]> {
-        self.skipped
-            .iter()
-            .filter(|(_, reason)| *reason == Reason::Unreadable)
-            .map(|(path, _)| path.as_slice())
+        self.skipped.iter().filter(|(_, reason)| *reason == Reason::Unreadable).map(|(path, _)| path.as_slice())
     }
 }
 
 /// What the stat cache will know, once what it names is durable.
-pub struct Seen {
-    news: Option<(CacheFile, Update)>,
+pub struct CaptureSeen {
+    news: Option<(CacheFile, CacheUpdate)>,
     /// What unfinished captures left: with the stat cache it is not needed any more.
     unfinished: PathBuf,
 }
 
-impl Seen {
+impl CaptureSeen {
     /// Keeps it if `is_stored`. After a look the store may lack content, and the next capture would believe that it is there.
     pub fn keep_if(self, is_stored: bool) -> Result<()> {
         if is_stored { self.keep() } else { Ok(()) }
@@ -117,7 +114,7 @@ impl Seen {
     /// Keeps it; to be called once the content is durable. Earlier, a crash could lose content that the next capture believes in.
     pub fn keep(self) -> Result<()> {
         self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
-        unfinished::forget(&self.unfinished);
+        partial_captures::forget(&self.unfinished);
         Ok(())
     }
 }
@@ -127,8 +124,8 @@ pub fn capture(
     objects: &Objects,
     root: &Path,
     now: Timestamp,
-    options: &Options,
-    progress: &Progress,
+    options: &CaptureOptions,
+    progress: &CaptureProgress,
 ) -> Result<Captured> {
     let writer = objects.writer(now)?;
     let (captured, seen) = capture_with(objects, &writer, root, options, progress)?;
@@ -143,8 +140,8 @@ pub fn look(
     objects: &Objects,
     root: &Path,
     now: Timestamp,
-    options: &Options,
-    progress: &Progress,
+    options: &CaptureOptions,
+    progress: &CaptureProgress,
 ) -> Result<Captured> {
     let looker = objects.looker(now)?;
     let (captured, seen) = capture_with(objects, &looker, root, options, progress)?;
@@ -160,9 +157,9 @@ pub fn capture_with(
     objects: &Objects,
     writer: &Writer<'_>,
     root: &Path,
-    options: &Options,
-    progress: &Progress,
-) -> Result<(Captured, Seen)> {
+    options: &CaptureOptions,
+    progress: &CaptureProgress,
+) -> Result<(Captured, CaptureSeen)> {
     let space = CacheFile::new(objects, root, options.flush)?;
     let (git, (directory, owner)) = (ic_store::git_dirs(root), open_root(root)?);
     let number = owner_number(owner);
@@ -170,14 +167,14 @@ pub fn capture_with(
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
     let now = space.moment()?;
-    let mut sources = Sources::read(root, git.as_ref(), &space.rule_settings(), now);
+    let mut sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), now);
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
-    let rules = rules::Rules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
+    let rules = rules::CaptureRules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
     // A sparse cache is still read, but the new one does not continue it: that is how old records are dropped.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
     let places = places_below(objects, root);
-    let maps = mapped::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
-    let walk = visit::Walk {
+    let maps = memory_maps::Maps::new(&directory, options.flush).while_doing(|| reading(root))?;
+    let walk = directory_queue::Walk {
         root,
         writer,
         objects,
@@ -193,8 +190,8 @@ pub fn capture_with(
         maps: &maps,
         places: &places,
         own: own_files(root, options, objects),
-        unfinished: Unfinished::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
-        found: Mutex::new(Found::new(base, options.since)),
+        unfinished: PartialCapture::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
+        found: Mutex::new(WalkFindings::new(base, options.since)),
         is_changed: AtomicBool::new(cache.is_none()),
     };
     let root_record = walk.root(directory, old.root)?;
@@ -205,7 +202,7 @@ pub fn capture_with(
     // A capture with forced paths holds files that the rules leave out: the next capture must not take them from the cache.
     let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
     let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
-    let seen = Seen {
+    let seen = CaptureSeen {
         unfinished: space.unfinished(),
         news: is_news.then(|| (space, found.maker.finish(base, header))),
     };
@@ -228,7 +225,7 @@ pub fn capture_with(
 }
 
 /// Adds what git may judge otherwise than it was judged here.
-fn add_doubts(sources: &mut Sources, index: &mut IndexSeen, rules: &rules::Rules<'_>, root: &Path) {
+fn add_doubts(sources: &mut RuleSources, index: &mut IndexSeen, rules: &rules::CaptureRules<'_>, root: &Path) {
     if rules.lacks_tracked() {
         index.forget();
     }
@@ -237,7 +234,7 @@ fn add_doubts(sources: &mut Sources, index: &mut IndexSeen, rules: &rules::Rules
 }
 
 /// A number for the owner of a root. If the root gets another owner, each file's owner has to be compared with it again.
-fn owner_number(owner: Owner) -> u64 {
+fn owner_number(owner: FileOwner) -> u64 {
     u64::from(owner.user) << 32 | u64::from(owner.group)
 }
 
@@ -258,14 +255,14 @@ fn with_links(objects: &Objects, writer: &Writer<'_>, plain: Hash, links: &Group
         return Ok(plain);
     }
     writer.expose()?;
-    writer.put_tree(&Tree { links: links.clone(), ..objects.tree(&plain)? }.encode())
+    writer.put_tree(&TreeObject { links: links.clone(), ..objects.tree(&plain)? }.encode())
 }
 
 /// The root's handle, and whose it is.
-fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
+fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, FileOwner)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = open(root, flags, Mode::empty()).and_then(|directory| {
-        let owner = Owner::of(&fstat(&directory)?);
+        let owner = FileOwner::of(&fstat(&directory)?);
         Ok((directory, owner))
     });
     opened.map_err(io::Error::from).while_doing(|| reading(root))
@@ -274,11 +271,11 @@ fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, Owner)> {
 /// Whether a capture of `root` leaves out the file at `path` because a rule ignores it; the file need not be there.
 ///
 /// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
-pub fn is_ignored(objects: &Objects, root: &Path, options: &Options, path: &[u8]) -> Result<bool> {
+pub fn is_ignored(objects: &Objects, root: &Path, options: &CaptureOptions, path: &[u8]) -> Result<bool> {
     let space = CacheFile::new(objects, root, options.flush)?;
     let git = ic_store::git_dirs(root);
-    let sources = Sources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
-    let rules = rules::Rules::new(root, &sources, &options.rules, &[])?;
+    let sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
+    let rules = rules::CaptureRules::new(root, &sources, &options.rules, &[])?;
     let own_rules = |directory: &[u8]| {
         // A directory that is not there has no rules of its own: the path need not exist.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -290,13 +287,13 @@ pub fn is_ignored(objects: &Objects, root: &Path, options: &Options, path: &[u8]
     for (end, _) in slashes {
         let directory = &path[..end];
         let is_ignored = match rules.judge(&level, directory, true, false) {
-            rules::Verdict::Ignored => return Ok(true),
-            rules::Verdict::Descend => true,
-            rules::Verdict::Capture => false,
+            rules::RuleVerdict::Ignored => return Ok(true),
+            rules::RuleVerdict::Descend => true,
+            rules::RuleVerdict::Capture => false,
         };
         level = rules.enter(&level, directory, own_rules(directory).as_deref(), is_ignored);
     }
-    Ok(rules.judge(&level, path, false, false) == rules::Verdict::Ignored)
+    Ok(rules.judge(&level, path, false, false) == rules::RuleVerdict::Ignored)
 }
 
 /// Refuses roots that are no projects. Errors: `unsafe_root`.

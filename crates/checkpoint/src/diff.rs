@@ -8,13 +8,13 @@ use ic_base::Result;
 use ic_events::Hash;
 
 use crate::attributes::Attributes;
+use crate::nested_work_trees::Places;
 use crate::objects::Objects;
-use crate::places::Places;
-use crate::tree::{Entry, Groups, Node, Reason, Tree};
+use crate::tree::{Groups, Reason, TreeEntry, TreeNode, TreeObject};
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum DiffState {
     /// A regular file, with the content that the store has under its hash.
     File {
         /// The SHA-256 of its content.
@@ -41,7 +41,7 @@ pub enum State {
     Passed(Reason),
 }
 
-impl State {
+impl DiffState {
     /// Whether the checkpoint holds what stands there.
     pub fn is_content(&self) -> bool {
         !matches!(self, Self::Passed(_))
@@ -54,15 +54,15 @@ pub struct Difference {
     /// From the root; empty for the root itself.
     pub path: Vec<u8>,
     /// What stood there; `None`: nothing.
-    pub before: Option<State>,
+    pub before: Option<DiffState>,
     /// What stands there; `None`: nothing.
-    pub after: Option<State>,
+    pub after: Option<DiffState>,
 }
 
 ic_base::words! {
     /// What kind of change a difference is, for people.
     #[derive(PartialOrd, Ord)]
-    pub enum Change {
+    pub enum TreeChange {
         /// Nothing was at the path before.
         Added = "added",
         /// The file has other content, or the link another target.
@@ -82,39 +82,38 @@ impl Difference {
     /// Whether it is of a directory alone: no file and no link stands there, or stood there.
     pub fn is_of_directory(&self) -> bool {
         let mut states = [&self.before, &self.after].into_iter().flatten();
-        states.all(|state| matches!(state, State::Directory { .. }))
+        states.all(|state| matches!(state, DiffState::Directory { .. }))
     }
 
     /// The change that people are shown; `None` for what only serves a restore: a directory that appears with what is in
     /// it, or a name that one side left out.
-    pub fn change(&self) -> Option<Change> {
-        use State as S;
-        let shown =
-            |state: &State| state.is_content() && !matches!(state, S::Directory { is_empty: false, .. });
+    pub fn change(&self) -> Option<TreeChange> {
+        use DiffState as S;
+        let shown = |state: &DiffState| state.is_content() && !matches!(state, S::Directory { is_empty: false, .. });
         match (&self.before, &self.after) {
             (None | Some(S::Passed(_)), Some(after)) if shown(after) => match self.before {
                 // It may have been there before: what a rule hid is no addition.
                 Some(_) => None,
-                None => Some(Change::Added),
+                None => Some(TreeChange::Added),
             },
-            (Some(before), None) if shown(before) => Some(Change::Deleted),
+            (Some(before), None) if shown(before) => Some(TreeChange::Deleted),
             (
                 Some(S::Directory { mode, attributes, .. }),
                 Some(S::Directory { mode: other, attributes: others, .. }),
             ) => {
-                let has_others = (attributes != others).then_some(Change::Attributes);
-                if mode == other { has_others } else { Some(Change::Mode) }
+                let has_others = (attributes != others).then_some(TreeChange::Attributes);
+                if mode == other { has_others } else { Some(TreeChange::Mode) }
             }
             (Some(S::File { hash, mode, .. }), Some(S::File { hash: other_hash, mode: other_mode, .. })) => {
                 Some(match (hash == other_hash, mode == other_mode) {
-                    (false, _) => Change::Modified,
-                    (true, false) => Change::Mode,
+                    (false, _) => TreeChange::Modified,
+                    (true, false) => TreeChange::Mode,
                     // Only files that differ come here, or that have other names than before.
-                    (true, true) => Change::Attributes,
+                    (true, true) => TreeChange::Attributes,
                 })
             }
-            (Some(S::Symlink(_)), Some(S::Symlink(_))) => Some(Change::Modified),
-            (Some(before), Some(after)) if before.is_content() && after.is_content() => Some(Change::Type),
+            (Some(S::Symlink(_)), Some(S::Symlink(_))) => Some(TreeChange::Modified),
+            (Some(before), Some(after)) if before.is_content() && after.is_content() => Some(TreeChange::Type),
             _ => None,
         }
     }
@@ -158,13 +157,9 @@ fn compare(
     if own(old.as_ref()) != own(new.as_ref()) {
         visit(Difference { path: Vec::new(), before: states.0, after: states.1 })?;
     }
-    let links = |tree: Option<&Tree>| tree.map(|tree| tree.links.clone()).unwrap_or_default();
+    let links = |tree: Option<&TreeObject>| tree.map(|tree| tree.links.clone()).unwrap_or_default();
     let retied = retied(&links(old.as_ref()), &links(new.as_ref()));
-    Differ { objects, places: objects.places(), into_hidden, retied, visit }.trees(
-        &[],
-        old.as_ref(),
-        new.as_ref(),
-    )
+    Differ { objects, places: objects.places(), into_hidden, retied, visit }.trees(&[], old.as_ref(), new.as_ref())
 }
 
 /// The paths that are in groups of other paths than before.
@@ -173,17 +168,17 @@ fn retied(before: &Groups, after: &Groups) -> BTreeSet<Vec<u8>> {
     before.symmetric_difference(&after).copied().flatten().cloned().collect()
 }
 
-fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<Tree>> {
+fn load(objects: &Objects, hash: Option<&Hash>) -> Result<Option<TreeObject>> {
     hash.map(|hash| objects.tree(hash)).transpose()
 }
 
-fn directory(tree: &Tree) -> State {
+fn directory(tree: &TreeObject) -> DiffState {
     let (mode, attributes) = (tree.mode, tree.attributes.clone());
-    State::Directory { mode, attributes, is_empty: tree.entries.is_empty() }
+    DiffState::Directory { mode, attributes, is_empty: tree.entries.is_empty() }
 }
 
 /// What a directory has of its own, whatever is in it.
-fn own(tree: Option<&Tree>) -> Option<(u32, &Attributes)> {
+fn own(tree: Option<&TreeObject>) -> Option<(u32, &Attributes)> {
     tree.map(|tree| (tree.mode, &tree.attributes))
 }
 
@@ -198,8 +193,8 @@ struct Differ<'d> {
 }
 
 impl Differ<'_> {
-    fn trees(&mut self, path: &[u8], old: Option<&Tree>, new: Option<&Tree>) -> Result<()> {
-        let empty: &[Entry] = &[];
+    fn trees(&mut self, path: &[u8], old: Option<&TreeObject>, new: Option<&TreeObject>) -> Result<()> {
+        let empty: &[TreeEntry] = &[];
         let mut olds = old.map_or(empty, |t| &t.entries).iter().peekable();
         let mut news = new.map_or(empty, |t| &t.entries).iter().peekable();
         loop {
@@ -215,7 +210,7 @@ impl Differ<'_> {
         }
     }
 
-    fn entries(&mut self, directory: &[u8], before: Option<&Entry>, after: Option<&Entry>) -> Result<()> {
+    fn entries(&mut self, directory: &[u8], before: Option<&TreeEntry>, after: Option<&TreeEntry>) -> Result<()> {
         let Some(name) = before.or(after).map(|entry| &entry.name) else { return Ok(()) };
         // Asked before the path is built, because nearly all entries of a directory are equal.
         if before == after && self.retied.is_empty() {
@@ -226,12 +221,10 @@ impl Differ<'_> {
             return Ok(());
         }
         let (mut old, mut new) = (self.below(before)?, self.below(after)?);
-        let passed = Entry::passed(name, Reason::WorkTree);
-        let is_place = |tree: &Option<Tree>| is_place(self.places.as_deref(), &path, tree.as_ref());
-        let (before, after) = (
-            if is_place(&old) { Some(&passed) } else { before },
-            if is_place(&new) { Some(&passed) } else { after },
-        );
+        let passed = TreeEntry::passed(name, Reason::WorkTree);
+        let is_place = |tree: &Option<TreeObject>| is_place(self.places.as_deref(), &path, tree.as_ref());
+        let (before, after) =
+            (if is_place(&old) { Some(&passed) } else { before }, if is_place(&new) { Some(&passed) } else { after });
         for (entry, tree) in [(before, &mut old), (after, &mut new)] {
             if entry == Some(&passed) {
                 *tree = None;
@@ -245,8 +238,7 @@ impl Differ<'_> {
         if !are_directories || own(old.as_ref()) != own(new.as_ref()) {
             (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
         }
-        let is_hidden =
-            [before, after].into_iter().flatten().any(|entry| matches!(entry.node, Node::Passed(_)));
+        let is_hidden = [before, after].into_iter().flatten().any(|entry| matches!(entry.node, TreeNode::Passed(_)));
         if is_hidden && !self.into_hidden {
             return Ok(());
         }
@@ -254,42 +246,42 @@ impl Differ<'_> {
     }
 
     /// Whether a path is one file with others than before; of a directory, whether one below it is.
-    fn is_retied(&self, path: &[u8], entry: Option<&Entry>) -> bool {
-        if !matches!(entry.map(|entry| &entry.node), Some(Node::Directory(_))) {
+    fn is_retied(&self, path: &[u8], entry: Option<&TreeEntry>) -> bool {
+        if !matches!(entry.map(|entry| &entry.node), Some(TreeNode::Directory(_))) {
             return self.retied.contains(path);
         }
         let below = [path, b"/"].concat();
         self.retied.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
     }
 
-    fn below(&self, entry: Option<&Entry>) -> Result<Option<Tree>> {
+    fn below(&self, entry: Option<&TreeEntry>) -> Result<Option<TreeObject>> {
         match entry.map(|entry| &entry.node) {
-            Some(Node::Directory(hash)) => self.objects.tree(hash).map(Some),
+            Some(TreeNode::Directory(hash)) => self.objects.tree(hash).map(Some),
             _ => Ok(None),
         }
     }
 }
 
 /// Whether what a checkpoint has as a directory is another work tree.
-fn is_place(places: Option<&Places>, path: &[u8], tree: Option<&Tree>) -> bool {
+fn is_place(places: Option<&Places>, path: &[u8], tree: Option<&TreeObject>) -> bool {
     places.zip(tree).is_some_and(|(places, tree)| places.held_as_one(path, tree))
 }
 
-fn state(entry: Option<&Entry>, tree: Option<&Tree>) -> Option<State> {
+fn state(entry: Option<&TreeEntry>, tree: Option<&TreeObject>) -> Option<DiffState> {
     let entry = entry?;
     match &entry.node {
-        Node::File { hash, size, mode } => {
+        TreeNode::File { hash, size, mode } => {
             let attributes = entry.attributes.clone();
-            Some(State::File { hash: *hash, size: *size, mode: *mode, attributes })
+            Some(DiffState::File { hash: *hash, size: *size, mode: *mode, attributes })
         }
-        Node::Symlink(target) => Some(State::Symlink(target.clone())),
-        Node::Directory(_) => tree.map(directory),
-        Node::Passed(reason) => Some(State::Passed(*reason)),
+        TreeNode::Symlink(target) => Some(DiffState::Symlink(target.clone())),
+        TreeNode::Directory(_) => tree.map(directory),
+        TreeNode::Passed(reason) => Some(DiffState::Passed(*reason)),
     }
 }
 
 /// What stands at a path in a tree; `None`: nothing, and the tree saw it so.
-pub fn find(objects: &Objects, root: &Hash, path: &[u8]) -> Result<Option<State>> {
+pub fn find(objects: &Objects, root: &Hash, path: &[u8]) -> Result<Option<DiffState>> {
     Finder::new(objects, root)?.find(path)
 }
 
@@ -298,9 +290,9 @@ pub struct Finder<'o> {
     objects: &'o Objects,
     /// As of a comparison.
     places: Option<Arc<Places>>,
-    root: Tree,
+    root: TreeObject,
     /// The directories on the way to the last path, and their names.
-    way: Vec<(Vec<u8>, Tree)>,
+    way: Vec<(Vec<u8>, TreeObject)>,
 }
 
 impl<'o> Finder<'o> {
@@ -315,7 +307,7 @@ impl<'o> Finder<'o> {
     }
 
     /// What stands at a path; `None`: nothing, and the tree saw it so. Errors: `corrupt`.
-    pub fn find(&mut self, path: &[u8]) -> Result<Option<State>> {
+    pub fn find(&mut self, path: &[u8]) -> Result<Option<DiffState>> {
         let mut parts = path.split(|b| *b == b'/').enumerate().peekable();
         let mut end = 0;
         while let Some((depth, part)) = parts.next() {
@@ -328,11 +320,11 @@ impl<'o> Finder<'o> {
             let tree = self.way.last().map_or(&self.root, |(_, tree)| tree);
             let entry = tree.get(part).cloned();
             let below = match entry.as_ref().map(|entry| &entry.node) {
-                Some(Node::Directory(hash)) => Some(self.objects.tree(hash)?),
+                Some(TreeNode::Directory(hash)) => Some(self.objects.tree(hash)?),
                 _ => None,
             };
             if is_place(self.places.as_deref(), &path[..end], below.as_ref()) {
-                return Ok(Some(State::Passed(Reason::WorkTree)));
+                return Ok(Some(DiffState::Passed(Reason::WorkTree)));
             }
             match (below, entry.as_ref().map(|entry| &entry.node)) {
                 (below, _) if is_last => {
@@ -343,7 +335,7 @@ impl<'o> Finder<'o> {
                 }
                 (Some(below), _) => self.way.push((part.to_vec(), below)),
                 // What lies below a name that was left out is not known.
-                (None, Some(Node::Passed(reason))) => return Ok(Some(State::Passed(*reason))),
+                (None, Some(TreeNode::Passed(reason))) => return Ok(Some(DiffState::Passed(*reason))),
                 (None, _) => return Ok(None),
             }
         }

@@ -5,58 +5,56 @@
 //! since is kept in packs in our own store, because git may collect it. Older history, and what remotes have, is not kept: it is
 //! assumed to stay.
 
+mod answer_cache;
 mod checkout;
 mod commits;
 pub(crate) mod config_files;
 mod deadline;
 pub(crate) mod error;
 mod files;
+mod ic_refs;
 pub(crate) mod index;
 mod index_file;
 mod large;
 mod log;
-mod own_refs;
 mod pack;
 pub(crate) mod program;
 mod purge;
-mod purged;
-mod quiet;
+mod purged_objects;
 mod record;
 mod reflog;
 mod restore;
 pub(crate) mod rule_settings;
+mod safe_settings;
 mod settings;
 mod standing_refs;
 pub(crate) mod state;
-mod told;
 
 use std::path::{Path, PathBuf};
 
-pub use checkout::{Losses, Standing, checkout, commit_id, differ_in, keep, losses, standing};
+pub use answer_cache::{GitLook, moment_of};
+pub use checkout::{HeadStanding, Losses, checkout, commit_id, differ_in, keep, losses, standing};
 pub use commits::{
-    Commit, Described, commits, commits_between, contents, described, has_changes, moved_submodules,
+    CommitDescription, GitCommit, commits, commits_between, contents, described, has_changes, moved_submodules,
     stashed_paths,
 };
 pub use deadline::{Limited, limited};
+pub use ic_refs::forget as forget_refs;
 pub use large::{blobs_of, copy_content};
-pub use log::{
-    PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since,
-};
-pub use own_refs::forget as forget_refs;
-pub use pack::{Before, Kept};
-pub use purge::{Gone, Left, Wanted, drop_refs, find as find_purged, left};
-pub use purged::{is_any as has_purged, remember};
-pub use record::{Asked, Clean, Found, ask, ask_clean};
+pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since};
+pub use pack::{KeptObjects, PackBase};
+pub use purge::{Gone, PurgeWanted, Unreachable, drop_refs, find as find_purged, left};
+pub use purged_objects::{is_any as has_purged, remember};
+pub use record::{AskedGit, Clean, FoundGit, ask, ask_clean};
 pub use reflog::{committed_since, log_size, took_from_tree};
 pub use restore::{
-    GitPlan, LeftLock, Moved, MovedByOthers, Others, StandingLock, apply_index, apply_refs,
+    GitRestorePlan, LeftLock, Moved, MovedByOthers, OutsideChanges, StandingLock, apply_index, apply_refs,
     branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,
-    leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged,
-    not_in, other_work_trees, plan, remove_locks, with_tags,
+    leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in,
+    other_work_trees, plan, remove_locks, with_tags,
 };
 pub use standing_refs::{ref_ids, stash_ids};
-pub use state::{GitState, Index, Pack, Stash};
-pub use told::{Look, moment_of};
+pub use state::{GitPack, GitState, Index, Stash};
 
 /// Copies of the index that killed restores left in the git directory of a work tree.
 pub fn indexes_left_behind(root: &Path) -> Vec<PathBuf> {

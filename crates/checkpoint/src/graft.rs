@@ -6,23 +6,18 @@ use ic_base::Result;
 use ic_events::Hash;
 
 use crate::objects::{Objects, Writer};
-use crate::tree::{Node, Tree};
+use crate::tree::{TreeNode, TreeObject};
 
 /// The tree `root` with these nodes in place of what it has at their paths; a path that it has nothing at stays out. The writer gets the
 /// directories that are new. Errors: `corrupt` if a directory is damaged.
-pub fn graft(
-    objects: &Objects,
-    writer: &Writer<'_>,
-    root: &Hash,
-    nodes: &BTreeMap<Vec<u8>, Node>,
-) -> Result<Hash> {
+pub fn graft(objects: &Objects, writer: &Writer<'_>, root: &Hash, nodes: &BTreeMap<Vec<u8>, TreeNode>) -> Result<Hash> {
     let nodes = nodes.iter().map(|(path, node)| (path.as_slice(), node)).collect();
     below(objects, writer, root, &nodes)
 }
 
-fn below(objects: &Objects, writer: &Writer<'_>, at: &Hash, nodes: &BTreeMap<&[u8], &Node>) -> Result<Hash> {
-    let mut tree: Tree = objects.tree(at)?;
-    let mut inside: BTreeMap<&[u8], BTreeMap<&[u8], &Node>> = BTreeMap::new();
+fn below(objects: &Objects, writer: &Writer<'_>, at: &Hash, nodes: &BTreeMap<&[u8], &TreeNode>) -> Result<Hash> {
+    let mut tree: TreeObject = objects.tree(at)?;
+    let mut inside: BTreeMap<&[u8], BTreeMap<&[u8], &TreeNode>> = BTreeMap::new();
     for (path, node) in nodes {
         match path.iter().position(|byte| *byte == b'/') {
             Some(end) => {
@@ -36,8 +31,8 @@ fn below(objects: &Objects, writer: &Writer<'_>, at: &Hash, nodes: &BTreeMap<&[u
         }
     }
     for entry in &mut tree.entries {
-        if let (Node::Directory(hash), Some(nodes)) = (&entry.node, inside.get(entry.name.as_slice())) {
-            entry.node = Node::Directory(below(objects, writer, hash, nodes)?);
+        if let (TreeNode::Directory(hash), Some(nodes)) = (&entry.node, inside.get(entry.name.as_slice())) {
+            entry.node = TreeNode::Directory(below(objects, writer, hash, nodes)?);
         }
     }
     writer.put_tree(&tree.encode())

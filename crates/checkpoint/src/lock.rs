@@ -32,9 +32,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::lock::{FileLock, Held, Rank, open, wait};
+use ic_store::lock::{FileLock, HeldLock, Rank, open, wait};
 
-pub use ic_store::lock::{FileLock as Lock, Mode};
+pub use ic_store::lock::{FileLock as Lock, LockMode};
 
 use crate::caches::{cache_directory, root_key};
 
@@ -45,7 +45,7 @@ const FIRST_TURN: Duration = Duration::from_millis(50);
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 
 /// The lock of a root, beside the object store `objects`. Errors: `busy` past the timeout.
-pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
+pub fn root(objects: &Path, root: &Path, mode: LockMode, timeout: Duration) -> Result<Lock> {
     let name = format!("{}.lock", root_key(root));
     let directory = cache_directory(objects)?;
     take(&directory.join(name), Rank::Root, mode, timeout, timeout, || {
@@ -54,11 +54,9 @@ pub fn root(objects: &Path, root: &Path, mode: Mode, timeout: Duration) -> Resul
 }
 
 /// The lock of the object store in `objects`. Errors: `busy` past the timeout.
-pub fn store(objects: &Path, mode: Mode, timeout: Duration) -> Result<Lock> {
-    let turn = if mode == Mode::Exclusive { FIRST_TURN } else { timeout };
-    take(&store_path(objects), Rank::Store, mode, timeout, turn, || {
-        "Another process prunes or captures".to_owned()
-    })
+pub fn store(objects: &Path, mode: LockMode, timeout: Duration) -> Result<Lock> {
+    let turn = if mode == LockMode::Exclusive { FIRST_TURN } else { timeout };
+    take(&store_path(objects), Rank::Store, mode, timeout, turn, || "Another process prunes or captures".to_owned())
 }
 
 /// The file of the store's lock.
@@ -73,7 +71,7 @@ pub(crate) fn store_path(objects: &Path) -> PathBuf {
 fn take(
     path: &Path,
     rank: Rank,
-    mode: Mode,
+    mode: LockMode,
     timeout: Duration,
     mut turn: Duration,
     who: impl Fn() -> String,
@@ -81,13 +79,13 @@ fn take(
     let started = Instant::now();
     let left = || timeout.saturating_sub(started.elapsed());
     let doing = || format!("locking {}", path.display());
-    let held = Held::new(rank);
+    let held = HeldLock::new(rank);
     let mut turnstile = path.as_os_str().to_owned();
     turnstile.push(".turn");
     let file = open(path).while_doing(doing)?;
     let turnstile = open(&PathBuf::from(turnstile)).while_doing(doing)?;
     loop {
-        if wait(&turnstile, Mode::Exclusive, left()).while_doing(doing)? {
+        if wait(&turnstile, LockMode::Exclusive, left()).while_doing(doing)? {
             let taken = wait(&file, mode, turn.min(left())).while_doing(doing)?;
             turnstile.unlock().while_doing(doing)?;
             if taken {

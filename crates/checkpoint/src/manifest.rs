@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_events::{Hash, hex, parse_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::diff::Change;
+use crate::diff::TreeChange;
 use crate::git::state::GitState;
 
 use crate::objects::{Objects, Writer, hash_of};
@@ -43,16 +43,16 @@ impl<'de> Deserialize<'de> for PathText {
 
 /// A change since the checkpoint's parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changed {
+pub struct ChangedCounts {
     /// Relative to the root of the tree; lossless, also where it is not UTF-8.
     pub path: PathText,
     /// What became of it: the text of a [`Change`].
     pub change: String,
 }
 
-impl Changed {
+impl ChangedCounts {
     /// A change at a path.
-    pub fn new(path: Vec<u8>, change: Change) -> Self {
+    pub fn new(path: Vec<u8>, change: TreeChange) -> Self {
         Self { path: PathText(path), change: change.as_str().to_owned() }
     }
 }
@@ -85,7 +85,7 @@ pub struct GitContent {
 
 /// What a checkpoint's row does not hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct CheckpointManifest {
     /// What a user may miss in it.
     pub skipped: Vec<Skipped>,
     /// Files that changed whenever they were read: what is kept of them may be a state that they never had.
@@ -94,7 +94,7 @@ pub struct Manifest {
     /// Directories that are git repositories of their own.
     pub nested_git: Vec<PathText>,
     /// What changed since its parent; `None` for the first of a line, where everything was added.
-    pub changes: Option<Vec<Changed>>,
+    pub changes: Option<Vec<ChangedCounts>>,
     /// The state of git.
     pub git: Option<GitState>,
     /// Other work trees: those below the root by their paths from it, other ones of the repository by their whole paths.
@@ -116,7 +116,7 @@ pub struct Repository {
     pub branch: Option<PathText>,
 }
 
-impl Manifest {
+impl CheckpointManifest {
     /// The hash of git's state in it, or of there being none.
     pub fn git_hash(&self) -> Result<Hash> {
         written(&self.git).map(|bytes| hash_of(&bytes))
@@ -138,8 +138,7 @@ impl Manifest {
 }
 
 fn written(part: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(part)
-        .map_err(|e| Diagnosis::new(Code::Internal, format!("A manifest cannot be written: {e}.")))
+    serde_json::to_vec(part).map_err(|e| Diagnosis::new(Code::Internal, format!("A manifest cannot be written: {e}.")))
 }
 
 /// A hash in JSON, as hex.
@@ -170,16 +169,9 @@ mod tests {
             let text = serde_json::to_string(&path).unwrap();
             assert_eq!(serde_json::from_str::<PathText>(&text).unwrap(), path, "{text}");
         }
-        for bad in [
-            "\\u0000f",
-            "\\u0000+f",
-            "\\u0000fff",
-            "\\u0000 f",
-            "\\u0000gg",
-            "\\u0000é",
-            "\\u000000",
-            "a\\u0000",
-        ] {
+        for bad in
+            ["\\u0000f", "\\u0000+f", "\\u0000fff", "\\u0000 f", "\\u0000gg", "\\u0000é", "\\u000000", "a\\u0000"]
+        {
             assert!(serde_json::from_str::<PathText>(&format!("\"{bad}\"")).is_err(), "{bad}");
         }
     }

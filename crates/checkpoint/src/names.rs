@@ -11,8 +11,7 @@ pub(crate) const TEMPORARY: &[u8] = b".ic-restore-";
 /// Whether a file system may take this name for `.git`; `.git` itself is one of them.
 pub(crate) fn is_like_git(name: &[u8]) -> bool {
     // Few names begin as one of them does: the rest costs one comparison.
-    matches!(name.first(), Some(b'.' | b'g' | b'G' | 0xe2 | 0xef))
-        && (is_git_to_ntfs(name) || is_git_to_hfs(name))
+    matches!(name.first(), Some(b'.' | b'g' | b'G' | 0xe2 | 0xef)) && (is_git_to_ntfs(name) || is_git_to_hfs(name))
 }
 
 /// Whether the path goes through such a name other than `.git` itself.

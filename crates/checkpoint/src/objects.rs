@@ -8,14 +8,14 @@
 //! Locking: short transactions of SQLite. Who captures holds the store's file lock shared until its ledger row is
 //! committed; who sweeps holds it exclusively ([`crate::lock`]). What is read is verified against its name.
 
-mod lost;
+mod missing_content;
 mod owner;
 mod pack;
 mod read;
 mod room;
 mod store;
 mod sweep;
-mod unfinished;
+mod unfinished_packs;
 mod write;
 
 pub use room::{free_bytes, require_room};

@@ -6,18 +6,17 @@ use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, DispatchId, Result, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, Hash, NewEvent, hex};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
-use crate::capture::{Captured, Counts};
+use crate::capture::{CaptureCounts, Captured};
 use crate::objects::Stored;
 
 mod list;
 pub use list::{
-    Filter, all_kept, children, latest_of_lineage, list, look_since, manual_of_run, manual_of_run_since,
-    named, newest_by_hand, newest_look, newest_of_root, newest_of_root_until, newest_of_work,
-    newest_of_work_until, of_advance, of_event, of_root_between, of_run_named, of_unfinished_runs,
-    oldest_kept, roots,
+    CheckpointFilter, all_kept, children, latest_of_lineage, list, look_since, manual_of_run, manual_of_run_since,
+    named, newest_by_hand, newest_look, newest_of_root, newest_of_root_until, newest_of_work, newest_of_work_until,
+    of_advance, of_event, of_root_between, of_run_named, of_unfinished_runs, oldest_kept, roots,
 };
 
 /// How checkpoints are referred to.
@@ -30,7 +29,7 @@ pub const REFERENT: Referent = Referent {
 
 ic_base::words! {
     /// Why a checkpoint was taken.
-    pub enum Kind {
+    pub enum CheckpointKind {
         /// A person or a script asked for it.
         Manual = "manual",
         /// An advance, an executor or a hook took it.
@@ -44,7 +43,7 @@ ic_base::words! {
 
 /// What a checkpoint belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct CheckpointLink {
     /// What it is called.
     pub name: Option<String>,
     /// The message that it was taken for.
@@ -69,7 +68,7 @@ pub struct Link {
 
 /// A snapshot of a working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct CheckpointRecord {
     /// The id by which it is referred to, whole or by its last digits.
     pub id: CheckpointId,
     /// The event that recorded it.
@@ -77,9 +76,9 @@ pub struct Checkpoint {
     /// The root whose tree it holds.
     pub root: PathBuf,
     /// Why it was taken.
-    pub kind: Kind,
+    pub kind: CheckpointKind,
     /// What it belongs to.
-    pub link: Link,
+    pub link: CheckpointLink,
     /// The checkpoint that it follows; `None`: it is the first of its line.
     pub parent_id: Option<CheckpointId>,
     /// The event that it was taken for.
@@ -95,7 +94,7 @@ pub struct Checkpoint {
     /// Whether the work before it had ended.
     pub settled: bool,
     /// How much it holds.
-    pub counts: Counts,
+    pub counts: CaptureCounts,
     /// What it added to the store.
     pub stored: Stored,
     /// How long the capture took.
@@ -106,7 +105,7 @@ pub struct Checkpoint {
     pub pruned_at: Option<Timestamp>,
 }
 
-impl Checkpoint {
+impl CheckpointRecord {
     /// Whether git was in the same state at both.
     pub fn has_git_as(&self, other: &Self) -> bool {
         self.git_hash == other.git_hash
@@ -116,14 +115,14 @@ impl Checkpoint {
         phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at, of_call, git_hash";
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+    pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let number = |index| row.get::<i64>(index).map(i64::cast_unsigned);
         Ok(Self {
             id: CheckpointId::from_ledger(row.get(0)?),
             seq: row.get(1)?,
             root: row.path(2)?,
-            kind: row.parse(3, "checkpoints", Kind::parse)?,
-            link: Link {
+            kind: row.parse(3, "checkpoints", CheckpointKind::parse)?,
+            link: CheckpointLink {
                 name: row.get(4)?,
                 message: row.get(5)?,
                 conversation: row.get(6)?,
@@ -142,7 +141,7 @@ impl Checkpoint {
             git_hash: row.get(29)?,
             complete: row.get(17)?,
             settled: row.get(18)?,
-            counts: Counts {
+            counts: CaptureCounts {
                 files: number(19)?,
                 directories: number(20)?,
                 symlinks: number(21)?,
@@ -164,9 +163,9 @@ pub struct NewCheckpoint<'a> {
     /// The root of the tree that was captured: absolute.
     pub root: &'a Path,
     /// Why it was taken.
-    pub kind: Kind,
+    pub kind: CheckpointKind,
     /// What it belongs to.
-    pub link: &'a Link,
+    pub link: &'a CheckpointLink,
     /// The checkpoint that it follows.
     pub parent_id: Option<&'a CheckpointId>,
     /// The event that it was taken for.
@@ -186,7 +185,7 @@ pub struct NewCheckpoint<'a> {
 }
 
 /// Records a checkpoint, with its event. Its content is durable already.
-pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<Checkpoint> {
+pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<CheckpointRecord> {
     let seq = announce(tx, now, new)?;
     insert(tx, now, new, seq)
 }
@@ -210,12 +209,12 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
 }
 
 /// Records the row of a checkpoint whose event is `seq`.
-pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<Checkpoint> {
-    let Link { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id, of_call } =
+pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<CheckpointRecord> {
+    let CheckpointLink { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id, of_call } =
         new.link;
     let message = mask_optional(message.as_deref());
     let complete = new.captured.is_complete();
-    let Counts { files, directories, symlinks, bytes } = new.captured.counts;
+    let CaptureCounts { files, directories, symlinks, bytes } = new.captured.counts;
     let Stored { new_objects, stored_bytes } = new.captured.stored;
     tx.execute_one(
         "INSERT INTO checkpoints (id, reversed_id, seq, root, kind, name, message, conversation, workflow, run_id, \
@@ -265,9 +264,9 @@ pub fn set_manifest(tx: &Transaction<'_>, id: &CheckpointId, manifest: &Hash) ->
 }
 
 /// The checkpoint with this id. Errors: `checkpoint_not_found`.
-pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Checkpoint> {
-    let sql = format!("SELECT {} FROM checkpoints WHERE id = $1", Checkpoint::COLUMNS);
-    snapshot.query_opt(&sql, &[&id.as_str()], Checkpoint::from_row)?.ok_or_else(|| {
+pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<CheckpointRecord> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE id = $1", CheckpointRecord::COLUMNS);
+    snapshot.query_opt(&sql, &[&id.as_str()], CheckpointRecord::from_row)?.ok_or_else(|| {
         ic_base::Diagnosis::new(Code::CheckpointNotFound, format!("There is no checkpoint {id}."))
             .hint("see: ic checkpoint list")
     })
@@ -276,8 +275,8 @@ pub fn get(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Checkpoint> {
 /// The checkpoint that `text` names: an id, or the end of one.
 ///
 /// Errors: `checkpoint_not_found`, `ambiguous_id`, `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Checkpoint> {
-    reference::find(snapshot, REFERENT, Checkpoint::COLUMNS, text, Checkpoint::from_row)
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<CheckpointRecord> {
+    reference::find(snapshot, REFERENT, CheckpointRecord::COLUMNS, text, CheckpointRecord::from_row)
 }
 
 /// Takes name and message out of the checkpoint that event `seq` recorded, if it recorded one.
@@ -293,7 +292,7 @@ pub fn lose_some(tx: &Transaction<'_>, id: &CheckpointId) -> Result<()> {
 /// Marks a checkpoint as pruned, with its event; those that followed it follow its own parent from now on.
 ///
 /// `reason` says by what: `retention`, `deleted`, `purged`, `lost`.
-pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &Checkpoint, reason: &str) -> Result<()> {
+pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &CheckpointRecord, reason: &str) -> Result<()> {
     let event = NewEvent {
         run_id: checkpoint.link.run_id.as_ref(),
         subject_id: Some(checkpoint.id.as_str()),

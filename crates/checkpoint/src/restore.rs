@@ -6,7 +6,7 @@
 //! recognised, and one that others overwrote since is left alone and named.
 
 pub mod apply;
-pub mod attain;
+pub mod attribute_support;
 pub mod database;
 pub mod journal;
 pub mod links;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Code, DispatchId, Result, Timestamp};
 use ic_events::Hash;
 
-use crate::manifest::Manifest;
+use crate::manifest::CheckpointManifest;
 use crate::objects::Objects;
-use crate::record::{Checkpoint, Kind};
-use crate::tree::Node;
+use crate::record::{CheckpointKind, CheckpointRecord};
+use crate::tree::TreeNode;
 
 mod verify;
 pub use verify::{Damage, verify};
@@ -33,35 +33,34 @@ pub struct Policy {
 /// needed by something that is not finished: they stay. Those of tool calls count for nothing: they stay with the last other one of
 /// their dispatch, or all of them go.
 pub fn given_up<'c>(
-    all: &'c [Checkpoint],
+    all: &'c [CheckpointRecord],
     policy: Policy,
     now: Timestamp,
     pinned: &HashSet<CheckpointId>,
-) -> Vec<&'c Checkpoint> {
+) -> Vec<&'c CheckpointRecord> {
     let age = i64::try_from(policy.max_age.as_millis()).unwrap_or(i64::MAX);
     let oldest = now.millis().saturating_sub(age);
     let mut newer: BTreeMap<(&std::path::Path, Option<&str>, Option<&str>), usize> = BTreeMap::new();
-    let mut given_up: Vec<&Checkpoint> = all
+    let mut given_up: Vec<&CheckpointRecord> = all
         .iter()
         // Newest first: so the count of a line is how many of it are newer.
         .rev()
         .filter(|checkpoint| !checkpoint.link.of_call)
         .filter(|checkpoint| {
             let link = &checkpoint.link;
-            let run =
-                link.run_id.as_ref().filter(|_| link.conversation.is_none()).map(ic_base::RunId::as_str);
+            let run = link.run_id.as_ref().filter(|_| link.conversation.is_none()).map(ic_base::RunId::as_str);
             let of_line = newer.entry((&checkpoint.root, link.conversation.as_deref(), run)).or_default();
             *of_line += 1;
             *of_line > policy.keep_last
                 && checkpoint.created_at.millis() < oldest
-                && !(policy.keep_manual && checkpoint.kind == Kind::Manual)
+                && !(policy.keep_manual && checkpoint.kind == CheckpointKind::Manual)
                 && !pinned.contains(&checkpoint.id)
         })
         .collect();
     let goes: HashSet<&CheckpointId> = given_up.iter().map(|checkpoint| &checkpoint.id).collect();
     let others = all.iter().filter(|checkpoint| !checkpoint.link.of_call && !goes.contains(&checkpoint.id));
     let kept: HashSet<&DispatchId> = others.filter_map(|other| other.link.dispatch_id.as_ref()).collect();
-    let is_left = |call: &Checkpoint| !call.link.dispatch_id.as_ref().is_some_and(|id| kept.contains(id));
+    let is_left = |call: &CheckpointRecord| !call.link.dispatch_id.as_ref().is_some_and(|id| kept.contains(id));
     given_up.extend(all.iter().filter(|checkpoint| {
         checkpoint.link.of_call
             && checkpoint.created_at.millis() < oldest
@@ -75,10 +74,10 @@ pub fn given_up<'c>(
 /// Every object that these checkpoints need, pieces included, added to `live`.
 ///
 /// Errors: `corrupt` if a directory or manifest cannot be read: then nothing may be swept.
-pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
+pub fn mark(objects: &Objects, checkpoints: &[CheckpointRecord], live: &mut HashSet<Hash>) -> Result<()> {
     for checkpoint in checkpoints {
         mark_one(objects, &checkpoint.manifest, live)?;
-        for hash in Manifest::read(objects, &checkpoint.manifest)?
+        for hash in CheckpointManifest::read(objects, &checkpoint.manifest)?
             .git
             .iter()
             .flat_map(crate::git::state::GitState::objects)
@@ -93,7 +92,7 @@ pub fn mark(objects: &Objects, checkpoints: &[Checkpoint], live: &mut HashSet<Ha
 /// As [`mark`], of what can be read: what cannot is skipped, and with it what only that names. `named`: single objects.
 pub fn mark_readable(
     objects: &Objects,
-    checkpoints: &[Checkpoint],
+    checkpoints: &[CheckpointRecord],
     named: &[Hash],
     live: &mut HashSet<Hash>,
 ) -> Result<()> {
@@ -102,7 +101,7 @@ pub fn mark_readable(
     }
     for checkpoint in checkpoints {
         readable(mark_one(objects, &checkpoint.manifest, live))?;
-        let manifest = readable(Manifest::read(objects, &checkpoint.manifest))?;
+        let manifest = readable(CheckpointManifest::read(objects, &checkpoint.manifest))?;
         for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::state::GitState::objects) {
             readable(mark_one(objects, &hash, live))?;
         }
@@ -114,8 +113,8 @@ pub fn mark_readable(
             readable(mark_one(objects, &hash, live))?;
             for entry in readable(objects.tree(&hash))?.into_iter().flat_map(|tree| tree.entries) {
                 match entry.node {
-                    Node::Directory(below) => waiting.push(below),
-                    Node::File { hash, .. } => drop(readable(mark_one(objects, &hash, live))?),
+                    TreeNode::Directory(below) => waiting.push(below),
+                    TreeNode::File { hash, .. } => drop(readable(mark_one(objects, &hash, live))?),
                     _ => {}
                 }
             }
@@ -150,12 +149,12 @@ pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Re
         mark_one(objects, &hash, live)?;
         for entry in objects.tree(&hash)?.entries {
             match entry.node {
-                Node::Directory(below) => waiting.push(below),
+                TreeNode::Directory(below) => waiting.push(below),
                 // A smaller content has no pieces, so the index need not be asked for each small file.
-                Node::File { hash, size, .. } if size >= crate::objects::PIECE as u64 => {
+                TreeNode::File { hash, size, .. } if size >= crate::objects::PIECE as u64 => {
                     mark_one(objects, &hash, live)?;
                 }
-                Node::File { hash, .. } => {
+                TreeNode::File { hash, .. } => {
                     live.insert(hash);
                 }
                 _ => {}

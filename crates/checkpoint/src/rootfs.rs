@@ -15,32 +15,31 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat,
-    unlinkat,
+    AtFlags, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use self::access::{OpenedUp, Temporary, is_same};
-use self::found::{found, stat_of};
-use crate::attributes::{Attributes, Owner};
-use crate::closed;
+use self::entry_state::{found, stat_of};
+use crate::attributes::{Attributes, FileOwner};
 use crate::names::is_like_git;
+use crate::unreadable_files;
 
 mod access;
 #[cfg(test)]
-pub(crate) mod death;
-mod found;
-mod own;
+pub(crate) mod crash_injection;
+mod descent;
+mod entry_state;
+mod ownership;
 mod remove;
 #[cfg(test)]
 mod tests;
-mod way;
 
-pub use self::found::{Found, Stat};
-pub use self::own::Looks;
+pub use self::entry_state::{EntryState, Stat};
+pub use self::ownership::FileAttributes;
 
 /// Whether a path is still as it must be, just before it changes.
-pub type Still<'s> = &'s dyn Fn(&Found) -> bool;
+pub type Still<'s> = &'s dyn Fn(&EntryState) -> bool;
 
 /// An open root, and the handle from which every path is walked.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub struct RootDir {
     fd: OwnedFd,
     path: PathBuf,
     /// Who the root belongs to.
-    owner: Owner,
+    owner: FileOwner,
 }
 
 // Following no link: a directory that was swapped for one is an error and no way out of the tree.
@@ -66,8 +65,7 @@ const WRITE: u32 = 0o200;
 ///
 /// Errors: `corrupt`.
 pub fn check_path(path: &[u8]) -> Result<()> {
-    let is_possible =
-        |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !is_like_git(part) && part.len() <= 255;
+    let is_possible = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !is_like_git(part) && part.len() <= 255;
     if !path.contains(&0) && path.split(|b| *b == b'/').all(is_possible) {
         return Ok(());
     }
@@ -89,7 +87,7 @@ impl RootDir {
         let doing = || format!("opening {}", path.display());
         let fd = open(path, flags, Mode::empty()).map_err(io::Error::from).while_doing(doing)?;
         let stat = fstat(&fd).map_err(io::Error::from).while_doing(doing)?;
-        Ok(Self { fd, path: path.to_owned(), owner: Owner::of(&stat) })
+        Ok(Self { fd, path: path.to_owned(), owner: FileOwner::of(&stat) })
     }
 
     /// Waits until everything that was written is on the disk.
@@ -100,15 +98,15 @@ impl RootDir {
     }
 
     /// What stands at a path; the empty path is the root itself.
-    pub fn state(&self, path: &[u8]) -> io::Result<Found> {
+    pub fn state(&self, path: &[u8]) -> io::Result<EntryState> {
         if path.is_empty() {
-            return Ok(Found::Directory(stat_of(&fstat(&self.fd)?)));
+            return Ok(EntryState::Directory(stat_of(&fstat(&self.fd)?)));
         }
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
         match self.directory(parent) {
             Ok(directory) => found(&directory, name),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Absent),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(EntryState::Absent),
             Err(e) => Err(e.into()),
         }
     }
@@ -135,7 +133,7 @@ impl RootDir {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let directory = self.directory(parent)?;
         let fd = match openat(&directory, name, flags, Mode::empty()) {
-            Err(Errno::ACCESS) if access == OFlags::RDONLY => closed::open_file(&directory, name),
+            Err(Errno::ACCESS) if access == OFlags::RDONLY => unreadable_files::open_file(&directory, name),
             opened => opened,
         };
         let file = File::from(fd?);
@@ -162,16 +160,16 @@ impl RootDir {
     pub fn write_file<'l>(
         &self,
         path: &[u8],
-        looks: impl Into<Looks<'l>>,
+        looks: impl Into<FileAttributes<'l>>,
         temporary: &[u8],
         still: Still<'_>,
         content: &mut dyn FnMut(&mut File) -> Result<()>,
     ) -> Result<()> {
-        let Looks { mode, attributes } = looks.into();
+        let FileAttributes { mode, attributes } = looks.into();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let around = Cell::new(Owner::default());
+        let around = Cell::new(FileOwner::default());
         let create = |directory: &OwnedFd| {
-            around.set(Owner::of(&fstat(directory)?));
+            around.set(FileOwner::of(&fstat(directory)?));
             openat(directory, temporary, flags, Mode::from_raw_mode(0o600))
         };
         self.put(path, temporary, still, create, &mut |file| {
@@ -180,7 +178,7 @@ impl RootDir {
             if let Some(attributes) = attributes {
                 self.give(file.as_fd(), attributes);
             }
-            let mode = self.lendable(mode, Owner::of(&fstat(&file).at(path)?), around.get());
+            let mode = self.lendable(mode, FileOwner::of(&fstat(&file).at(path)?), around.get());
             // Last: writing and another owner take the setuid and setgid bits away, and an ACL follows the bits that it came with.
             fchmod(&file, Mode::from_raw_mode(mode)).at(path)
         })
@@ -199,14 +197,7 @@ impl RootDir {
     /// Makes a path another name of the file at `of`, as [`RootDir::write_file`] writes one.
     ///
     /// Errors: also `file_conflict` if that is not the file that `is` stands for; `io_error` where a file cannot have more names.
-    pub fn make_link(
-        &self,
-        path: &[u8],
-        of: &[u8],
-        is: Stat,
-        temporary: &[u8],
-        still: Still<'_>,
-    ) -> Result<()> {
+    pub fn make_link(&self, path: &[u8], of: &[u8], is: Stat, temporary: &[u8], still: Still<'_>) -> Result<()> {
         check_path(of)?;
         let (parent, name) = split(of);
         let from = self.directory(parent).at(of)?;
@@ -225,19 +216,17 @@ impl RootDir {
 
     /// Makes a directory that only its owner can use; [`RootDir::set_mode`] opens it up.
     pub fn make_directory(&self, path: &[u8]) -> Result<()> {
-        self.inside(path, MAKE, &mut |directory, name| {
-            mkdirat(directory, name, Mode::from_raw_mode(0o700)).at(path)
-        })?;
+        self.inside(path, MAKE, &mut |directory, name| mkdirat(directory, name, Mode::from_raw_mode(0o700)).at(path))?;
         // An umask can take its owner's bits away, and nothing could be written into it.
-        let is_own = |found: &Found| matches!(found, Found::Directory(_));
+        let is_own = |found: &EntryState| matches!(found, EntryState::Directory(_));
         self.set_mode(path, 0o700, &is_own)
     }
 
     /// Gives a file or directory these looks; the empty path is the root itself, whose owner stays.
     ///
     /// Errors: `file_conflict` if `still` says no, or something else takes its place at this moment; links have no bits.
-    pub fn set_mode<'l>(&self, path: &[u8], looks: impl Into<Looks<'l>>, still: Still<'_>) -> Result<()> {
-        let Looks { mode, attributes } = looks.into();
+    pub fn set_mode<'l>(&self, path: &[u8], looks: impl Into<FileAttributes<'l>>, still: Still<'_>) -> Result<()> {
+        let FileAttributes { mode, attributes } = looks.into();
         if path.is_empty() {
             if let Some(attributes) = attributes {
                 // Every other owner is told apart from the root's: that one is no part of a checkpoint.
@@ -249,11 +238,11 @@ impl RootDir {
             let now = found(directory, name).while_doing(|| at(path))?;
             require(still, &now, path)?;
             let (expected, is_file) = match now {
-                Found::File(stat) => (stat, true),
-                Found::Directory(stat) => (stat, false),
-                Found::Absent => return Err(Errno::NOENT).at(path),
-                Found::Symlink(..) => return Err(Errno::LOOP).at(path),
-                Found::Special => return Err(Errno::INVAL).at(path),
+                EntryState::File(stat) => (stat, true),
+                EntryState::Directory(stat) => (stat, false),
+                EntryState::Absent => return Err(Errno::NOENT).at(path),
+                EntryState::Symlink(..) => return Err(Errno::LOOP).at(path),
+                EntryState::Special => return Err(Errno::INVAL).at(path),
             };
             let handle = openat(directory, name, HANDLE, Mode::empty()).at(path)?;
             let stat = stat_of(&fstat(&handle).at(path)?);
@@ -269,7 +258,7 @@ impl RootDir {
             }
             let mode = if is_file {
                 let owners = (fstat(&handle).at(path)?, fstat(directory).at(path)?);
-                self.lendable(mode, Owner::of(&owners.0), Owner::of(&owners.1))
+                self.lendable(mode, FileOwner::of(&owners.0), FileOwner::of(&owners.1))
             } else {
                 mode
             };
@@ -313,22 +302,17 @@ impl RootDir {
     }
 
     /// Works in the directory that holds `path`; if its owner may not do what is `needed`, it is opened up for that time.
-    fn inside(
-        &self,
-        path: &[u8],
-        needed: u32,
-        work: &mut dyn FnMut(&OwnedFd, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn inside(&self, path: &[u8], needed: u32, work: &mut dyn FnMut(&OwnedFd, &[u8]) -> Result<()>) -> Result<()> {
         check_path(path)?;
         let (parent, name) = split(path);
         let directory = self.directory(parent).at(path)?;
         let opened = OpenedUp::new(&directory, needed).at(parent)?;
         #[cfg(test)]
-        death::may_come();
+        crash_injection::may_come();
         // Closed again whatever the work says: an error must not leave the directory open.
         let worked = work(&directory, name);
         #[cfg(test)]
-        death::may_come();
+        crash_injection::may_come();
         let closed = opened.close().at(parent);
         // The first thing that went wrong is what the person must know.
         worked.and(closed)
@@ -336,7 +320,7 @@ impl RootDir {
 
     /// Opens a directory without following links.
     fn directory(&self, path: &[u8]) -> std::result::Result<OwnedFd, Errno> {
-        way::walk(&self.fd, path)
+        descent::walk(&self.fd, path)
     }
 }
 
@@ -344,7 +328,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.iter().rposition(|b| *b == b'/').map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]))
 }
 
-fn require(still: Still<'_>, found: &Found, path: &[u8]) -> Result<()> {
+fn require(still: Still<'_>, found: &EntryState, path: &[u8]) -> Result<()> {
     if still(found) {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use ic_store::lock::wait;
 use tempfile::TempDir;
 
 use crate::caches::cache_directory;
-use crate::lock::{self, Mode};
+use crate::lock::{self, LockMode};
 
 /// The end of the names of these directories.
 const ENDING: &str = ".scratch";
@@ -38,8 +38,7 @@ impl Scratch {
         let above = cache_directory(objects)?;
         let doing = || format!("making room in {}", above.display());
         loop {
-            let place =
-                tempfile::Builder::new().prefix("").suffix(ENDING).tempdir_in(&above).while_doing(doing)?;
+            let place = tempfile::Builder::new().prefix("").suffix(ENDING).tempdir_in(&above).while_doing(doing)?;
             // One that was taken for a dead owner's is gone by now: the lock tells.
             let _ = ic_store::private::mend(place.path());
             if let Some(owner) = own(place.path()).while_doing(doing)? {
@@ -84,7 +83,7 @@ fn own(path: &Path) -> io::Result<Option<File>> {
         Err(e) if gone(&e) => return Ok(None),
         opened => opened?,
     };
-    if !wait(&owner, Mode::Exclusive, Duration::ZERO)? {
+    if !wait(&owner, LockMode::Exclusive, Duration::ZERO)? {
         return Ok(None);
     }
     // Another process may have had the lock in between, and removed the directory under it.
@@ -152,7 +151,7 @@ fn remove(objects: &Path, is_alone: bool) -> Leftovers {
 
 /// The store's lock, alone, if it can be had at once.
 fn alone(objects: &Path) -> Option<lock::Lock> {
-    lock::store(objects, Mode::Exclusive, Duration::ZERO).ok()
+    lock::store(objects, LockMode::Exclusive, Duration::ZERO).ok()
 }
 
 /// Whether there are files that are not whole: left by a dead process, or written now.
@@ -175,7 +174,7 @@ fn names(objects: &Path) -> impl Iterator<Item = String> {
 /// The lock of a directory whose owner is dead.
 fn owned_by_the_dead(path: &Path) -> Option<File> {
     let file = File::open(path).ok()?;
-    wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(file)
+    wait(&file, LockMode::Exclusive, Duration::ZERO).ok()?.then_some(file)
 }
 
 /// The bytes of a file, or of the files in a directory.
@@ -236,7 +235,7 @@ mod tests {
         std::fs::write(above.join("0123456789abcdef0123456789abcdef"), "a stat cache").unwrap();
         // A capture may live: what it writes cannot be told from what a dead one left.
         let capturing = ic_store::lock::open(&lock::store_path(&objects)).unwrap();
-        assert!(wait(&capturing, Mode::Shared, Duration::ZERO).unwrap());
+        assert!(wait(&capturing, LockMode::Shared, Duration::ZERO).unwrap());
         assert_eq!((leftovers(&objects).count, clear(&objects).count), (0, 0));
         drop(capturing);
         assert_eq!((leftovers(&objects).count, leftovers(&objects).bytes), (2, 35));

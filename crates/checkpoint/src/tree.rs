@@ -69,7 +69,7 @@ impl Reason {
 
 /// What a name in a directory is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Node {
+pub enum TreeNode {
     /// A regular file; its content is an object of its own.
     File {
         /// The SHA-256 of its content.
@@ -89,11 +89,11 @@ pub enum Node {
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// The name as bytes, without a slash; it need not be text.
     pub name: Vec<u8>,
     /// What stands under the name, with its hash or target.
-    pub node: Node,
+    pub node: TreeNode,
     /// What it has beside; a directory's stand in its own object.
     pub attributes: Attributes,
 }
@@ -103,7 +103,7 @@ pub type Groups = Vec<Vec<Vec<u8>>>;
 
 /// A directory that was read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tree {
+pub struct TreeObject {
     /// Its permission bits (07777).
     pub mode: u32,
     /// What it has beside.
@@ -112,12 +112,12 @@ pub struct Tree {
     /// here alone, so that what a directory is named by does not depend on where it lies.
     pub links: Groups,
     /// Its entries, by name in byte order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TreeEntry>,
 }
 
-impl Tree {
+impl TreeObject {
     /// The entry of this name. `None` is evidence that there was none.
-    pub fn get(&self, name: &[u8]) -> Option<&Entry> {
+    pub fn get(&self, name: &[u8]) -> Option<&TreeEntry> {
         let at = self.entries.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
         Some(&self.entries[at])
     }
@@ -125,9 +125,8 @@ impl Tree {
     /// Its byte form, and where entries begin that large directories may be cut at.
     pub fn encode(&self) -> Encoded {
         let own = self.attributes.bytes();
-        let is_any = !own.is_empty()
-            || !self.links.is_empty()
-            || self.entries.iter().any(|entry| !entry.attributes.is_usual());
+        let is_any =
+            !own.is_empty() || !self.links.is_empty() || self.entries.iter().any(|entry| !entry.attributes.is_usual());
         let mut encoder = Encoder::new(self.mode, is_any.then_some((&own, &self.links)));
         for entry in &self.entries {
             encoder.entry(&entry.name, &entry.node, &entry.attributes.bytes());
@@ -140,7 +139,7 @@ impl Tree {
         let mut reader = Reader(bytes);
         let tree = reader.tree().ok_or_else(damaged)?;
         let sorted = tree.entries.windows(2).all(|pair| pair[0].name < pair[1].name);
-        if sorted && is_mode(tree.mode) && tree.entries.iter().all(Entry::is_possible) {
+        if sorted && is_mode(tree.mode) && tree.entries.iter().all(TreeEntry::is_possible) {
             Ok(tree)
         } else {
             Err(damaged())
@@ -158,15 +157,15 @@ fn damaged() -> Diagnosis {
         .hint("see which: ic checkpoint verify --read-data")
 }
 
-impl Entry {
+impl TreeEntry {
     /// An entry for a name that was left out.
     pub(crate) fn passed(name: &[u8], reason: Reason) -> Self {
-        Self { name: name.to_vec(), node: Node::Passed(reason), attributes: Attributes::default() }
+        Self { name: name.to_vec(), node: TreeNode::Passed(reason), attributes: Attributes::default() }
     }
 
     /// Whether a directory can hold it.
     fn is_possible(&self) -> bool {
-        has_possible_name(&self.name) && !matches!(self.node, Node::File { mode, .. } if !is_mode(mode))
+        has_possible_name(&self.name) && !matches!(self.node, TreeNode::File { mode, .. } if !is_mode(mode))
     }
 }
 
@@ -222,26 +221,26 @@ impl Encoder {
     }
 
     /// Adds an entry, with its attributes in their byte form.
-    pub(crate) fn entry(&mut self, name: &[u8], node: &Node, attributes: &[u8]) {
+    pub(crate) fn entry(&mut self, name: &[u8], node: &TreeNode, attributes: &[u8]) {
         let Encoded { bytes, entries } = &mut self.0;
         entries.push((bytes.len(), rarity(name)));
         let kind = match node {
-            Node::File { .. } => 0,
-            Node::Symlink(_) => 1,
-            Node::Directory(_) => 2,
-            Node::Passed(_) => 3,
+            TreeNode::File { .. } => 0,
+            TreeNode::Symlink(_) => 1,
+            TreeNode::Directory(_) => 2,
+            TreeNode::Passed(_) => 3,
         };
         bytes.push(if attributes.is_empty() { kind } else { kind | HAS_ATTRIBUTES });
         put_bytes(bytes, name);
         match node {
-            Node::File { hash, size, mode } => {
+            TreeNode::File { hash, size, mode } => {
                 put_number(bytes, (*mode).into());
                 put_number(bytes, *size);
                 bytes.extend_from_slice(hash);
             }
-            Node::Symlink(target) => put_bytes(bytes, target),
-            Node::Directory(hash) => bytes.extend_from_slice(hash),
-            Node::Passed(reason) => bytes.push(reason.byte()),
+            TreeNode::Symlink(target) => put_bytes(bytes, target),
+            TreeNode::Directory(hash) => bytes.extend_from_slice(hash),
+            TreeNode::Passed(reason) => bytes.push(reason.byte()),
         }
         bytes.extend_from_slice(attributes);
     }
@@ -338,13 +337,13 @@ impl<'a> Reader<'a> {
         Some(links)
     }
 
-    fn tree(&mut self) -> Option<Tree> {
+    fn tree(&mut self) -> Option<TreeObject> {
         let version = self.byte()?;
         if !matches!(version, VERSION | WITH_ATTRIBUTES) {
             return None;
         }
         let mode = u32::try_from(self.number()?).ok()?;
-        let mut tree = Tree { mode, ..Tree::default() };
+        let mut tree = TreeObject { mode, ..TreeObject::default() };
         if version == WITH_ATTRIBUTES {
             tree.attributes = Attributes::read(self)?;
             tree.links = self.links()?;
@@ -355,19 +354,19 @@ impl<'a> Reader<'a> {
             let node = match kind & !HAS_ATTRIBUTES {
                 0 => {
                     let mode = u32::try_from(self.number()?).ok()?;
-                    Node::File { mode, size: self.number()?, hash: self.hash()? }
+                    TreeNode::File { mode, size: self.number()?, hash: self.hash()? }
                 }
-                1 => Node::Symlink(self.bytes()?.to_vec()),
-                2 => Node::Directory(self.hash()?),
-                3 => Node::Passed(Reason::of_byte(self.byte()?)?),
+                1 => TreeNode::Symlink(self.bytes()?.to_vec()),
+                2 => TreeNode::Directory(self.hash()?),
+                3 => TreeNode::Passed(Reason::of_byte(self.byte()?)?),
                 _ => return None,
             };
             let attributes = if kind & HAS_ATTRIBUTES == 0 {
                 Attributes::default()
             } else {
-                Attributes::read(self).filter(|read| !read.is_usual() && matches!(node, Node::File { .. }))?
+                Attributes::read(self).filter(|read| !read.is_usual() && matches!(node, TreeNode::File { .. }))?
             };
-            tree.entries.push(Entry { name, node, attributes });
+            tree.entries.push(TreeEntry { name, node, attributes });
         }
         // One form for each directory: the second only where the first does not do.
         let is_any = !tree.attributes.is_usual()

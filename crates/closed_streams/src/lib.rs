@@ -17,10 +17,7 @@ pub fn had_no_output() -> bool {
 }
 
 extern "C" fn look() {
-    #[allow(
-        unsafe_code,
-        reason = "asks for the flags of a descriptor, which may be closed; nothing is changed"
-    )]
+    #[allow(unsafe_code, reason = "asks for the flags of a descriptor, which may be closed; nothing is changed")]
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     // F_GETFD fails for a closed descriptor alone (EBADF). No thread exists yet, so no stronger order is needed.
     CLOSED.store(flags == -1, Relaxed);

@@ -72,6 +72,5 @@ unsafe extern "C" fn open_directory(path: *const c_char, directory: *mut c_int) 
 }
 
 fn is_begun_log(path: &Path) -> bool {
-    path.as_os_str().as_bytes().ends_with(b"-wal")
-        && std::fs::metadata(path).is_ok_and(|meta| meta.len() > HEADER)
+    path.as_os_str().as_bytes().ends_with(b"-wal") && std::fs::metadata(path).is_ok_and(|meta| meta.len() > HEADER)
 }

@@ -5,7 +5,7 @@ use ic_events::{Cut, EventType};
 use ic_store::{Snapshot, Transaction};
 use serde_json::json;
 
-use crate::dispatch::{Dispatch, Ending, append_change, finish, unfinished};
+use crate::dispatch::{Dispatch, DispatchEnding, append_change, finish, unfinished};
 use crate::status::DispatchStatus;
 
 /// The dispatches that a rollback covers: begun after the cut (recorded, if they were not begun), or in a rolled-back phase. Oldest
@@ -46,13 +46,7 @@ pub fn cancel_by_phases(
         tx.execute_one(
             "UPDATE dispatches SET status = $1, finished_at = $2, finished_seq = $3, rolled_back_by = $4 \
              WHERE id = $5 AND rolled_back_by IS NULL",
-            &[
-                &status.as_str(),
-                &finished_at.millis(),
-                &finished_seq,
-                &rollback.as_str(),
-                &dispatch.id.as_str(),
-            ],
+            &[&status.as_str(), &finished_at.millis(), &finished_seq, &rollback.as_str(), &dispatch.id.as_str()],
         )?;
     }
     Ok(())
@@ -73,7 +67,7 @@ pub fn cancel_unfinished(
 ) -> Result<Vec<Dispatch>> {
     let dispatches = unfinished(tx, run_id, None)?;
     for dispatch in &dispatches {
-        finish(tx, now, dispatch, &Ending::Cancelled { reason })?;
+        finish(tx, now, dispatch, &DispatchEnding::Cancelled { reason })?;
     }
     Ok(dispatches)
 }

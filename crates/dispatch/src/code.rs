@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
 use ic_events::{EventType, NewEvent};
-use ic_store::{Row, Snapshot, Transaction, containing, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, containing, path_bytes};
 use serde_json::json;
 
 use crate::dispatch::Dispatch;
-use crate::report::Report;
+use crate::report::DispatchReport;
 
 /// What recording a report did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedCode {
     /// Commits that were not known of this dispatch.
     pub commits: usize,
     /// Files that were not known of this dispatch (and commit).
@@ -58,12 +58,12 @@ pub fn record(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatch: &Dispatch,
-    report: &Report,
-) -> Result<Recorded> {
+    report: &DispatchReport,
+) -> Result<RecordedCode> {
     let late = dispatch.rolled_back_by.is_some();
     let (commits, files) = news(tx, dispatch, report)?;
     if commits.is_empty() && files.is_empty() {
-        return Ok(Recorded { commits: 0, files: 0, late, seq: None });
+        return Ok(RecordedCode { commits: 0, files: 0, late, seq: None });
     }
     let event = NewEvent {
         subject_id: Some(dispatch.id.as_str()),
@@ -86,7 +86,7 @@ pub fn record(
             &[&seq, &ord, &run_id, &dispatch_id, path, sha, &late],
         )?;
     }
-    Ok(Recorded { commits: commits.len(), files: files.len(), late, seq: Some(seq) })
+    Ok(RecordedCode { commits: commits.len(), files: files.len(), late, seq: Some(seq) })
 }
 
 type FileKey<'a> = (&'a [u8], &'a str);
@@ -97,7 +97,7 @@ type NewCommit<'a> = (&'a str, Option<&'a str>);
 fn news<'r>(
     snapshot: &Snapshot<'_>,
     dispatch: &Dispatch,
-    report: &'r Report,
+    report: &'r DispatchReport,
 ) -> Result<(Vec<NewCommit<'r>>, Vec<FileKey<'r>>)> {
     let id = dispatch.id.as_str();
     let known_commits: HashSet<String> = snapshot
@@ -123,13 +123,10 @@ fn news<'r>(
     }
     commits.reverse();
     let mut seen = HashSet::new();
-    let of_commits =
-        report.commits.iter().flat_map(|c| c.files.iter().map(|f| (path_bytes(f), c.sha.as_str())));
+    let of_commits = report.commits.iter().flat_map(|c| c.files.iter().map(|f| (path_bytes(f), c.sha.as_str())));
     let files = of_commits
         .chain(report.files.iter().map(|f| (path_bytes(f), "")))
-        .filter(|(path, sha)| {
-            !known_files.contains(&(path.to_vec(), (*sha).to_owned())) && seen.insert((*path, *sha))
-        })
+        .filter(|(path, sha)| !known_files.contains(&(path.to_vec(), (*sha).to_owned())) && seen.insert((*path, *sha)))
         .collect();
     Ok((commits, files))
 }
@@ -213,11 +210,7 @@ pub fn recorders_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> R
 
 /// The paths that runs other than these recorded after `since`, each with its run and that run's project. What rolled-back work recorded
 /// belongs to no run, unless it was recorded before the cut of that rollback.
-pub fn files_of_others(
-    snapshot: &Snapshot<'_>,
-    own: &[RunId],
-    since: Seq,
-) -> Result<Vec<(PathBuf, RunId, PathBuf)>> {
+pub fn files_of_others(snapshot: &Snapshot<'_>, own: &[RunId], since: Seq) -> Result<Vec<(PathBuf, RunId, PathBuf)>> {
     let mut files = snapshot.query_all(
         "SELECT f.path, f.run_id, r.project_dir FROM dispatch_files f JOIN runs r ON r.id = f.run_id \
          JOIN dispatches d ON d.id = f.dispatch_id LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
@@ -233,11 +226,7 @@ pub fn files_of_others(
 ///
 /// What rolled-back work recorded belongs to no run, unless it was recorded before the cut of that rollback: the same commit, made again,
 /// belongs only to the run that made it again. An undo of that rollback unmarks the work, and the commit is the first run's again.
-pub fn commits_of_others(
-    snapshot: &Snapshot<'_>,
-    own: &[RunId],
-    commits: &[String],
-) -> Result<Vec<(String, RunId)>> {
+pub fn commits_of_others(snapshot: &Snapshot<'_>, own: &[RunId], commits: &[String]) -> Result<Vec<(String, RunId)>> {
     let mut found = Vec::new();
     for commit in commits {
         // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
@@ -249,8 +238,7 @@ pub fn commits_of_others(
             &[&shortest, commit],
             |row| Ok((row.get::<String>(0)?, RunId::from_ledger(row.get(1)?))),
         )?;
-        let foreign =
-            recorded.into_iter().find(|(sha, run)| commit.starts_with(sha.as_str()) && !own.contains(run));
+        let foreign = recorded.into_iter().find(|(sha, run)| commit.starts_with(sha.as_str()) && !own.contains(run));
         found.extend(foreign.map(|(_, run)| (commit.clone(), run)));
     }
     Ok(found)
@@ -320,7 +308,7 @@ pub fn search_files(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<V
     )
 }
 
-fn commit_from_row(row: &Row<'_>) -> Result<RecordedCommit> {
+fn commit_from_row(row: &LedgerRow<'_>) -> Result<RecordedCommit> {
     Ok(RecordedCommit {
         seq: row.get(0)?,
         dispatch_id: DispatchId::from_ledger(row.get(1)?),
@@ -330,7 +318,7 @@ fn commit_from_row(row: &Row<'_>) -> Result<RecordedCommit> {
     })
 }
 
-fn file_from_row(row: &Row<'_>) -> Result<RecordedFile> {
+fn file_from_row(row: &LedgerRow<'_>) -> Result<RecordedFile> {
     Ok(RecordedFile {
         seq: row.get(0)?,
         dispatch_id: DispatchId::from_ledger(row.get(1)?),
@@ -362,11 +350,7 @@ fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId
         |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?), row.get(2)?)),
     )?;
     let is_it = |sha: &str| commit.starts_with(sha);
-    Ok(recorded
-        .into_iter()
-        .filter(|(sha, ..)| is_it(sha))
-        .map(|(_, id, is_undone)| (id, is_undone))
-        .collect())
+    Ok(recorded.into_iter().filter(|(sha, ..)| is_it(sha)).map(|(_, id, is_undone)| (id, is_undone)).collect())
 }
 
 #[cfg(test)]
@@ -385,12 +369,8 @@ mod tests {
             late: false,
         };
         // First b alone; then the whole story: x a b c.
-        let recorded = vec![
-            commit(1, "b", None),
-            commit(2, "x", Some("b")),
-            commit(2, "a", Some("b")),
-            commit(2, "c", None),
-        ];
+        let recorded =
+            vec![commit(1, "b", None), commit(2, "x", Some("b")), commit(2, "a", Some("b")), commit(2, "c", None)];
         let shas: Vec<String> = close_gaps(recorded).into_iter().map(|c| c.sha).collect();
         assert_eq!(shas, ["x", "a", "b", "c"]);
         // What it came before was recorded before the cut: the order of recording stands.

@@ -11,13 +11,13 @@ use crate::status::DispatchStatus;
 mod ending;
 mod list;
 mod row;
-pub use ending::{Ending, finish};
+pub use ending::{DispatchEnding, finish};
 pub use list::{
-    Filter, at_work_between, count_verdicts, descendants, has_ended_since, list, may_write, newest_verdict,
+    DispatchFilter, at_work_between, count_verdicts, descendants, has_ended_since, list, may_write, newest_verdict,
     search, unfinished,
 };
 pub(crate) use row::append_change;
-pub use row::{Dispatch, Process, Tokens, Work, find, get};
+pub use row::{Dispatch, DispatchWork, Process, TokenCounts, find, get};
 
 /// How dispatches are referred to.
 pub const REFERENT: Referent = Referent {
@@ -35,7 +35,7 @@ pub fn create(
     run_id: &RunId,
     epoch: i64,
     phase: &str,
-    work: &Work,
+    work: &DispatchWork,
 ) -> Result<Dispatch> {
     let mut payload = json!({ "phase": phase, "name": work.name, "agent_type": work.agent_type });
     if let Some(parent) = &work.parent_id {
@@ -77,12 +77,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Dispatch> {
 }
 
 /// Marks work as begun. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`.
-pub fn start(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    dispatch: &Dispatch,
-    process: Option<&Process>,
-) -> Result<Dispatch> {
+pub fn start(tx: &Transaction<'_>, now: Timestamp, dispatch: &Dispatch, process: Option<&Process>) -> Result<Dispatch> {
     dispatch.require_current()?;
     dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
     let (pid, start_time, boot_id) = Process::columns(process);
@@ -113,14 +108,12 @@ pub fn record_tokens(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatch: &Dispatch,
-    tokens: Tokens,
+    tokens: TokenCounts,
 ) -> Result<Dispatch> {
     let late = dispatch.rolled_back_by.is_some();
     let event = NewEvent {
         subject_id: Some(dispatch.id.as_str()),
-        payload: Some(
-            json!({ "in": tokens.input, "out": tokens.output, "cache": tokens.cache, "late": late }),
-        ),
+        payload: Some(json!({ "in": tokens.input, "out": tokens.output, "cache": tokens.cache, "late": late })),
         ..NewEvent::of(&dispatch.run_id, dispatch.epoch, EventType::DispatchTokens)
     };
     ic_events::append(tx, now, &event)?;

@@ -10,9 +10,9 @@ pub mod code;
 pub mod dispatch;
 pub mod report;
 pub mod revert;
-pub mod spent;
 pub mod status;
+pub mod token_totals;
 
 pub use cancel::cancel_by_phases;
 pub use dispatch::Dispatch;
-pub use status::{DispatchStatus, Verdict};
+pub use status::{DispatchStatus, WorkVerdict};

@@ -8,16 +8,16 @@ use serde::Deserialize;
 
 /// Commits, oldest first, and files that belong to no commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct DispatchReport {
     /// The commits of the report, oldest first.
-    pub commits: Vec<Commit>,
+    pub commits: Vec<ReportedCommit>,
     /// Changed files that the report names by themselves, without a commit.
     pub files: Vec<PathBuf>,
 }
 
 /// A commit and the files that it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
+pub struct ReportedCommit {
     /// 7 to 64 hex digits, in lower case.
     pub sha: String,
     /// Paths from the repository's top.
@@ -38,10 +38,7 @@ pub fn parse_sha(text: &str) -> Result<String> {
 pub fn check_file(path: &Path) -> Result<()> {
     let bytes = ic_store::path_bytes(path);
     if bytes.is_empty() || bytes.contains(&0) || bytes.len() > 4096 {
-        return Err(invalid(format!(
-            "{:?} is not a path: 1 to 4096 bytes, none of them NUL.",
-            path.to_string_lossy()
-        )));
+        return Err(invalid(format!("{:?} is not a path: 1 to 4096 bytes, none of them NUL.", path.to_string_lossy())));
     }
     Ok(())
 }
@@ -52,9 +49,9 @@ pub fn check_file(path: &Path) -> Result<()> {
 /// its place, unless it is the last of a commit's files and not the only one.
 ///
 /// Errors: `invalid_value`, with the number of the line.
-pub fn parse(bytes: &[u8]) -> Result<Report> {
+pub fn parse(bytes: &[u8]) -> Result<DispatchReport> {
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
-        None => Ok(Report::default()),
+        None => Ok(DispatchReport::default()),
         Some(b'{') => parse_json_lines(bytes),
         Some(_) => parse_git_log(bytes),
     }
@@ -71,8 +68,8 @@ struct Line {
     files: Vec<String>,
 }
 
-fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
-    let mut report = Report::default();
+fn parse_json_lines(bytes: &[u8]) -> Result<DispatchReport> {
+    let mut report = DispatchReport::default();
     for (number, line) in lines(bytes) {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -90,7 +87,7 @@ fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
         match line.commit {
             Some(sha) => {
                 let sha = parse_sha(&sha).map_err(|e| at(e.message().to_owned()))?;
-                report.commits.push(Commit { sha, files });
+                report.commits.push(ReportedCommit { sha, files });
             }
             None => report.files.extend(files),
         }
@@ -98,8 +95,8 @@ fn parse_json_lines(bytes: &[u8]) -> Result<Report> {
     Ok(report)
 }
 
-fn parse_git_log(bytes: &[u8]) -> Result<Report> {
-    let mut report = Report::default();
+fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
+    let mut report = DispatchReport::default();
     let mut tabbed = None;
     let lines: Vec<(usize, &[u8])> =
         lines(bytes).map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line))).collect();
@@ -117,7 +114,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<Report> {
         let commit = if tabbed { line.strip_suffix(b"\t").unwrap_or_default() } else { line };
         let is_file = !tabbed && is_in_files && files[at];
         if let Some(sha) = whole_sha(commit).filter(|_| !is_file) {
-            report.commits.push(Commit { sha, files: Vec::new() });
+            report.commits.push(ReportedCommit { sha, files: Vec::new() });
             is_in_files = false;
             continue;
         }
@@ -153,8 +150,7 @@ fn files_by_their_place(lines: &[(usize, &[u8])]) -> Vec<bool> {
 /// A line that is a whole commit id (SHA-1 or SHA-256).
 fn whole_sha(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
-    (matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit()))
-        .then(|| text.to_ascii_lowercase())
+    (matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| text.to_ascii_lowercase())
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
@@ -185,9 +181,7 @@ fn unquote(line: &[u8]) -> Vec<u8> {
 fn escape(tail: &[u8]) -> (u8, usize) {
     let octal = match tail {
         // The first of the three has two bits.
-        [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => {
-            Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'))
-        }
+        [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')),
         _ => None,
     };
     match (octal, tail.first()) {
@@ -215,7 +209,7 @@ mod tests {
     use ic_store::path_bytes;
     use proptest::prelude::*;
 
-    use super::{Commit, Report, parse, parse_sha};
+    use super::{DispatchReport, ReportedCommit, parse, parse_sha};
 
     const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -227,11 +221,8 @@ mod tests {
         assert_eq!(
             report.commits,
             [
-                Commit { sha: A.into(), files: vec![] },
-                Commit {
-                    sha: B.into(),
-                    files: vec![PathBuf::from("src/a b.rs"), PathBuf::from("文\t\".md")]
-                },
+                ReportedCommit { sha: A.into(), files: vec![] },
+                ReportedCommit { sha: B.into(), files: vec![PathBuf::from("src/a b.rs"), PathBuf::from("文\t\".md")] },
             ]
         );
     }
@@ -239,7 +230,7 @@ mod tests {
     #[test]
     fn with_tabs_a_file_may_look_like_a_commit() {
         let report = parse(format!("{B}\t\n\n{A}\n").as_bytes()).unwrap();
-        assert_eq!(report.commits, [Commit { sha: B.into(), files: vec![PathBuf::from(A)] }]);
+        assert_eq!(report.commits, [ReportedCommit { sha: B.into(), files: vec![PathBuf::from(A)] }]);
     }
 
     #[test]
@@ -250,20 +241,17 @@ mod tests {
 
     #[test]
     fn json_lines_are_read_oldest_first() {
-        let report = parse(
-            b"{\"commit\":\"AAAAAAA\",\"files\":[\"x\"]}\n\n{\"commit\":\"bbbbbbb\"}\n{\"files\":[\"y\"]}\n",
-        )
-        .unwrap();
+        let report =
+            parse(b"{\"commit\":\"AAAAAAA\",\"files\":[\"x\"]}\n\n{\"commit\":\"bbbbbbb\"}\n{\"files\":[\"y\"]}\n")
+                .unwrap();
         let shas: Vec<&str> = report.commits.iter().map(|c| c.sha.as_str()).collect();
         assert_eq!((shas, report.files), (vec!["aaaaaaa", "bbbbbbb"], vec![PathBuf::from("y")]));
     }
 
     #[test]
     fn nothing_is_an_empty_report_and_nonsense_is_refused() {
-        assert_eq!(parse(b" \n").unwrap(), Report::default());
-        for bad in
-            [&b"hello"[..], b"{\"commit\":\"xyz\"}", b"{\"commit\":1}", b"{\"comit\":\"aaaaaaa\"}", b"{"]
-        {
+        assert_eq!(parse(b" \n").unwrap(), DispatchReport::default());
+        for bad in [&b"hello"[..], b"{\"commit\":\"xyz\"}", b"{\"commit\":1}", b"{\"comit\":\"aaaaaaa\"}", b"{"] {
             assert!(parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
         }
         for bad in ["", "abcdef", "g234567", &"a".repeat(65)] {
@@ -286,10 +274,7 @@ mod tests {
             (format!("{one}\n\nA\n{hex}\nb\n"), vec![(&one, vec!["A", &hex, "b"])]),
             (format!("{one}\n\n{hex}\n{two}\n\nb\n"), vec![(&two, vec!["b"]), (&one, vec![&hex])]),
             // Commits without files, as merges are.
-            (
-                format!("{one}\n\na\n{two}\n{hex}\n\nb\n"),
-                vec![(&hex, vec!["b"]), (&two, vec![]), (&one, vec!["a"])],
-            ),
+            (format!("{one}\n\na\n{two}\n{hex}\n\nb\n"), vec![(&hex, vec!["b"]), (&two, vec![]), (&one, vec!["a"])]),
             (format!("{one}\n{two}\n"), vec![(&two, vec![]), (&one, vec![])]),
             // With a mark at each commit there is nothing to guess.
             (format!("{one}\t\n\nA\n{hex}\n"), vec![(&one, vec!["A", &hex])]),

@@ -34,16 +34,12 @@ impl DispatchStatus {
     /// Errors: `dispatch_finished`, `dispatch_running`.
     pub fn check_move_to(self, next: Self, name: &str) -> Result<()> {
         match (self, next) {
-            (
-                Self::Pending | Self::Running,
-                Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled,
-            )
+            (Self::Pending | Self::Running, Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled)
             | (Self::Pending, Self::Running) => Ok(()),
-            (Self::Running, Self::Running) => Err(Diagnosis::new(
-                Code::DispatchRunning,
-                format!("The dispatch {name} was already started."),
-            )
-            .detail("status", self.as_str())),
+            (Self::Running, Self::Running) => {
+                Err(Diagnosis::new(Code::DispatchRunning, format!("The dispatch {name} was already started."))
+                    .detail("status", self.as_str()))
+            }
             (Self::Pending | Self::Running, Self::Pending)
             | (Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled, _) => Err(Diagnosis::new(
                 Code::DispatchFinished,
@@ -57,7 +53,7 @@ impl DispatchStatus {
 
 ic_base::words! {
     /// What a dispatch's reviewer said.
-    pub enum Verdict {
+    pub enum WorkVerdict {
         /// The work may go on to the next phase.
         Pass = "pass",
         /// The work must be changed first.

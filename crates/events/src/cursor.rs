@@ -1,7 +1,7 @@
 //! Durable positions of consumers. A cursor has a name and a scope (one run, or all), and never expires.
 
 use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq, Timestamp};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 
 /// How far a consumer has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,11 +61,7 @@ pub fn commit(
     let at = position(tx, name, run_id)?;
     if seq > head {
         // A cursor beyond the head would skip events that are yet to happen.
-        return Err(out_of_range(
-            seq,
-            &format!("The last event is {head}."),
-            "commit the last event that you handled",
-        ));
+        return Err(out_of_range(seq, &format!("The last event is {head}."), "commit the last event that you handled"));
     }
     if seq < at && !back {
         return Err(out_of_range(
@@ -88,13 +84,7 @@ fn out_of_range(seq: Seq, why: &str, hint: &str) -> Diagnosis {
 }
 
 /// Moves a cursor forward to `seq`; it never moves back here.
-pub fn advance_to(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    name: &Label,
-    run_id: Option<&RunId>,
-    seq: Seq,
-) -> Result<()> {
+pub fn advance_to(tx: &Transaction<'_>, now: Timestamp, name: &Label, run_id: Option<&RunId>, seq: Seq) -> Result<()> {
     // The condition is part of the statement: of two readers with one cursor, the slower must not move it
     // back.
     tx.execute(
@@ -108,19 +98,12 @@ pub fn advance_to(
 
 /// All cursors, by name.
 pub fn list(snapshot: &Snapshot<'_>) -> Result<Vec<Cursor>> {
-    snapshot.query_all(
-        "SELECT name, scope, seq, updated_at FROM event_cursors ORDER BY name, scope",
-        &[],
-        from_row,
-    )
+    snapshot.query_all("SELECT name, scope, seq, updated_at FROM event_cursors ORDER BY name, scope", &[], from_row)
 }
 
 /// Puts every cursor of this name back before the first event and returns them. Errors: `cursor_not_found`.
 pub fn reset(tx: &Transaction<'_>, now: Timestamp, name: &Label) -> Result<Vec<Cursor>> {
-    tx.execute(
-        "UPDATE event_cursors SET seq = 0, updated_at = $1 WHERE name = $2",
-        &[&now.millis(), &name.as_str()],
-    )?;
+    tx.execute("UPDATE event_cursors SET seq = 0, updated_at = $1 WHERE name = $2", &[&now.millis(), &name.as_str()])?;
     let cursors = tx.query_all(
         "SELECT name, scope, seq, updated_at FROM event_cursors WHERE name = $1 ORDER BY scope",
         &[&name.as_str()],
@@ -137,7 +120,7 @@ fn not_found(name: &Label) -> Diagnosis {
         .hint("see: ic events cursor list")
 }
 
-fn from_row(row: &Row<'_>) -> Result<Cursor> {
+fn from_row(row: &LedgerRow<'_>) -> Result<Cursor> {
     let scope: String = row.get(1)?;
     Ok(Cursor {
         name: row.get(0)?,

@@ -1,13 +1,13 @@
 //! What an event is, as the ledger keeps it.
 
 use ic_base::{Result, RunId, Seq, Timestamp};
-use ic_store::Row;
+use ic_store::LedgerRow;
 
 use crate::chain::Hash;
 
 ic_base::words! {
     /// What kind of thing an event is about.
-    pub enum Source {
+    pub enum EventSource {
         /// The run itself, as a whole.
         Run = "run",
         /// Its pointer in the chain of phases.
@@ -64,8 +64,8 @@ macro_rules! event_types {
             }
 
             /// What kind of thing it happened to.
-            pub fn source(self) -> Source {
-                match self { $(Self::$name => Source::$source,)* }
+            pub fn source(self) -> EventSource {
+                match self { $(Self::$name => EventSource::$source,)* }
             }
 
             /// Whether a run in which it happened since a rollback has moved on, so that the rollback cannot be undone any more.
@@ -232,7 +232,7 @@ impl Event {
     pub(crate) const COLUMNS: &'static str = "seq, run_id, source, type, subject_id, from_state, to_state, \
         epoch, gate_result, gate_tier, reason, payload, created_at, prev_hash, hash, reason_hash, payload_hash";
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+    pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
             seq: row.get(0)?,
             run_id: row.get::<Option<String>>(1)?.map(RunId::from_ledger),

@@ -9,7 +9,7 @@ use crate::list;
 
 /// An event that was read, by its number and its hash, which covers all events before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct HistoryPlace {
     /// Its number in the order of all events.
     pub seq: Seq,
     /// Its hash, which differs if any event before it differs.
@@ -17,14 +17,13 @@ pub struct Place {
 }
 
 /// The current event with this number; `None`: the ledger has no such event.
-pub fn place(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Place>> {
-    snapshot.query_opt("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| {
-        Ok(Place { seq, hash: row.get(0)? })
-    })
+pub fn place(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<HistoryPlace>> {
+    snapshot
+        .query_opt("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| Ok(HistoryPlace { seq, hash: row.get(0)? }))
 }
 
 /// Errors: `history_forked` if the event that was read is not in the ledger, or another one has its number.
-pub fn require(snapshot: &Snapshot<'_>, read: Place) -> Result<()> {
+pub fn require(snapshot: &Snapshot<'_>, read: HistoryPlace) -> Result<()> {
     let found = place(snapshot, read.seq)?;
     if found == Some(read) {
         return Ok(());

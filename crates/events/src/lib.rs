@@ -18,13 +18,12 @@ mod verify;
 pub use append::{NewEvent, append};
 pub use chain::{Hash, hex, parse_hex};
 pub use cut::Cut;
-pub use event::{Event, EventType, Source};
+pub use event::{Event, EventSource, EventType};
 pub use list::{
-    Filter, before_newest, each_before, each_crossing_newest_first, each_of_run, each_since, entered, get,
-    head,
+    EventFilter, before_newest, each_before, each_crossing_newest_first, each_of_run, each_since, entered, get, head,
 };
 pub use redact::redact;
-pub use verify::{ExpectedHead, Report, verify};
+pub use verify::{ChainReport, ExpectedHead, verify};
 
 #[cfg(test)]
 mod tests;

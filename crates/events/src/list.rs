@@ -6,14 +6,12 @@ use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_store::Snapshot;
 
 use crate::chain::Hash;
-use crate::event::{Event, Source};
+use crate::event::{Event, EventSource};
 
 /// The last seq and its hash; 0 and zeros in a new ledger. Errors: `corrupt` if the head row is missing.
 pub fn head(snapshot: &Snapshot<'_>) -> Result<(Seq, Hash)> {
     snapshot
-        .query_opt("SELECT seq, hash FROM event_head WHERE one = 1", &[], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
+        .query_opt("SELECT seq, hash FROM event_head WHERE one = 1", &[], |row| Ok((row.get(0)?, row.get(1)?)))?
         .ok_or_else(|| Diagnosis::new(Code::Corrupt, "The ledger has no head row for its events."))
 }
 
@@ -61,11 +59,11 @@ pub fn each_since(
 
 /// Which events are looked for among those from before a seq.
 #[derive(Debug, Clone, Copy)]
-pub struct Filter<'a> {
+pub struct EventFilter<'a> {
     /// Only those of this run.
     pub run_id: Option<&'a RunId>,
     /// Only those about this kind of thing.
-    pub source: Option<Source>,
+    pub source: Option<EventSource>,
     /// Only those from before this one.
     pub before: Seq,
     /// The most events that are visited.
@@ -75,11 +73,11 @@ pub struct Filter<'a> {
 /// Gives the wanted events to `visit`, newest first: the page of a list that goes back from the newest.
 pub fn each_before(
     snapshot: &Snapshot<'_>,
-    filter: &Filter<'_>,
+    filter: &EventFilter<'_>,
     mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let columns = Event::COLUMNS;
-    let (source, before, limit) = (filter.source.map(Source::as_str), filter.before, filter.limit);
+    let (source, before, limit) = (filter.source.map(EventSource::as_str), filter.before, filter.limit);
     match filter.run_id {
         Some(run) => snapshot.each(
             &format!(

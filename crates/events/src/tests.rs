@@ -4,9 +4,7 @@ use ic_base::{Code, Label, RunId, Timestamp};
 use ic_store::Ledger;
 use serde_json::json;
 
-use crate::{
-    EventType, ExpectedHead, NewEvent, append, before_newest, cursor, each_since, head, redact, verify,
-};
+use crate::{EventType, ExpectedHead, NewEvent, append, before_newest, cursor, each_since, head, redact, verify};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -113,9 +111,7 @@ fn a_redaction_is_visible_and_keeps_the_chain() {
 fn a_text_taken_out_without_a_redaction_is_named() {
     let ledger = ledger_with(3);
     let hash = crate::chain::hash_of_text("because");
-    ledger
-        .write(|tx| tx.execute("UPDATE events SET reason = NULL, reason_hash = $1 WHERE seq = 2", &[&hash]))
-        .unwrap();
+    ledger.write(|tx| tx.execute("UPDATE events SET reason = NULL, reason_hash = $1 WHERE seq = 2", &[&hash])).unwrap();
     let report = ledger.read(|s| verify(s, None)).unwrap();
     assert_eq!(report.first_bad.map(|b| b.0), Some(2));
 }
@@ -172,11 +168,9 @@ fn the_views_show_events_under_the_names_of_the_seed() {
     assert_eq!(phase, ["advance"]);
     let dispatch = ledger
         .read(|s| {
-            s.query_all(
-                "SELECT dispatch_id, event_type, from_status, to_status FROM dispatch_events",
-                &[],
-                |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<String>(3)?]),
-            )
+            s.query_all("SELECT dispatch_id, event_type, from_status, to_status FROM dispatch_events", &[], |row| {
+                Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<String>(3)?])
+            })
         })
         .unwrap();
     assert_eq!(dispatch, [["dispatch-a", "dispatch_cancelled", "running", "cancelled"].map(str::to_owned)]);
@@ -184,10 +178,9 @@ fn the_views_show_events_under_the_names_of_the_seed() {
 
 #[test]
 fn an_event_that_cannot_be_read_is_named_too() {
-    for sql in [
-        "UPDATE events SET hash = x'00' WHERE seq = 3",
-        "UPDATE events SET type = CAST(x'ff' AS TEXT) WHERE seq = 3",
-    ] {
+    for sql in
+        ["UPDATE events SET hash = x'00' WHERE seq = 3", "UPDATE events SET type = CAST(x'ff' AS TEXT) WHERE seq = 3"]
+    {
         let ledger = ledger_with(5);
         tamper(&ledger, "DROP TRIGGER events_are_not_changed").unwrap();
         tamper(&ledger, sql).unwrap();

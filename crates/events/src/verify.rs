@@ -20,7 +20,7 @@ pub struct ExpectedHead {
 
 /// The result of [`verify`]: how far the chain holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ChainReport {
     /// How many events were walked.
     pub events: i64,
     /// The head row: the last seq and its hash.
@@ -32,7 +32,7 @@ pub struct Report {
 /// Walks every event from the first, in flat memory, and stops at the first that is wrong.
 ///
 /// A chain alone cannot see that its tail is missing: the head row does, and `expected` with one kept elsewhere.
-pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result<Report> {
+pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result<ChainReport> {
     let head = list::head(snapshot)?;
     let mut walk = Walk { next: 1, before: [0; 32], first_bad: None, expected };
     let walked = list::each_since(snapshot, None, 0, i64::MAX, |event| {
@@ -62,7 +62,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
     // head says.
     let last = walk.next - 1;
     let first_bad = walk.first_bad.or_else(|| tail_problem(last, walk.before, head, expected));
-    Ok(Report { events: last, head, first_bad })
+    Ok(ChainReport { events: last, head, first_bad })
 }
 
 struct Walk {
@@ -92,26 +92,15 @@ impl Walk {
     }
 }
 
-fn tail_problem(
-    last: Seq,
-    hash: Hash,
-    head: (Seq, Hash),
-    expected: Option<ExpectedHead>,
-) -> Option<(Seq, String)> {
+fn tail_problem(last: Seq, hash: Hash, head: (Seq, Hash), expected: Option<ExpectedHead>) -> Option<(Seq, String)> {
     if head != (last, hash) {
         return Some((
             last + 1,
-            format!(
-                "the head row names event {} with hash {}; the last event found is {last}",
-                head.0,
-                hex(&head.1)
-            ),
+            format!("the head row names event {} with hash {}; the last event found is {last}", head.0, hex(&head.1)),
         ));
     }
     match expected {
-        Some(e) if e.seq > last => {
-            Some((last + 1, format!("event {} is expected; the last is {last}", e.seq)))
-        }
+        Some(e) if e.seq > last => Some((last + 1, format!("event {} is expected; the last is {last}", e.seq))),
         Some(e) if e.seq == 0 && e.hash != [0; 32] => {
             Some((1, "the hash before the first event is all zeros".to_owned()))
         }

@@ -5,7 +5,7 @@
 use ic_base::Code;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
-use ic_saga::Action;
+use ic_saga::EffectAction;
 use serde_json::{Map, Value};
 
 /// Reads them.
@@ -44,9 +44,9 @@ fn metadata(json: &str) {
 }
 
 fn action(json: &str) {
-    let Ok(action) = serde_json::from_str::<Action>(json) else { return };
+    let Ok(action) = serde_json::from_str::<EffectAction>(json) else { return };
     let text = serde_json::to_string(&action).expect("an action can be written");
-    assert_eq!(serde_json::from_str::<Action>(&text).expect("an action"), action);
+    assert_eq!(serde_json::from_str::<EffectAction>(&text).expect("an action"), action);
     if let Some(how) = action.how() {
         let waited = (1..=3).filter_map(|attempt| how.pause_after(attempt));
         assert!(waited.into_iter().all(|pause| pause.as_secs() <= 300));

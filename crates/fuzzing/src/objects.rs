@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use arbitrary::{Arbitrary, Unstructured};
 use ic_base::{Code, Timestamp};
 use ic_checkpoint::objects::Objects;
-use ic_store::{Durability, OpenOptions, Side, SideSchema};
+use ic_store::{Durability, OpenOptions, SideDatabase, SideSchema};
 use sha2::{Digest, Sha256};
 
 type Hash = [u8; 32];
@@ -125,8 +125,7 @@ impl Store {
             Name::OfPieces => {
                 let list = self.content(object).unwrap_or_default();
                 let piece = |name: &[u8]| {
-                    let of =
-                        self.objects.iter().find(|o| matches!(o.name, Name::True) && self.name(o) == name);
+                    let of = self.objects.iter().find(|o| matches!(o.name, Name::True) && self.name(o) == name);
                     of.and_then(|of| self.content(of)).unwrap_or_default().to_vec()
                 };
                 hash_of(&list.chunks(32).flat_map(piece).collect::<Vec<u8>>())
@@ -134,7 +133,7 @@ impl Store {
         }
     }
 
-    fn write(&self, db: &Side) -> ic_base::Result<()> {
+    fn write(&self, db: &SideDatabase) -> ic_base::Result<()> {
         db.write(Durability::Buffered, |tx| {
             for (id, pack) in self.packs.iter().enumerate() {
                 let mut stored = if pack.is_raw {
@@ -199,7 +198,7 @@ fn run(store: &Store) -> ic_base::Result<()> {
     let directory = directory.expect("a directory");
     let path = directory.path().join("objects.db");
     std::fs::write(&path, &*EMPTY).expect("an empty store");
-    store.write(&Side::open(&path, &SCHEMA, OpenOptions::default())?)?;
+    store.write(&SideDatabase::open(&path, &SCHEMA, OpenOptions::default())?)?;
     let objects = Objects::open(&path, OpenOptions::default())?;
     let mut names: Vec<Hash> = store.objects.iter().map(|object| store.name(object)).collect();
     for deed in store.deeds.iter().take(8) {

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ic_base::Code;
-use ic_dispatch::report::{Report, parse};
+use ic_dispatch::report::{DispatchReport, parse};
 use serde_json::json;
 
 /// Reads it.
@@ -21,16 +21,12 @@ pub fn report(bytes: &[u8]) {
         }
         Err(error) => {
             assert_eq!(error.code(), Code::InvalidValue);
-            assert!(
-                error.message().len() < 64 * 1024 + 2 * bytes.len().min(4096),
-                "{}",
-                error.message().len()
-            );
+            assert!(error.message().len() < 64 * 1024 + 2 * bytes.len().min(4096), "{}", error.message().len());
         }
     }
 }
 
-fn as_json_lines(report: &Report) -> Option<String> {
+fn as_json_lines(report: &DispatchReport) -> Option<String> {
     let mut lines = String::new();
     let names = |files: &[std::path::PathBuf]| {
         files.iter().map(|file| file.to_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
@@ -45,7 +41,7 @@ fn as_json_lines(report: &Report) -> Option<String> {
 }
 
 /// As `git log --name-only --format=%H%x09` prints it, newest first.
-fn as_git_log(report: &Report) -> Vec<u8> {
+fn as_git_log(report: &DispatchReport) -> Vec<u8> {
     let mut log = Vec::new();
     for commit in report.commits.iter().rev() {
         log.extend_from_slice(format!("{}\t\n\n", commit.sha).as_bytes());

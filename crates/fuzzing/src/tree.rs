@@ -1,11 +1,11 @@
 //! Directories of checkpoints: what is read is written as the same bytes, and names only possible paths.
 
 use ic_base::Code;
-use ic_checkpoint::tree::Tree;
+use ic_checkpoint::tree::TreeObject;
 
 /// Reads it.
 pub fn tree(bytes: &[u8]) {
-    match Tree::decode(bytes) {
+    match TreeObject::decode(bytes) {
         Ok(tree) => {
             let encoded = tree.encode();
             assert_eq!(encoded.bytes, bytes, "equal directories have equal bytes");

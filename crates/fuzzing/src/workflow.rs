@@ -7,7 +7,8 @@ use std::time::Duration;
 use ic_base::Code;
 use ic_workflow::Definition;
 use ic_workflow::definition::{
-    Action, Compensate, LAST_PHASE, OnFailure, Retries, Run, Shell, Step, Strategy,
+    LAST_PHASE, StepAction, StepCommand, StepCompensation, StepFailurePolicy, StepRetries, StepShell, Strategy,
+    WorkflowStep,
 };
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,7 @@ fn check(definition: &Definition) {
         assert!(step.needs.iter().all(need_is_earlier));
         assert!(step.timeout.is_none_or(|timeout| !timeout.is_zero()));
         assert!(step.directory.as_deref().is_none_or(is_inside));
-        if let Some(Action::RestoreFile(paths)) = step.compensate.as_ref().map(|c| &c.action) {
+        if let Some(StepAction::RestoreFile(paths)) = step.compensate.as_ref().map(|c| &c.action) {
             assert!(!paths.is_empty() && paths.iter().all(|path| is_inside(path)));
         }
     }
@@ -61,11 +62,10 @@ fn is_inside(path: &Path) -> bool {
 
 fn written(definition: &Definition) -> Value {
     let Definition { name, goal, on_failure, strategy, .. } = definition;
-    let steps: Vec<Value> =
-        definition.steps.iter().map(|step| written_step(step, &definition.steps)).collect();
+    let steps: Vec<Value> = definition.steps.iter().map(|step| written_step(step, &definition.steps)).collect();
     let mut file = json!({"name": name, "goal": goal, "steps": steps});
     if let Some(on_failure) = on_failure {
-        file["on-failure"] = json!(OnFailure::as_str(*on_failure));
+        file["on-failure"] = json!(StepFailurePolicy::as_str(*on_failure));
     }
     if let Some(strategy) = strategy {
         file["strategy"] = json!(Strategy::as_str(*strategy));
@@ -73,13 +73,13 @@ fn written(definition: &Definition) -> Value {
     file
 }
 
-fn written_step(step: &Step, steps: &[Step]) -> Value {
+fn written_step(step: &WorkflowStep, steps: &[WorkflowStep]) -> Value {
     let needs: Vec<&str> = step.needs.iter().map(|need| steps[*need].id.as_str()).collect();
     let (run, shell) = match &step.run {
-        Run::Script { text, shell: Shell::Sh } => (json!(text), json!("sh")),
-        Run::Script { text, shell: Shell::Bash } => (json!(text), json!("bash")),
-        Run::Script { text, shell: Shell::Own(argv) } => (json!(text), json!(argv)),
-        Run::Argv(words) => (json!(words), Value::Null),
+        StepCommand::Script { text, shell: StepShell::Sh } => (json!(text), json!("sh")),
+        StepCommand::Script { text, shell: StepShell::Bash } => (json!(text), json!("bash")),
+        StepCommand::Script { text, shell: StepShell::Own(argv) } => (json!(text), json!(argv)),
+        StepCommand::Argv(words) => (json!(words), Value::Null),
     };
     let mut written = json!({"id": step.id, "phase": step.phase, "run": run, "needs": needs});
     if !shell.is_null() {
@@ -92,22 +92,22 @@ fn written_step(step: &Step, steps: &[Step]) -> Value {
     written
 }
 
-fn written_compensation(compensate: &Compensate) -> Value {
+fn written_compensation(compensate: &StepCompensation) -> Value {
     let mut written = Value::Object(Map::new());
     let reason = |word: &'static str, reason: &Option<String>| match reason {
         None => json!(word),
         Some(reason) => json!({word: reason}),
     };
     match &compensate.action {
-        Action::Exec { argv } => written["exec"] = json!(argv),
-        Action::Shell(text) => written["shell"] = json!(text),
-        Action::RestoreFile(paths) => written["restore-file"] = json!(paths),
-        Action::KillProcess(path) => written["kill-process"] = json!(path),
-        Action::Skip(why) => return reason("skip", why),
-        Action::Pivot(why) => return reason("pivot", why),
-        Action::Retry(why) => return reason("retry", why),
+        StepAction::Exec { argv } => written["exec"] = json!(argv),
+        StepAction::Shell(text) => written["shell"] = json!(text),
+        StepAction::RestoreFile(paths) => written["restore-file"] = json!(paths),
+        StepAction::KillProcess(path) => written["kill-process"] = json!(path),
+        StepAction::Skip(why) => return reason("skip", why),
+        StepAction::Pivot(why) => return reason("pivot", why),
+        StepAction::Retry(why) => return reason("retry", why),
     }
-    let Compensate { directory, environment, timeout, retries, on_failure, .. } = compensate;
+    let StepCompensation { directory, environment, timeout, retries, on_failure, .. } = compensate;
     add_common(&mut written, directory.as_deref(), environment, *timeout, *retries);
     written["on-failure"] = json!(on_failure);
     written
@@ -118,7 +118,7 @@ fn add_common(
     directory: Option<&Path>,
     environment: &BTreeMap<String, String>,
     timeout: Option<Duration>,
-    retries: Retries,
+    retries: StepRetries,
 ) {
     if let Some(directory) = directory {
         written["cwd"] = json!(directory);
@@ -129,7 +129,7 @@ fn add_common(
     if let Some(timeout) = timeout {
         written["timeout"] = json!(duration(timeout));
     }
-    if retries != Retries::default() {
+    if retries != StepRetries::default() {
         written["retries"] = json!({"max": retries.max, "backoff": duration(retries.backoff)});
     }
 }

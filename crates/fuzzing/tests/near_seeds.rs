@@ -42,9 +42,7 @@ fn changed(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         match random.below(6) {
             0 => bytes.splice(at..end, []).for_each(drop),
             1 => bytes.insert(at, u8::try_from(random.below(256)).expect("a byte")),
-            2 => bytes
-                .splice(at..at, b"\"{}[]:,-\n\t\\\0/.0123456789"[random.place_in(24)..].to_vec())
-                .for_each(drop),
+            2 => bytes.splice(at..at, b"\"{}[]:,-\n\t\\\0/.0123456789"[random.place_in(24)..].to_vec()).for_each(drop),
             3 => {
                 let twice = bytes[at..end].to_vec();
                 bytes.splice(at..at, twice).for_each(drop);

@@ -6,17 +6,17 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use ic_base::{Code, Diagnosis, Result};
 
+use crate::command_path::CommandPath;
 use crate::commands::{
-    Run, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
-    hooks, init, install, log, man, mcp, migrate, redo, rewind, rollback, run, session, status, ui, undo,
-    uninstall, verbs, version, r#where, workflow,
+    RunCommand, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
+    hooks, init, install, log, man, mcp, migrate, redo, rewind, rollback, run, session, status, ui, undo, uninstall,
+    verbs, version, r#where, workflow,
 };
-use crate::environment::Environment;
-use crate::exit::Exit;
+use crate::environment::CliEnvironment;
+use crate::exit::ExitStatus;
 use crate::flags::Global;
-use crate::later::Later;
-use crate::named::Named;
-use crate::session::Session;
+use crate::lazy_verbs::Later;
+use crate::session::CliSession;
 
 /// The colours of help and of usage errors.
 pub(crate) const STYLES: Styles = Styles::styled()
@@ -114,17 +114,17 @@ docs/UNDO.md says which command undoes what.
 Exit codes: 0 done or yes, 1 an expected no, 2 failure, 3 usage, 4 partly done.
 Every error has a code; docs/errors/ has a page for each."
 )]
-pub(crate) struct Cli {
+pub(crate) struct CommandLine {
     #[command(flatten)]
     pub(crate) global: Global,
     /// Print the version
     #[arg(long, action = clap::ArgAction::Version)]
     version: Option<bool>,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
-impl Cli {
+impl CommandLine {
     /// The command line, parsed. Errors are those of the whole tree.
     pub(crate) fn parsed(arguments: &[OsString]) -> core::result::Result<Self, clap::Error> {
         if let Some(cli) = Self::named(arguments) {
@@ -139,68 +139,68 @@ impl Cli {
     pub(crate) fn named(arguments: &[OsString]) -> Option<Self> {
         let root = Global::augment_args(clap::Command::new("ic").disable_help_subcommand(true));
         // Narrowed to one command: see `named`.
-        let mut tree = Command::only(root, arguments.get(1..)?);
+        let mut tree = CliCommand::only(root, arguments.get(1..)?);
         Self::of(tree.try_get_matches_from_mut(arguments).ok()?).ok()
     }
 
     fn of(mut matches: ArgMatches) -> core::result::Result<Self, clap::Error> {
         let global = Global::from_arg_matches_mut(&mut matches)?;
-        let command = Command::from_arg_matches_mut(&mut matches)?;
+        let command = CliCommand::from_arg_matches_mut(&mut matches)?;
         Ok(Self { global, version: None, command })
     }
 }
 
 verbs! {
-    pub(crate) enum Command {
-        Status(status::Status),
-        Log(log::Log),
-        Blame(blame::Blame),
-        Undo(undo::Undo),
-        Redo(redo::Redo),
-        Ui(ui::Ui),
-        Init(init::Init),
+    pub(crate) enum CliCommand {
+        Status(status::StatusArgs),
+        Log(log::LogArgs),
+        Blame(blame::BlameArgs),
+        Undo(undo::UndoArgs),
+        Redo(redo::RedoArgs),
+        Ui(ui::UiArgs),
+        Init(init::InitArgs),
         /// Runs: create, advance, roll back, inspect
         #[command(subcommand)]
-        Run(Later<run::Verb>),
+        Run(Later<run::RunVerb>),
         /// Dispatches: the work of agents, its commits and files
         #[command(subcommand)]
-        Dispatch(Later<dispatch::Verb>),
+        Dispatch(Later<dispatch::DispatchVerb>),
         /// Gates: check, override, list the rules
         #[command(subcommand)]
-        Gate(Later<gate::Verb>),
+        Gate(Later<gate::GateVerb>),
         /// Events: follow, verify, redact
         #[command(subcommand)]
-        Events(Later<events::Verb>),
+        Events(Later<events::EventsVerb>),
         /// Checkpoints: capture the working tree, compare, restore, undo
         #[command(subcommand)]
-        Checkpoint(Later<checkpoint::Verb>),
+        Checkpoint(Later<checkpoint::CheckpointVerb>),
         /// Rollbacks: list, show, resume, abort, undo
         #[command(subcommand)]
-        Rollback(Later<rollback::Verb>),
+        Rollback(Later<rollback::RollbackVerb>),
         /// Compensations: declare the undo of outside effects, run it
         #[command(subcommand)]
-        Compensation(Later<compensation::Verb>),
+        Compensation(Later<compensation::CompensationVerb>),
         /// Workflows: run a file of steps, resume, roll back
         #[command(subcommand)]
-        Workflow(Later<workflow::Verb>),
+        Workflow(Later<workflow::WorkflowVerb>),
         /// Rewinds: take the application's database back to a task
         #[command(subcommand)]
-        Rewind(Later<rewind::Verb>),
-        Install(install::Install),
-        Uninstall(uninstall::Uninstall),
+        Rewind(Later<rewind::RewindVerb>),
+        Install(install::InstallArgs),
+        Uninstall(uninstall::UninstallArgs),
         /// Hooks of coding agents: install, uninstall, doctor
         #[command(subcommand)]
-        Hooks(Later<hooks::Verb>),
+        Hooks(Later<hooks::HooksVerb>),
         Mcp(mcp::Mcp),
         /// Sessions of coding agents: list, show
         #[command(subcommand)]
-        Session(Later<session::Verb>),
+        Session(Later<session::SessionVerb>),
         Hook(hook::Hook),
         Where(r#where::Where),
         /// The project's configuration
         #[command(subcommand)]
-        Config(Later<config::Verb>),
-        Backup(backup::Backup),
+        Config(Later<config::ConfigVerb>),
+        Backup(backup::BackupArgs),
         Health(health::Health),
         Migrate(migrate::Migrate),
         Completions(completions::Completions),
@@ -210,13 +210,13 @@ verbs! {
 }
 
 /// Runs a parsed command line.
-pub(crate) fn run(cli: Cli, environment: Environment) -> Result<Exit> {
-    run_in(&mut Session::new(cli.global, environment)?, &cli.command)
+pub(crate) fn run(cli: CommandLine, environment: CliEnvironment) -> Result<ExitStatus> {
+    run_in(&mut CliSession::new(cli.global, environment)?, &cli.command)
 }
 
 /// Runs a parsed command in a session.
-pub(crate) fn run_in(session: &mut Session, command: &Command) -> Result<Exit> {
-    if session.mermaid && !matches!(command, Command::Run(Later(run::Verb::History(_)))) {
+pub(crate) fn run_in(session: &mut CliSession, command: &CliCommand) -> Result<ExitStatus> {
+    if session.mermaid && !matches!(command, CliCommand::Run(Later(run::RunVerb::History(_)))) {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));
     }

@@ -27,7 +27,7 @@ ic_base::words! {
 
 /// What happens in a client that is recorded or answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Occasion {
+pub(crate) enum HookOccasion {
     /// A session begins, or is resumed.
     SessionBegins,
     /// A person typed a prompt.
@@ -44,7 +44,7 @@ pub(crate) enum Occasion {
     SessionEnds,
 }
 
-impl Occasion {
+impl HookOccasion {
     /// Whether the tree is captured at this event. `may_write`: whether the tool of the call may change files.
     pub(crate) fn looks(self, may_write: bool) -> bool {
         match self {
@@ -57,8 +57,8 @@ impl Occasion {
 
 impl Client {
     /// The events that its hooks are configured for, in the order in which they come, each with its meaning here.
-    pub(crate) fn events(self) -> &'static [(&'static str, Occasion)] {
-        use Occasion as O;
+    pub(crate) fn events(self) -> &'static [(&'static str, HookOccasion)] {
+        use HookOccasion as O;
         match self {
             Self::ClaudeCode | Self::Codex | Self::Copilot => &[
                 ("SessionStart", O::SessionBegins),
@@ -94,9 +94,8 @@ impl Client {
     /// of Claude Code, too. Their hooks then call `ic hook claude-code`.
     pub(crate) fn speaking(self, payload: &Value) -> Self {
         let transcript = payload["transcript_path"].as_str();
-        let is_rollout = transcript
-            .and_then(|path| path.rsplit('/').next())
-            .is_some_and(|name| name.starts_with("rollout-"));
+        let is_rollout =
+            transcript.and_then(|path| path.rsplit('/').next()).is_some_and(|name| name.starts_with("rollout-"));
         // Copilot sends a timestamp, which Claude Code does not, and a path of its own or none.
         let is_copilots = transcript.is_none_or(|path| path.contains("/.copilot/"));
         match self {
@@ -134,7 +133,7 @@ impl Client {
     }
 
     /// The meaning of an event with this name; `None`: the event is ignored.
-    pub(crate) fn occasion(self, event: &str) -> Option<Occasion> {
+    pub(crate) fn occasion(self, event: &str) -> Option<HookOccasion> {
         let event = match (self, event) {
             // The names of its own format.
             (Self::Copilot, "sessionStart") => "SessionStart",

@@ -1,8 +1,8 @@
 //! The verbs, one file each: its arguments, one call of a library crate, one view.
 
 /// A verb that was parsed, and can be run.
-pub(crate) trait Run {
-    fn run(&self, session: &mut Session) -> Result<Exit>;
+pub(crate) trait RunCommand {
+    fn run(&self, session: &mut CliSession) -> Result<ExitStatus>;
 }
 
 /// Declares the verbs of a noun: an enum that clap parses, and that runs each verb by its own `run`.
@@ -18,15 +18,15 @@ macro_rules! verbs {
             $($(#[$about])* $verb($arguments),)+
         }
 
-        impl crate::named::Named for $name {
+        impl crate::command_path::CommandPath for $name {
             fn only(command: clap::Command, words: &[std::ffi::OsString]) -> clap::Command {
-                const NARROW: &[crate::named::Only] = &[$(<$arguments as crate::named::Named>::only),+];
-                crate::named::only::<Self>(command, words, NARROW)
+                const NARROW: &[crate::command_path::Only] = &[$(<$arguments as crate::command_path::CommandPath>::only),+];
+                crate::command_path::only::<Self>(command, words, NARROW)
             }
         }
 
-        impl crate::commands::Run for $name {
-            fn run(&self, session: &mut crate::session::Session) -> ic_base::Result<crate::exit::Exit> {
+        impl crate::commands::RunCommand for $name {
+            fn run(&self, session: &mut crate::session::CliSession) -> ic_base::Result<crate::exit::ExitStatus> {
                 match self { $(Self::$verb(verb) => verb.run(session),)+ }
             }
         }
@@ -49,6 +49,7 @@ pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod input;
 pub(crate) mod install;
+pub(crate) mod layered_rollback;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -57,7 +58,6 @@ pub(crate) mod prelude;
 pub(crate) mod redo;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
-pub(crate) mod rolling;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod status;
@@ -70,5 +70,5 @@ pub(crate) mod workflow;
 
 use ic_base::Result;
 
-use crate::exit::Exit;
-use crate::session::Session;
+use crate::exit::ExitStatus;
+use crate::session::CliSession;

@@ -5,10 +5,10 @@
 //! or migrated, and no more of it is read than a person can choose from.
 
 mod bash;
+mod command_line;
 mod files;
 mod ledger;
 mod position;
-mod typed;
 mod values;
 
 use std::ffi::{OsStr, OsString};
@@ -17,9 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::{Arg, CommandFactory};
 
-use crate::cli::Cli;
-use crate::environment::Environment;
-use crate::shell::Shell;
+use crate::cli::CommandLine;
+use crate::environment::CliEnvironment;
+use crate::shell::CompletionShell;
 use position::Position;
 
 /// One thing that can stand at the cursor.
@@ -51,14 +51,14 @@ impl Candidate {
 }
 
 /// Prints the candidates. `arguments` are those of the shell's script, without the program's name.
-pub(crate) fn answer(shell: Shell, arguments: Vec<OsString>, environment: &Environment) {
+pub(crate) fn answer(shell: CompletionShell, arguments: Vec<OsString>, environment: &CliEnvironment) {
     let lines = match shell {
-        Shell::Bash => bash::answer(&arguments, environment),
-        Shell::Zsh => Some(described(arguments, environment)),
-        Shell::Fish => {
+        CompletionShell::Bash => bash::answer(&arguments, environment),
+        CompletionShell::Zsh => Some(described(arguments, environment)),
+        CompletionShell::Fish => {
             let mut words = arguments;
             if let Some(last) = words.last_mut() {
-                *last = typed::unquoted(last.as_bytes(), typed::Rules::Fish);
+                *last = command_line::unquoted(last.as_bytes(), command_line::QuoteRules::Fish);
             }
             Some(described(words, environment))
         }
@@ -68,7 +68,7 @@ pub(crate) fn answer(shell: Shell, arguments: Vec<OsString>, environment: &Envir
 }
 
 /// A line for each candidate: the word, a tab, its description. The last of `words` is the one that is being typed.
-fn described(mut words: Vec<OsString>, environment: &Environment) -> Vec<u8> {
+fn described(mut words: Vec<OsString>, environment: &CliEnvironment) -> Vec<u8> {
     let typed = words.pop().unwrap_or_default();
     let mut lines = Vec::new();
     for candidate in candidates(&words, &typed, environment) {
@@ -83,8 +83,8 @@ fn described(mut words: Vec<OsString>, environment: &Environment) -> Vec<u8> {
 }
 
 /// The candidates after `words` that begin with `typed`.
-fn candidates(words: &[OsString], typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
-    let mut tree = Cli::command();
+fn candidates(words: &[OsString], typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
+    let mut tree = CommandLine::command();
     tree.build();
     let mut found = Position::after(&tree, words).map(|at| all(&at, typed, environment)).unwrap_or_default();
     // Filtered here for all kinds: the functions below may return more than what fits.
@@ -92,7 +92,7 @@ fn candidates(words: &[OsString], typed: &OsStr, environment: &Environment) -> V
     found
 }
 
-fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
+fn all(at: &Position<'_>, typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
     if let Some(argument) = at.awaits {
         return values::of(at, argument, typed, environment);
     }
@@ -116,9 +116,7 @@ fn all(at: &Position<'_>, typed: &OsStr, environment: &Environment) -> Vec<Candi
         Some(argument) => values::of(at, argument, typed, environment),
         None if at.is_escaped => Vec::new(),
         // No positional is left: the verb's own options are offered without a dash, since nothing else can follow.
-        None => {
-            at.open_options().filter(|a| !a.is_global_set() && a.get_id() != "help").map(option).collect()
-        }
+        None => at.open_options().filter(|a| !a.is_global_set() && a.get_id() != "help").map(option).collect(),
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
-use ic_store::faults::{Mode, turn_on};
+use ic_store::faults::{FaultMode, turn_on};
 
 /// The settings that the environment holds.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Environment {
+pub(crate) struct CliEnvironment {
     /// `IC_DB`: the ledger's file, or the URL of one on a server.
     pub(crate) db: Option<PathBuf>,
     /// `IC_CONFIG`: the project's configuration file.
@@ -33,7 +33,7 @@ pub(crate) struct Environment {
     pub(crate) complete: Option<OsString>,
 }
 
-impl Environment {
+impl CliEnvironment {
     /// Reads the environment, once, at the start of the process.
     pub(crate) fn read() -> Self {
         if TEST_HOOKS {
@@ -52,9 +52,9 @@ impl Environment {
             }),
             is_mcp: false,
             // A value that is no number is ignored: a hook must not fail because of it.
-            hook_limit: env::var("IC_HOOK_LIMIT").ok().and_then(|seconds| {
-                seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            }),
+            hook_limit: env::var("IC_HOOK_LIMIT")
+                .ok()
+                .and_then(|seconds| seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())),
             complete: env::var_os("IC_COMPLETE"),
         }
     }
@@ -77,7 +77,7 @@ impl Environment {
     }
 }
 
-impl Environment {
+impl CliEnvironment {
     /// Whether a hook stops waiting early for a server that does not answer. Tests of other things turn it off, because their machine is
     /// slow.
     pub(crate) fn has_little_patience() -> bool {
@@ -108,13 +108,13 @@ fn arm_test_hooks() {
         ic_store::faults::conflict_before(n);
     }
     if env::var_os("IC_TEST_RERUN").is_some() {
-        turn_on(Mode::Rerun);
+        turn_on(FaultMode::Rerun);
     }
     if env::var_os("IC_TEST_SERIALIZABLE").is_some() {
-        turn_on(Mode::Serializable);
+        turn_on(FaultMode::Serializable);
     }
     if env::var_os("IC_TEST_ONE_HOST").is_some() {
-        turn_on(Mode::OneHost);
+        turn_on(FaultMode::OneHost);
     }
     if let Some(path) = env::var_os("IC_TEST_SQL_LOG")
         && let Ok(file) = std::fs::File::options().create(true).append(true).open(path)

@@ -1,10 +1,10 @@
 //! The exit codes, and the errors that lead to each.
 
-use ic_base::Kind;
+use ic_base::ErrorKind;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitStatus {
     /// Done; for a question, yes.
     Done,
     /// A no that a script expects, such as a gate that does not pass.
@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
-impl Exit {
+impl ExitStatus {
     /// The process's exit code. Stable from the first release.
     pub(crate) fn code(self) -> u8 {
         match self {
@@ -34,12 +34,12 @@ impl Exit {
     }
 }
 
-impl From<Kind> for Exit {
-    fn from(kind: Kind) -> Self {
+impl From<ErrorKind> for ExitStatus {
+    fn from(kind: ErrorKind) -> Self {
         match kind {
-            Kind::No => Self::No,
-            Kind::Failure => Self::Failure,
-            Kind::Usage => Self::Usage,
+            ErrorKind::No => Self::No,
+            ErrorKind::Failure => Self::Failure,
+            ErrorKind::Usage => Self::Usage,
         }
     }
 }

@@ -10,9 +10,9 @@ use ic_base::{Code, Diagnose, Diagnosis};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::format::Format;
+use crate::cli::CommandLine;
+use crate::exit::ExitStatus;
+use crate::format::OutputFormat;
 use crate::output::escape_controls;
 use crate::text::{error_screen, plain, style, wrapped};
 
@@ -33,9 +33,9 @@ struct ErrorBody<'a> {
 }
 
 /// Prints an error on standard error, and returns the exit that its code leads to.
-pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit {
+pub(crate) fn report(diagnosis: &Diagnosis, format: OutputFormat, quiet: bool) -> ExitStatus {
     match format {
-        Format::Json | Format::Jsonl => {
+        OutputFormat::Json | OutputFormat::Jsonl => {
             let body = ErrorBody {
                 code: diagnosis.code().as_str(),
                 message: diagnosis.message(),
@@ -46,7 +46,7 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
             escape_controls(&mut line);
             print_line(&String::from_utf8_lossy(&line));
         }
-        Format::Text => {
+        OutputFormat::Text => {
             let (bad, good, reset) = (style::BAD.render(), style::GOOD.render(), style::BAD.render_reset());
             let print = |text: String| print_line(&wrapped(text, error_screen()));
             print(format!("{bad}error{reset}: {}", plain(diagnosis.message())));
@@ -55,11 +55,11 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: Format, quiet: bool) -> Exit
             }
         }
     }
-    Exit::from(diagnosis.kind())
+    ExitStatus::from(diagnosis.kind())
 }
 
 /// Prints help and version texts on standard output; every other error of the parser is a usage error.
-pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], format: Format) -> Exit {
+pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], format: OutputFormat) -> ExitStatus {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // A reader that closes the pipe before the end of the help has seen enough.
         let printed = error.print().or_else(|failed| match failed.kind() {
@@ -67,7 +67,7 @@ pub(crate) fn report_parse_error(error: &clap::Error, arguments: &[OsString], fo
             _ => Err(failed),
         });
         let printed = printed.while_doing(|| "writing to standard output".to_owned());
-        return printed.map_or_else(|failure| report(&failure, format, false), |()| Exit::Done);
+        return printed.map_or_else(|failure| report(&failure, format, false), |()| ExitStatus::Done);
     }
     report(&diagnose(error, arguments), format, false)
 }
@@ -88,14 +88,14 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     let unknown = context(ContextKind::InvalidSubcommand);
     let meant = unknown.as_deref().and_then(|word| meant(arguments, word));
     let suggestion = meant.or_else(|| {
-        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
-            .into_iter()
-            .find_map(|kind| match error.get(kind)? {
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue].into_iter().find_map(
+            |kind| match error.get(kind)? {
                 // Clap names the nearest suggestion last.
                 ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().cloned().collect()),
                 ContextValue::String(text) => did_you_mean(vec![text.clone()]),
                 _ => None,
-            })
+            },
+        )
     });
     let values = context(ContextKind::ValidValue).filter(|values| !values.is_empty());
     let values = values.map(|values| format!("possible values: {values}"));
@@ -107,8 +107,9 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             | ErrorKind::MissingSubcommand
-            | ErrorKind::InvalidSubcommand => elsewhere(unknown.as_deref())
-                .or_else(|| Some(possible_commands(arguments, unknown.as_deref()))),
+            | ErrorKind::InvalidSubcommand => {
+                elsewhere(unknown.as_deref()).or_else(|| Some(possible_commands(arguments, unknown.as_deref())))
+            }
             ErrorKind::MissingRequiredArgument => {
                 example(arguments).map(|example| format!("as in: {example}; all options: --help"))
             }
@@ -166,8 +167,7 @@ fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
         "-m" => &["reason", "message", "name", "goal"],
         "-p" if innermost(&whole_tree(), arguments.iter()).get_name() == "log" => {
             return Some(
-                "what a point changed: ic checkpoint diff; what an undo would change: ic undo --dry-run"
-                    .to_owned(),
+                "what a point changed: ic checkpoint diff; what an undo would change: ic undo --dry-run".to_owned(),
             );
         }
         _ => return None,
@@ -235,7 +235,7 @@ fn without_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
 }
 
 fn whole_tree() -> Command {
-    let mut tree = Cli::command();
+    let mut tree = CommandLine::command();
     tree.build();
     tree
 }

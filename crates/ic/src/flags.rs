@@ -18,23 +18,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, overrides_with = "db", value_name = "PATH", hide_short_help = true)]
     pub(crate) db: Option<PathBuf>,
     /// Run as if started in this directory
-    #[arg(
-        short = 'C',
-        global = true,
-        overrides_with = "directory",
-        value_name = "DIR",
-        hide_short_help = true
-    )]
+    #[arg(short = 'C', global = true, overrides_with = "directory", value_name = "DIR", hide_short_help = true)]
     pub(crate) directory: Option<PathBuf>,
     /// The output format [default: $IC_FORMAT, else text on a terminal, JSON otherwise]
-    #[arg(
-        long,
-        global = true,
-        overrides_with = "format",
-        value_enum,
-        value_name = "FORMAT",
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, overrides_with = "format", value_enum, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) format: Option<FormatFlag>,
     /// The same as --format json
     #[arg(long, global = true, overrides_with = "json", hide_short_help = true)]
@@ -76,10 +63,7 @@ pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
 }
 
 /// A global option with its value, which is in the same word or in the next one; `None` for any other word.
-fn valued<'a>(
-    argument: &OsStr,
-    rest: &mut impl Iterator<Item = &'a OsString>,
-) -> Option<(&'static str, OsString)> {
+fn valued<'a>(argument: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -> Option<(&'static str, OsString)> {
     const LONG: [&str; 3] = ["--db", "--format", "--busy-timeout"];
     let bytes = argument.as_encoded_bytes();
     if argument == "--json" {
@@ -123,13 +107,13 @@ pub(crate) enum FormatFlag {
 
 /// The dispatch on whose behalf a verb writes.
 #[derive(Debug, Args)]
-pub(crate) struct Door {
+pub(crate) struct ForceFlags {
     /// The calling dispatch [default: $IC_DISPATCH]; refused if it was rolled back
     #[arg(long, value_name = "ID")]
     pub(crate) dispatch: Option<String>,
 }
 
-impl Door {
+impl ForceFlags {
     pub(crate) fn as_deref(&self) -> Option<&str> {
         self.dispatch.as_deref()
     }

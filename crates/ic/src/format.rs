@@ -6,12 +6,12 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use ic_base::{Code, Diagnosis, Result};
 
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::flags::{FormatFlag, Global};
 
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// One JSON document: a record, or an array of them.
     Json,
     /// One JSON record a line.
@@ -29,13 +29,13 @@ pub(crate) struct FormatChoice {
 
 impl FormatChoice {
     /// The choice of a parsed command line.
-    pub(crate) fn of(global: &Global, environment: &Environment) -> Self {
+    pub(crate) fn of(global: &Global, environment: &CliEnvironment) -> Self {
         let flag = global.format.or(global.json.then_some(FormatFlag::Json));
         Self { flag, default: environment.format.clone() }
     }
 
     /// The choice of a command line that could not be parsed, so that its error takes the wanted form.
-    pub(crate) fn guess(arguments: &[OsString], environment: &Environment) -> Self {
+    pub(crate) fn guess(arguments: &[OsString], environment: &CliEnvironment) -> Self {
         let mut flag = None;
         for (i, argument) in arguments.iter().enumerate() {
             match argument.to_str() {
@@ -66,14 +66,14 @@ impl FormatChoice {
     }
 
     /// The form: the flag, else the environment, else text on a terminal and JSON otherwise.
-    pub(crate) fn resolve(&self) -> Format {
+    pub(crate) fn resolve(&self) -> OutputFormat {
         let chosen = self.flag.or_else(|| self.default.as_deref().and_then(default));
         match chosen.unwrap_or(FormatFlag::Auto) {
-            FormatFlag::Auto if std::io::stdout().is_terminal() => Format::Text,
-            FormatFlag::Auto | FormatFlag::Json => Format::Json,
-            FormatFlag::Jsonl => Format::Jsonl,
+            FormatFlag::Auto if std::io::stdout().is_terminal() => OutputFormat::Text,
+            FormatFlag::Auto | FormatFlag::Json => OutputFormat::Json,
+            FormatFlag::Jsonl => OutputFormat::Jsonl,
             // The dispatcher of verbs refuses a diagram for every verb but `run history`.
-            FormatFlag::Text | FormatFlag::Mermaid => Format::Text,
+            FormatFlag::Text | FormatFlag::Mermaid => OutputFormat::Text,
         }
     }
 }

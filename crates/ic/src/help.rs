@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, Resettable, StyledStr};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use crate::cli::{self, Cli};
+use crate::cli::{self, CommandLine};
 use crate::examples::parts;
 
 const PAGE: &str = "\
@@ -46,7 +46,7 @@ pub(crate) fn page(error: clap::Error, arguments: &[OsString]) -> clap::Error {
 
 /// The command tree as help shows it: with everything, or with what `-h` has room for.
 pub(crate) fn tree(is_full: bool) -> Command {
-    let mut tree = Cli::command();
+    let mut tree = CommandLine::command();
     // Only a built tree has the verbs of each noun, and the global options in each verb.
     tree.build();
     let tree = tree.help_template(cli::first_page(is_full)).mut_subcommands(|verb| laid_out(verb, is_full));
@@ -67,8 +67,7 @@ fn laid_out(verb: Command, is_full: bool) -> Command {
     let shown = if is_full { examples.len() } else { FEW };
     let lines: Vec<String> = examples.into_iter().take(shown).map(|line| format!("  {line}")).collect();
     let heading = format!("{0}Examples:{0:#}", cli::STYLES.get_header());
-    let verb =
-        if lines.is_empty() { verb } else { verb.before_help(format!("{heading}\n{}", lines.join("\n"))) };
+    let verb = if lines.is_empty() { verb } else { verb.before_help(format!("{heading}\n{}", lines.join("\n"))) };
     in_columns(verb, is_full)
 }
 

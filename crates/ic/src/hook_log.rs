@@ -17,7 +17,7 @@ const LONGEST: u64 = 512 * 1024;
 
 /// One call of a hook.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct HookLogLine {
     /// When it ended, in milliseconds since 1970.
     pub(crate) at: i64,
     /// The client that called, as `claude-code`.
@@ -34,10 +34,10 @@ pub(crate) struct Line {
     pub(crate) message: Option<String>,
 }
 
-impl Line {
+impl HookLogLine {
     pub(crate) fn new(client: &str, event: &str, took: Duration) -> Self {
         Self {
-            at: crate::environment::Environment::context().now().millis(),
+            at: crate::environment::CliEnvironment::context().now().millis(),
             client: title(client),
             event: title(event),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -56,8 +56,7 @@ impl Line {
 
     /// Whether nothing failed: files were left out of a capture by a rule.
     pub(crate) fn is_note(&self) -> bool {
-        let is_unread =
-            self.message.as_ref().is_some_and(|message| is_left_out_for(message, Reason::Unreadable));
+        let is_unread = self.message.as_ref().is_some_and(|message| is_left_out_for(message, Reason::Unreadable));
         self.code.as_deref() == Some("left_out") && !is_unread
     }
 
@@ -73,7 +72,7 @@ impl Line {
 }
 
 /// Adds a line. If it cannot be written it is lost, because an agent waits.
-pub(crate) fn append(store: &Path, line: &Line) {
+pub(crate) fn append(store: &Path, line: &HookLogLine) {
     let path = store.join("hooks.log");
     if fs::metadata(&path).is_ok_and(|found| found.len() > LONGEST) {
         let newer = read(store);
@@ -103,7 +102,7 @@ pub(crate) fn append(store: &Path, line: &Line) {
 }
 
 /// The lines, oldest first. Lines that ic did not write are skipped.
-pub(crate) fn read(store: &Path) -> Vec<Line> {
+pub(crate) fn read(store: &Path) -> Vec<HookLogLine> {
     let text = fs::read(store.join("hooks.log")).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n');
     lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_note_hides_no_failure_of_the_same_call() {
-        let line = Line::new("codex", "Stop", Duration::ZERO);
+        let line = HookLogLine::new("codex", "Stop", Duration::ZERO);
         let noted = line.clone().saying("left_out", &format!("{LEFT_OUT}.env (secret)"));
         assert_eq!((noted.is_note(), noted.left_out()), (true, ".env (secret)"));
         let failed = noted.clone().saying("checkpoint_failed", "the disk is full");

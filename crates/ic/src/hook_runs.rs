@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ic_base::Timestamp;
-use ic_store::lock::{Mode, wait};
+use ic_store::lock::{LockMode, wait};
 use ic_store::private;
 
-use crate::environment::Environment;
-use crate::hook_log::{self, Line};
+use crate::environment::CliEnvironment;
+use crate::hook_log::{self, HookLogLine};
 use crate::text::{counted, plain};
 
 /// The code of a hook that began and was killed before it ended.
@@ -24,14 +24,14 @@ const BEAT: Duration = Duration::from_millis(250);
 const NEW: &str = "new";
 
 /// The file of a hook that runs, removed when it ends.
-pub(crate) struct Run {
+pub(crate) struct HookRun {
     path: PathBuf,
     _file: File,
 }
 
-impl Run {
+impl HookRun {
     /// Writes down that a hook begins, and settles those that were killed before. `None` if it cannot be written: that stops no agent.
-    pub(crate) fn begin(store: &Path, line: &Line) -> Option<Self> {
+    pub(crate) fn begin(store: &Path, line: &HookLogLine) -> Option<Self> {
         settle(store);
         let directory = directory(store);
         private::directory(&directory).ok()?;
@@ -40,7 +40,7 @@ impl Run {
         let mut file = private::create_new(&new).ok()?;
         file.write_all(&serde_json::to_vec(line).ok()?).ok()?;
         // Locked before it has its name: a process that finds it unlocked knows that its owner is gone.
-        wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
+        wait(&file, LockMode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
         fs::rename(&new, &path).ok()?;
         if let Ok(beating) = file.try_clone() {
             // The thread ends with the process; the file's time is then that of the last beat.
@@ -50,7 +50,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for HookRun {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -59,15 +59,15 @@ impl Drop for Run {
 fn beat(file: &File) {
     loop {
         std::thread::sleep(BEAT);
-        if file.set_modified(at(Environment::context().now().millis())).is_err() {
+        if file.set_modified(at(CliEnvironment::context().now().millis())).is_err() {
             return;
         }
     }
 }
 
 /// The hooks that were killed and are not in the log yet, oldest first.
-pub(crate) fn cut_off(store: &Path) -> Vec<Line> {
-    let mut lines: Vec<Line> = of_the_dead(store).map(|(_, line, _)| line).collect();
+pub(crate) fn cut_off(store: &Path) -> Vec<HookLogLine> {
+    let mut lines: Vec<HookLogLine> = of_the_dead(store).map(|(_, line, _)| line).collect();
     lines.sort_by_key(|line| line.at);
     lines
 }
@@ -101,13 +101,13 @@ fn directory(store: &Path) -> PathBuf {
     store.join("hooks.running")
 }
 
-fn of_the_dead(store: &Path) -> impl Iterator<Item = (PathBuf, Line, File)> {
+fn of_the_dead(store: &Path) -> impl Iterator<Item = (PathBuf, HookLogLine, File)> {
     let entries = fs::read_dir(directory(store)).into_iter().flatten().flatten();
     // Files with an extension are not locked yet, and their owners are still writing them.
     let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
     paths.filter_map(|path| {
         let file = File::open(&path).ok()?;
-        wait(&file, Mode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
+        wait(&file, LockMode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
         // Another hook may have moved it into the log between the listing and this lock.
         let line = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         let beat = file.metadata().ok()?.modified().ok()?;
@@ -120,7 +120,7 @@ fn at(millis: i64) -> SystemTime {
 }
 
 /// The line of a hook that was killed; `line.at` was when it began, and becomes when it ended.
-fn ended(line: Line, beat: SystemTime) -> Line {
+fn ended(line: HookLogLine, beat: SystemTime) -> HookLogLine {
     let took = beat.duration_since(at(line.at)).unwrap_or_default();
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let at = line.at.saturating_add_unsigned(ms);
@@ -129,7 +129,7 @@ fn ended(line: Line, beat: SystemTime) -> Line {
          the hook's timeout and IC_HOOK_LIMIT",
         took.as_secs_f64()
     );
-    Line { at, ms, ..line }.saying(CUT_OFF, &message)
+    HookLogLine { at, ms, ..line }.saying(CUT_OFF, &message)
 }
 
 #[cfg(test)]
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn one_whose_process_lives_is_told_from_one_that_was_killed() {
         let place = tempfile::tempdir().expect("a directory");
-        let line = Line::new("codex", "Stop", Duration::ZERO);
-        let living = Run::begin(place.path(), &line).expect("a run");
+        let line = HookLogLine::new("codex", "Stop", Duration::ZERO);
+        let living = HookRun::begin(place.path(), &line).expect("a run");
         assert!(cut_off(place.path()).is_empty());
         // As a process leaves it that is killed: the file, and no lock.
         let dead = directory(place.path()).join("1-1");

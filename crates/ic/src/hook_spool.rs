@@ -60,11 +60,11 @@ impl Waiting {
     pub(crate) fn said(&self) -> Option<String> {
         let last = self.events.last()?;
         let count = self.events.len() as u64 + self.more;
-        let events = ic_base::said::counted(usize::try_from(count).unwrap_or(usize::MAX), "event");
+        let events = ic_base::display::counted(usize::try_from(count).unwrap_or(usize::MAX), "event");
         Some(format!(
             "{events} of hooks could not be recorded in the ledger on its server, the last at {}. {} keeps {}, and the next hook that reaches the \
              server records what is kept.",
-            ic_base::said::second(Timestamp(last.at)),
+            ic_base::display::second(Timestamp(last.at)),
             self.file.display(),
             if self.more == 0 { "them".to_owned() } else { format!("the first {}", self.events.len()) },
         ))
@@ -118,7 +118,7 @@ struct Progress {
 
 /// The events that wait, locked for this process.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct TakenEvents {
     store: PathBuf,
     lines: Vec<String>,
     done: usize,
@@ -142,7 +142,7 @@ fn lock(store: &Path) -> Option<File> {
 }
 
 /// Locks and reads the events that wait; `None` if there are none, or another process has them.
-pub(crate) fn take(store: &Path) -> Option<Taken> {
+pub(crate) fn take(store: &Path) -> Option<TakenEvents> {
     if !store.join("unsent.jsonl").is_file() {
         return None;
     }
@@ -153,10 +153,10 @@ pub(crate) fn take(store: &Path) -> Option<Taken> {
     let progress: Option<Progress> = serde_json::from_slice(&progress).ok();
     let of_this = progress.filter(|progress| lines.first() == Some(&progress.first));
     let done = of_this.map_or(0, |progress| progress.count);
-    Some(Taken { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock })
+    Some(TakenEvents { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock })
 }
 
-impl Taken {
+impl TakenEvents {
     /// The oldest event that is not recorded. Lines that `ic` did not write are skipped.
     pub(crate) fn oldest(&mut self) -> Option<Unsent> {
         while let Some(line) = self.lines.get(self.done) {

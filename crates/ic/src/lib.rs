@@ -2,9 +2,10 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
-mod background;
+mod background_sweep;
 mod cli;
 mod clients;
+mod command_path;
 mod commands;
 mod complete;
 mod environment;
@@ -17,9 +18,8 @@ mod help;
 mod hook_log;
 mod hook_runs;
 mod hook_spool;
-mod later;
+mod lazy_verbs;
 mod man;
-mod named;
 mod output;
 #[cfg(test)]
 mod plugins;
@@ -35,21 +35,21 @@ mod views;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::cli::{Cli, Command};
-use crate::environment::Environment;
-use crate::exit::Exit;
+use crate::cli::{CliCommand, CommandLine};
+use crate::environment::CliEnvironment;
+use crate::exit::ExitStatus;
 use crate::format::FormatChoice;
-use crate::shell::Shell;
+use crate::shell::CompletionShell;
 
 /// Runs the command line of this process and returns its exit code (see `docs/CLI.md`).
 pub fn main() -> ExitCode {
-    let environment = Environment::read();
+    let environment = CliEnvironment::read();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(shell) = Shell::asking(&environment) {
+    if let Some(shell) = CompletionShell::asking(&environment) {
         complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
         return ExitCode::SUCCESS;
     }
-    let exit = match Cli::parsed(&arguments) {
+    let exit = match CommandLine::parsed(&arguments) {
         Ok(cli) => run(cli, environment, &arguments),
         Err(error) => {
             let error = help::page(error, &arguments);
@@ -60,14 +60,14 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-fn run(mut cli: Cli, mut environment: Environment, arguments: &[OsString]) -> Exit {
-    if let Command::Hook(_) = cli.command {
+fn run(mut cli: CommandLine, mut environment: CliEnvironment, arguments: &[OsString]) -> ExitStatus {
+    if let CliCommand::Hook(_) = cli.command {
         commands::hook::demand_nothing(&mut cli.global, &mut environment);
     }
     let quiet = cli.global.quiet;
     let choice = FormatChoice::of(&cli.global, &environment);
     // A hook is never in the way, whatever its line says.
-    if !matches!(cli.command, Command::Hook(_))
+    if !matches!(cli.command, CliCommand::Hook(_))
         && let Err(disagreement) = flags::require_agreement(arguments)
     {
         // The form of the output may be what is disagreed on: the last word has it, as where a line is not parsed.
@@ -77,7 +77,7 @@ fn run(mut cli: Cli, mut environment: Environment, arguments: &[OsString]) -> Ex
     let result = choice.validate().and_then(|()| match &cli.command {
         // A server runs other commands, and so stands above them.
         #[cfg(feature = "mcp")]
-        Command::Mcp(mcp) if mcp.is_server() => serve::serve(cli.global, environment),
+        CliCommand::Mcp(mcp) if mcp.is_server() => serve::serve(cli.global, environment),
         _ => cli::run(cli, environment),
     });
     match result {

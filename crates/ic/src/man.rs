@@ -15,10 +15,7 @@ const DATE: &str = match option_env!("IC_BUILD_DATE") {
 
 const EXITS: &[(&str, &str)] = &[
     ("0", "Done, or yes."),
-    (
-        "1",
-        "An expected no: blocked, paused, conflict, stale, refused in this state, nothing found by a query.",
-    ),
+    ("1", "An expected no: blocked, paused, conflict, stale, refused in this state, nothing found by a query."),
     ("2", "Failure: I/O, corruption, busy past the timeout."),
     ("3", "Usage: bad flags or values, or a reference to something that does not exist."),
     ("4", "Partly done: the report on standard output names what is left."),
@@ -58,7 +55,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// A page of the manual.
-pub(crate) struct Page {
+pub(crate) struct ManualPage {
     /// The name of its file, as in `ic-run-rollback.1`.
     pub(crate) name: String,
     /// Its text, for man(1).
@@ -66,16 +63,16 @@ pub(crate) struct Page {
 }
 
 /// All pages of a command tree: the program's own, then group by group.
-pub(crate) fn pages(mut tree: Command) -> Vec<Page> {
+pub(crate) fn pages(mut tree: Command) -> Vec<ManualPage> {
     tree.build();
     let mut pages = Vec::new();
     collect(&[&tree], &mut pages);
     pages
 }
 
-fn collect(path: &[&Command], pages: &mut Vec<Page>) {
+fn collect(path: &[&Command], pages: &mut Vec<ManualPage>) {
     let Some(command) = path.last() else { return };
-    pages.push(Page { name: format!("{}.1", title(path)), text: page(path, command) });
+    pages.push(ManualPage { name: format!("{}.1", title(path)), text: page(path, command) });
     for verb in verbs(command) {
         collect(&[path, &[verb]].concat(), pages);
     }
@@ -122,11 +119,7 @@ fn rest(path: &[&Command], command: &Command) -> Roff {
     let mut page = Roff::new();
     let (examples, notes) = examples::parts(command);
     if path.len() > 1 {
-        page.text([
-            roman("Options that are accepted before and after every verb are in "),
-            bold("ic"),
-            roman("(1)."),
-        ]);
+        page.text([roman("Options that are accepted before and after every verb are in "), bold("ic"), roman("(1).")]);
         for note in notes.split("\n\n").filter(|note| !note.trim().is_empty()) {
             page.control("PP", []).text([roman(note.lines().map(str::trim).collect::<Vec<_>>().join(" "))]);
         }

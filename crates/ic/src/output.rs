@@ -19,18 +19,18 @@ use ic_worktree::Warning;
 use serde::Serialize;
 
 pub(crate) use capture::Capture;
-pub(crate) use list::List;
+pub(crate) use list::ListOutput;
 pub(crate) use warnings::escape_controls;
 use warnings::print_warning;
 
-use crate::exit::Exit;
-use crate::format::{Format, FormatChoice};
+use crate::exit::ExitStatus;
+use crate::format::{FormatChoice, OutputFormat};
 use crate::text::{error_screen, path_text, plain, screen, style, wrapped};
 
 /// Standard output in the form that was asked for.
-pub(crate) struct Output {
+pub(crate) struct CliOutput {
     /// The form in which everything is printed.
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     /// Whether a flag of this call asked for JSON; `IC_FORMAT` and a pipe do not count.
     json_asked: bool,
     pretty: bool,
@@ -48,19 +48,19 @@ pub(crate) struct Output {
 
 /// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteOutcome {
     /// Everything was handed to the operating system.
     Whole,
     /// The reader closed the pipe.
     Closed,
 }
 
-impl Output {
+impl CliOutput {
     pub(crate) fn new(choice: &FormatChoice, pretty: bool, quiet: bool) -> Self {
         let format = choice.resolve();
         let writer: Box<dyn Write + Send> = match (format, io::stdout().as_fd().try_clone_to_owned()) {
             // Rust's own stdout is flushed at every line, which is too slow for a hundred thousand records.
-            (Format::Json | Format::Jsonl, Ok(fd)) => {
+            (OutputFormat::Json | OutputFormat::Jsonl, Ok(fd)) => {
                 Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)))
             }
             _ => Box::new(BufWriter::new(AutoStream::auto(io::stdout()))),
@@ -83,7 +83,7 @@ impl Output {
     #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only the server runs commands"))]
     pub(crate) fn captured(capture: &Capture) -> Self {
         Self {
-            format: Format::Json,
+            format: OutputFormat::Json,
             json_asked: true,
             pretty: false,
             quiet: false,
@@ -97,8 +97,8 @@ impl Output {
     }
 
     /// Prints a record as JSON, or `text` for people.
-    pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<Exit> {
-        if self.format == Format::Text {
+    pub(crate) fn record(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<ExitStatus> {
+        if self.format == OutputFormat::Text {
             self.text(text())?;
             return self.done_whole();
         }
@@ -108,19 +108,15 @@ impl Output {
     }
 
     /// Prints a list: an array as JSON, a line each as JSON Lines, or `text` for people.
-    pub(crate) fn list<T: Serialize>(
-        &mut self,
-        records: &[T],
-        text: impl FnOnce() -> String,
-    ) -> Result<Exit> {
+    pub(crate) fn list<T: Serialize>(&mut self, records: &[T], text: impl FnOnce() -> String) -> Result<ExitStatus> {
         match self.format {
-            Format::Json => self.json(&records)?,
-            Format::Jsonl => {
+            OutputFormat::Json => self.json(&records)?,
+            OutputFormat::Jsonl => {
                 for record in records {
                     self.json(record)?;
                 }
             }
-            Format::Text => {
+            OutputFormat::Text => {
                 self.text(text())?;
                 return self.done();
             }
@@ -129,7 +125,7 @@ impl Output {
     }
 
     /// Ends what was printed as JSON. A capture gets the text for people, too.
-    fn keep(&mut self, text: impl FnOnce() -> String) -> Result<Exit> {
+    fn keep(&mut self, text: impl FnOnce() -> String) -> Result<ExitStatus> {
         if let Some(capture) = &self.capture {
             capture.keep(text());
         }
@@ -137,7 +133,7 @@ impl Output {
     }
 
     /// Prints just a value, or its record if JSON was asked for.
-    pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<Exit> {
+    pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<ExitStatus> {
         if self.json_asked {
             self.json(record)?;
         } else {
@@ -147,7 +143,7 @@ impl Output {
     }
 
     /// Prints just a path, or its record if JSON was asked for. A script gets the exact bytes of the name, a person what is safe to show.
-    pub(crate) fn path(&mut self, path: &Path, record: &impl Serialize) -> Result<Exit> {
+    pub(crate) fn path(&mut self, path: &Path, record: &impl Serialize) -> Result<ExitStatus> {
         if self.json_asked || Self::is_terminal() {
             return self.scalar(&path_text(path), record);
         }
@@ -157,12 +153,12 @@ impl Output {
     }
 
     /// Begins a list whose records come one by one; memory stays flat.
-    pub(crate) fn begin_list(&mut self) -> List<'_> {
-        List::new(self)
+    pub(crate) fn begin_list(&mut self) -> ListOutput<'_> {
+        ListOutput::new(self)
     }
 
     /// Lets `write` print exact bytes, in every form. Nothing is escaped, even on a terminal.
-    pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Exit> {
+    pub(crate) fn exact(&mut self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<ExitStatus> {
         if let (None, Ok(fd)) = (&self.capture, io::stdout().as_fd().try_clone_to_owned()) {
             self.writer = Box::new(BufWriter::with_capacity(64 * 1024, File::from(fd)));
         }
@@ -171,7 +167,7 @@ impl Output {
         match sink.failed.take() {
             // The error of the writer itself would only say that its sink failed.
             Some(error) => Err(error),
-            None if self.closed => Ok(Exit::Done),
+            None if self.closed => Ok(ExitStatus::Done),
             None => result.and_then(|()| self.done()),
         }
     }
@@ -203,7 +199,7 @@ impl Output {
 
     /// Prints a warning on stderr, for people; in JSON the record has it.
     pub(crate) fn warn(&self, message: &str) {
-        if self.format == Format::Text {
+        if self.format == OutputFormat::Text {
             self.warn_beside_text(message);
         }
     }
@@ -222,7 +218,7 @@ impl Output {
 
     /// Prints a warning on stderr at once, in JSON as `{"warning": {"code", "message"}}`. For a call that may wait for ever.
     pub(crate) fn warn_now(&self, code: Code, message: &str) {
-        if self.format == Format::Text || self.capture.is_some() {
+        if self.format == OutputFormat::Text || self.capture.is_some() {
             return self.warn_beside_text(message);
         }
         if !self.quiet {
@@ -233,7 +229,7 @@ impl Output {
     /// Prints the warnings of a verb that prints just a value. Only the record has them, and that is printed only on request.
     pub(crate) fn warn_beside_value(&self, warnings: &[Warning]) {
         self.warn_all(warnings);
-        let is_said = self.format == Format::Text || self.json_asked || self.quiet;
+        let is_said = self.format == OutputFormat::Text || self.json_asked || self.quiet;
         let unsaid = if is_said { &[] } else { warnings };
         unsaid.iter().map(|w| (w.code, &w.message)).for_each(|(code, message)| print_warning(code, message));
     }
@@ -247,8 +243,7 @@ impl Output {
     /// Puts the warning that would follow the answer into the hint of a failure: what was not found may be among the events that are
     /// missing.
     pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
-        let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code())
-        else {
+        let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code()) else {
             return failure;
         };
         let first = format!("{}: {WHEN_BEHIND}", message.trim_end_matches('.'));
@@ -261,14 +256,14 @@ impl Output {
         if let Some(capture) = &self.capture {
             return capture.note(&message);
         }
-        if self.format == Format::Text {
+        if self.format == OutputFormat::Text {
             return self.warn(&message);
         }
         print_warning(code.as_str(), &message);
     }
 
     fn json(&mut self, record: &impl Serialize) -> Result<()> {
-        self.encode(record, self.pretty && self.format == Format::Json)?;
+        self.encode(record, self.pretty && self.format == OutputFormat::Json)?;
         self.scratch.push(b'\n');
         self.write_scratch()
     }
@@ -308,12 +303,12 @@ impl Output {
     }
 
     /// Ends a list: a reader that closed the pipe has seen enough, which is no failure.
-    fn done(&mut self) -> Result<Exit> {
-        self.flush().map(|_| Exit::Done).map_err(lost)
+    fn done(&mut self) -> Result<ExitStatus> {
+        self.flush().map(|_| ExitStatus::Done).map_err(lost)
     }
 
     /// Ends one record: see [`Self::require_reader`].
-    fn done_whole(&mut self) -> Result<Exit> {
+    fn done_whole(&mut self) -> Result<ExitStatus> {
         self.require_reader()?;
         self.done()
     }
@@ -333,11 +328,11 @@ impl Output {
         closed.while_doing(|| "writing to standard output".to_owned()).map_err(lost)
     }
 
-    fn flush(&mut self) -> Result<Written> {
+    fn flush(&mut self) -> Result<WriteOutcome> {
         let result = if self.closed { Ok(()) } else { self.writer.flush() };
         self.note(result)?;
         self.say_reservation();
-        Ok(if self.closed { Written::Closed } else { Written::Whole })
+        Ok(if self.closed { WriteOutcome::Closed } else { WriteOutcome::Whole })
     }
 
     /// Notes a closed pipe or terminal, which is no failure; any other error is one.
@@ -370,7 +365,7 @@ fn is_of_closed_terminal(error: &io::Error) -> bool {
 
 /// A sink for exact bytes. A closed reader ends the writing, and is no failure.
 struct Exact<'o> {
-    output: &'o mut Output,
+    output: &'o mut CliOutput,
     failed: Option<ic_base::Diagnosis>,
 }
 

@@ -6,19 +6,19 @@ use std::io::{self, IsTerminal};
 use ic_base::{Code, Diagnosis, Result};
 use ic_mcp::{Commands, Said};
 
-use crate::cli::{self, Cli};
-use crate::environment::Environment;
-use crate::exit::Exit;
+use crate::cli::{self, CommandLine};
+use crate::environment::CliEnvironment;
+use crate::exit::ExitStatus;
 use crate::failure;
 use crate::flags::Global;
-use crate::output::{Capture, Output};
-use crate::session::Session;
+use crate::output::{Capture, CliOutput};
+use crate::session::CliSession;
 use crate::signals;
 
 /// Serves on standard input and output until the client goes away.
 ///
 /// Errors: `usage` if standard input is a terminal, where a person would wait in vain for an answer.
-pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
+pub(crate) fn serve(global: Global, environment: CliEnvironment) -> Result<ExitStatus> {
     if io::stdin().is_terminal() {
         return Err(Diagnosis::new(
             Code::Usage,
@@ -28,15 +28,15 @@ pub(crate) fn serve(global: Global, environment: Environment) -> Result<Exit> {
     }
     // The server opens the same ledger again and again; kept connections make that cheap.
     ic_store::keep_connections();
-    let environment = Environment { is_mcp: true, ..environment };
+    let environment = CliEnvironment { is_mcp: true, ..environment };
     ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"), &signals::that_end())?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// This program as it was started: its global flags and its environment.
 struct Here {
     global: Global,
-    environment: Environment,
+    environment: CliEnvironment,
 }
 
 impl Commands for Here {
@@ -45,16 +45,16 @@ impl Commands for Here {
         let capture = Capture::default();
         // The flags of `ic mcp` count for every call; only the form may be asked for by each.
         let global = Global { format: cli.global.format, ..self.global.clone() };
-        let output = Output::captured(&capture);
-        let mut session = Session::saying_to(output, global, self.environment.clone())?;
+        let output = CliOutput::captured(&capture);
+        let mut session = CliSession::saying_to(output, global, self.environment.clone())?;
         let exit = cli::run_in(&mut session, &cli.command)?;
         let (json, text, notes) = capture.take();
-        Ok(Said { json, text, notes, is_partly: exit == Exit::Partly })
+        Ok(Said { json, text, notes, is_partly: exit == ExitStatus::Partly })
     }
 
     fn undoes(&self) -> bool {
-        let output = Output::captured(&Capture::default());
-        let session = Session::saying_to(output, self.global.clone(), self.environment.clone());
+        let output = CliOutput::captured(&Capture::default());
+        let session = CliSession::saying_to(output, self.global.clone(), self.environment.clone());
         // Without a ledger yet, assume the usual kind, a file.
         session.and_then(|session| session.place()).map_or(true, |place| place.is_of_one_host())
     }
@@ -65,8 +65,8 @@ impl Commands for Here {
 }
 
 /// Parses the words of a command. Errors: `usage`, `invalid_value`, as on the command line.
-fn parsed(words: &[String]) -> Result<Cli> {
+fn parsed(words: &[String]) -> Result<CommandLine> {
     let arguments: Vec<OsString> =
         std::iter::once("ic").chain(words.iter().map(String::as_str)).map(OsString::from).collect();
-    Cli::parsed(&arguments).map_err(|error| failure::diagnose(&error, &arguments))
+    CommandLine::parsed(&arguments).map_err(|error| failure::diagnose(&error, &arguments))
 }

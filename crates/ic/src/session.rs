@@ -1,7 +1,7 @@
 //! Opens the ledger as the global flags and the environment say.
 
-pub(crate) mod ask;
-mod calling;
+mod caller;
+pub(crate) mod confirmation;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
 use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
-use ic_phase::resolve::Project;
+use ic_phase::run_reference::ProjectScope;
 use ic_saga::process::ProcessIdentity;
-use ic_store::{Lookup, OpenOptions, Patience, Place};
-use ic_worktree::{Settings, Workspace};
+use ic_store::{LedgerLocation, Lookup, OpenOptions, Patience};
+use ic_worktree::{CaptureSettings, Workspace};
 
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::flags::{FormatFlag, Global};
-use crate::format::{Format, FormatChoice};
-use crate::output::Output;
+use crate::format::{FormatChoice, OutputFormat};
+use crate::output::CliOutput;
 use crate::text::path_text;
 
 /// One command: its flags, its output, and the ledger when the command asks for it.
-pub(crate) struct Session {
+pub(crate) struct CliSession {
     /// The working directory after `-C`, absolute and without links.
     pub(crate) directory: PathBuf,
     /// Where the answer of the command is printed.
-    pub(crate) output: Output,
+    pub(crate) output: CliOutput,
     /// Whether `--format mermaid` asked for a diagram.
     pub(crate) mermaid: bool,
     db: Option<PathBuf>,
-    environment: Environment,
+    environment: CliEnvironment,
     /// In a hook: the dispatch in whose environment the client was started.
     began_by: Option<std::ffi::OsString>,
     options: OpenOptions,
@@ -39,15 +39,15 @@ pub(crate) struct Session {
     began: Timestamp,
 }
 
-impl Session {
-    pub(crate) fn new(global: Global, environment: Environment) -> Result<Self> {
+impl CliSession {
+    pub(crate) fn new(global: Global, environment: CliEnvironment) -> Result<Self> {
         let choice = FormatChoice::of(&global, &environment);
-        let output = Output::new(&choice, global.pretty, global.quiet);
+        let output = CliOutput::new(&choice, global.pretty, global.quiet);
         Self::saying_to(output, global, environment)
     }
 
     /// As [`Self::new`], printing to `output`.
-    pub(crate) fn saying_to(output: Output, global: Global, environment: Environment) -> Result<Self> {
+    pub(crate) fn saying_to(output: CliOutput, global: Global, environment: CliEnvironment) -> Result<Self> {
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
         let directory = match std::fs::canonicalize(named) {
             Ok(directory) if directory.is_dir() => directory,
@@ -67,7 +67,7 @@ impl Session {
             options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },
             verbose: global.verbose,
             started: Instant::now(),
-            began: Environment::context().now(),
+            began: CliEnvironment::context().now(),
             began_by: None,
             directory,
             environment,
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// Finds the ledger without opening it. Errors: `no_ledger`.
-    pub(crate) fn place(&self) -> Result<Place> {
+    pub(crate) fn place(&self) -> Result<LedgerLocation> {
         ic_store::locate(&self.lookup())
     }
 
@@ -129,7 +129,7 @@ impl Session {
     /// The open ledger, writing on behalf of `dispatch`, else of the environment's.
     pub(crate) fn kernel_for(&self, dispatch: Option<&str>) -> Result<Kernel> {
         let place = self.place()?;
-        let context = Environment::context();
+        let context = CliEnvironment::context();
         let ledger = place.open(self.options, &context)?;
         if self.verbose {
             let found = place.found_by.as_str();
@@ -142,7 +142,7 @@ impl Session {
         if let Some(words) = ledger.behind_in_words() {
             self.output.warn_after(Code::LedgerBehind, words);
         }
-        let project = Project { directory: self.directory.clone(), root: place.root };
+        let project = ProjectScope { directory: self.directory.clone(), root: place.root };
         let mut kernel = with_floors_above(Kernel::new(ledger, context, project));
         kernel.caller = self.caller(dispatch)?;
         // After the caller is known, because a named dispatch has precedence over the session's prompt.
@@ -161,12 +161,7 @@ impl Session {
 
     /// Makes this session act as if it were called in `directory`, with no calling dispatch and no session: the payload of a hook says
     /// whose work it is. `busy_timeout`: how long it waits for locks; `patience`: for a server.
-    pub(crate) fn for_hook(
-        &mut self,
-        directory: PathBuf,
-        busy_timeout: Duration,
-        patience: Option<Patience>,
-    ) {
+    pub(crate) fn for_hook(&mut self, directory: PathBuf, busy_timeout: Duration, patience: Option<Patience>) {
         self.directory = directory;
         self.options = OpenOptions { busy_timeout, patience };
         // A repository can set variables for the client. They may not decide where its work is recorded, nor what is captured and guarded.
@@ -224,12 +219,12 @@ impl Session {
     }
 
     /// How checkpoints are taken in this project. Errors: `invalid_config`.
-    pub(crate) fn checkpoint_settings(&self, kernel: &Kernel) -> Result<Settings> {
+    pub(crate) fn checkpoint_settings(&self, kernel: &Kernel) -> Result<CaptureSettings> {
         Ok(self.settings(self.config(&kernel.project.root)?.config, kernel))
     }
 
     /// The settings of a project without a configuration.
-    pub(crate) fn default_settings(&self, kernel: &Kernel) -> Settings {
+    pub(crate) fn default_settings(&self, kernel: &Kernel) -> CaptureSettings {
         self.settings(Config::default(), kernel)
     }
 
@@ -240,7 +235,7 @@ impl Session {
         kernel: &Kernel,
         project_dir: &Path,
         wanted: bool,
-    ) -> Result<Option<Settings>> {
+    ) -> Result<Option<CaptureSettings>> {
         let root = config::root_of(kernel, project_dir);
         let config = self.config(&root)?.config;
         let wanted = wanted && config.enabled;
@@ -251,7 +246,7 @@ impl Session {
 
     /// The settings of a project, which need not be the caller's: how checkpoints are taken, and where its state database is. Errors:
     /// `invalid_config`.
-    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<CaptureSettings> {
         let root = config::root_of(kernel, project_dir);
         Ok(self.settings_in(&root, self.config(&root)?.config, kernel))
     }
@@ -262,18 +257,18 @@ impl Session {
     }
 
     /// The settings for keeping the content of artifacts; `None` if it is not kept. Errors: `invalid_config`.
-    pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<Settings>> {
+    pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<CaptureSettings>> {
         let config = self.config(&kernel.project.root)?.config;
         let is_kept = config.enabled && kernel.ledger.is_of_one_host();
         Ok(is_kept.then(|| self.settings(config, kernel)))
     }
 
-    fn settings(&self, config: Config, kernel: &Kernel) -> Settings {
+    fn settings(&self, config: Config, kernel: &Kernel) -> CaptureSettings {
         self.settings_in(&kernel.project.root, config, kernel)
     }
 
-    fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> Settings {
-        Settings::of(config, root, kernel.store(), self.environment.home.clone(), self.options.busy_timeout)
+    fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> CaptureSettings {
+        CaptureSettings::of(config, root, kernel.store(), self.environment.home.clone(), self.options.busy_timeout)
             .with(&kernel.ledger)
     }
 
@@ -287,7 +282,7 @@ impl Session {
 
     /// Whether progress is shown: in the text form, unless `--quiet` was given.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.output.format == Format::Text && !self.output.is_quiet()
+        self.output.format == OutputFormat::Text && !self.output.is_quiet()
     }
 
     fn caller(&self, flag: Option<&str>) -> Result<Option<Caller>> {
@@ -313,7 +308,7 @@ fn with_floors_above(mut kernel: Kernel) -> Kernel {
 /// Opens one ledger repeatedly, from any thread.
 #[cfg(feature = "ui")]
 pub(crate) struct Opening {
-    place: Place,
+    place: LedgerLocation,
     directory: PathBuf,
     options: OpenOptions,
     named_config: Option<PathBuf>,
@@ -324,18 +319,17 @@ pub(crate) struct Opening {
 impl Opening {
     /// Opens the ledger once more.
     pub(crate) fn kernel(&self) -> Result<Kernel> {
-        let context = Environment::context();
+        let context = CliEnvironment::context();
         let ledger = self.place.open(self.options, &context)?;
-        let project = Project { directory: self.directory.clone(), root: self.place.root.clone() };
+        let project = ProjectScope { directory: self.directory.clone(), root: self.place.root.clone() };
         Ok(with_floors_above(Kernel::new(ledger, context, project)))
     }
 
     /// As [`Session::settings_of_project`], which reads the configuration anew at every call.
-    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+    pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<CaptureSettings> {
         let root = config::root_of(kernel, project_dir);
         let config = config::load(&root, self.named_config.as_deref())?.config;
-        let settings =
-            Settings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout);
+        let settings = CaptureSettings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout);
         Ok(settings.with(&kernel.ledger))
     }
 

@@ -2,11 +2,11 @@
 
 use clap::ValueEnum;
 
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 
 /// A shell whose lines can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shell {
+pub(crate) enum CompletionShell {
     /// Bash 4 or later
     Bash,
     /// Zsh 5 or later
@@ -15,9 +15,9 @@ pub(crate) enum Shell {
     Fish,
 }
 
-impl Shell {
+impl CompletionShell {
     /// The shell that asks for candidates; `None` in every call but a completion.
-    pub(crate) fn asking(environment: &Environment) -> Option<Self> {
+    pub(crate) fn asking(environment: &CliEnvironment) -> Option<Self> {
         match environment.complete.as_deref()?.to_str()? {
             "bash" => Some(Self::Bash),
             "zsh" => Some(Self::Zsh),

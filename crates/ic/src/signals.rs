@@ -64,7 +64,8 @@ fn say_what_a_second_does(interrupted: &AtomicBool) {
         std::thread::sleep(POLL);
     }
     std::thread::sleep(PATIENCE);
-    let text = "\ninterrupted: ic ends after the current operation; Ctrl-C again ends ic at once and leaves it unfinished";
+    let text =
+        "\ninterrupted: ic ends after the current operation; Ctrl-C again ends ic at once and leaves it unfinished";
     // Writing fails if the terminal was closed.
     let _ = writeln!(anstream::stderr(), "{text}");
 }
@@ -72,10 +73,7 @@ fn say_what_a_second_does(interrupted: &AtomicBool) {
 /// Whether this process ignores a signal, as long as it has no handler for it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string(STATUS);
-    status
-        .ok()
-        .and_then(|status| is_ignored_by(&status, signal))
-        .unwrap_or_else(|| is_ignored_by_a_child(signal))
+    status.ok().and_then(|status| is_ignored_by(&status, signal)).unwrap_or_else(|| is_ignored_by_a_child(signal))
 }
 
 /// Whether the status of a process says that it ignores a signal; `None` if it has no such line.
@@ -100,16 +98,12 @@ mod tests {
     #[test]
     fn what_a_process_ignores_is_read_from_its_status() {
         // As under `nohup`: SIGHUP alone.
-        let status =
-            "Name:\tic\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004002\n";
+        let status = "Name:\tic\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004002\n";
         assert_eq!(is_ignored_by(status, SIGHUP), Some(true));
         assert_eq!(is_ignored_by(status, SIGQUIT), Some(false));
         // As a job of a script in the background.
         let status = "SigIgn:\t0000000000000006\n";
-        assert_eq!(
-            [SIGHUP, SIGINT, SIGQUIT].map(|s| is_ignored_by(status, s)),
-            [Some(false), Some(true), Some(true)]
-        );
+        assert_eq!([SIGHUP, SIGINT, SIGQUIT].map(|s| is_ignored_by(status, s)), [Some(false), Some(true), Some(true)]);
         assert_eq!((is_ignored_by("", SIGHUP), is_ignored_by("SigIgn:\tx\n", SIGHUP)), (None, None));
     }
 

@@ -2,14 +2,14 @@
 //!
 //! `IC_UPDATE=1 cargo test -p ic --lib` writes the generated ones.
 
+mod banned_phrases;
 mod circles;
+mod command_path;
 mod errors;
 mod files;
 mod hints;
 mod manual;
-mod named;
 mod names;
 mod plugins;
 mod schemas;
 mod verbs;
-mod words;

@@ -5,12 +5,12 @@ mod table;
 mod wrap;
 
 use ic_base::Diagnosis;
-pub(crate) use ic_base::said::{age, counted, path_text, plain, second};
-pub(crate) use table::{Cell, Table};
+pub(crate) use ic_base::display::{age, counted, path_text, plain, second};
+pub(crate) use table::{Cell, TextTable};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub(crate) use wrap::wrapped;
 
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
 /// The styles of all text. There are few, so that each keeps its meaning.
 pub(crate) mod style {
@@ -48,7 +48,7 @@ pub(crate) fn visible(content: &[u8]) -> String {
 
 /// The end of a preview whose real call would be refused: the reason, the exit that both have, and the hint.
 pub(crate) fn refused(refusal: &Diagnosis) -> String {
-    let (code, exit) = (refusal.code().as_str(), Exit::from(refusal.kind()).code());
+    let (code, exit) = (refusal.code().as_str(), ExitStatus::from(refusal.kind()).code());
     let head = styled(style::BAD, &format!("the real call would be refused ({code}, exit {exit})"));
     let hint = refusal.get_hint().map(|hint| format!("{}: {}\n", styled(style::GOOD, "hint"), plain(hint)));
     format!("{head}: {}\n{}", plain(refusal.message()), hint.unwrap_or_default())
@@ -72,16 +72,14 @@ pub(crate) fn shell_word(text: &str) -> String {
 /// The columns of the terminal; `None` if standard output is no terminal.
 pub(crate) fn screen() -> Option<usize> {
     use std::io::IsTerminal;
-    let columns =
-        || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    let columns = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     std::io::stdout().is_terminal().then(columns).flatten()
 }
 
 /// The columns of the terminal of standard error; `None` if it is no terminal.
 pub(crate) fn error_screen() -> Option<usize> {
     use std::io::IsTerminal;
-    let columns =
-        || dialoguer::console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
+    let columns = || dialoguer::console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
     std::io::stderr().is_terminal().then(columns).flatten()
 }
 

@@ -76,6 +76,7 @@ pub(crate) mod blame;
 pub(crate) mod cancel;
 pub(crate) mod checkpoint;
 pub(crate) mod code;
+pub(crate) mod common_shapes;
 pub(crate) mod compensation;
 pub(crate) mod config;
 pub(crate) mod dispatch;
@@ -90,12 +91,11 @@ pub(crate) mod mcp;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;
+#[cfg(test)]
+mod schema_words;
 pub(crate) mod session;
-pub(crate) mod shared;
 pub(crate) mod status;
 pub(crate) mod ui;
-#[cfg(test)]
-mod words;
 pub(crate) mod workflow;
 
 use std::path::Path;

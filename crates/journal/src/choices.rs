@@ -3,11 +3,11 @@
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
 use ic_phase::RunStatus;
-use ic_rewind::Target;
+use ic_rewind::RewindTarget;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::force::Force;
+use crate::force_flags::Force;
 use crate::table::RollbackRecord;
 
 /// The key of the plan that holds the choices.
@@ -36,15 +36,9 @@ impl Choices {
         keep_theirs: bool,
         mine: bool,
         strategy: Option<Strategy>,
-        state: Option<&Target>,
+        state: Option<&RewindTarget>,
     ) -> Self {
-        Self {
-            force,
-            keep_theirs,
-            mine,
-            strategy,
-            state: state.and_then(|target| serde_json::to_value(target).ok()),
-        }
+        Self { force, keep_theirs, mine, strategy, state: state.and_then(|target| serde_json::to_value(target).ok()) }
     }
 
     /// The same choices, with these refusals passed as well.
@@ -61,13 +55,12 @@ impl Choices {
 
     /// What is restored of the tree. Errors: `corrupt` if that was not kept.
     pub fn strategy(&self, remembered: &RollbackRecord) -> Result<Strategy> {
-        self.strategy
-            .ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
+        self.strategy.ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
     }
 
     /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
     /// another database.
-    pub fn state(&self, remembered: &RollbackRecord) -> Result<Option<Target>> {
+    pub fn state(&self, remembered: &RollbackRecord) -> Result<Option<RewindTarget>> {
         let kept = self.state.clone().map(serde_json::from_value).transpose();
         kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
     }

@@ -6,16 +6,16 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod choices;
-mod force;
-pub mod kept;
+mod force_flags;
+pub mod kept_checkpoints;
 pub mod layer;
-pub mod made;
-pub mod planned;
+pub mod planned_rollback;
+pub mod step_results;
 pub mod steps;
 pub mod table;
 
 pub use choices::Choices;
-pub use force::Force;
-pub use layer::Layer;
-pub use steps::{Course, Happening, Step, StepKind, StepState};
+pub use force_flags::Force;
+pub use layer::LayerName;
+pub use steps::{Course, RollbackStep, RollbackStepState, StepEvent, StepKind};
 pub use table::{RollbackRecord, RollbackStatus};

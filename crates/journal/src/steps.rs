@@ -16,14 +16,14 @@
 mod state;
 
 use ic_base::{Code, Diagnosis, Result, RollbackId, Timestamp};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde_json::Value;
 
-use crate::force::Force;
+use crate::force_flags::Force;
 use crate::table::RollbackRecord;
 
-pub use state::Happening;
-pub use state::StepState;
+pub use state::RollbackStepState;
+pub use state::StepEvent;
 use state::next;
 
 ic_base::words! {
@@ -74,44 +74,44 @@ impl Course {
 }
 
 /// Which way a rollback with these steps goes, or went last. One without steps is one transaction: it only goes forward.
-pub fn course(all: &[Step]) -> Course {
+pub fn course(all: &[RollbackStep]) -> Course {
     all.iter().find_map(|step| step.course).unwrap_or(Course::Forward)
 }
 
 /// The steps that an undo or abort skipped: what they took away is kept until they are undone after all.
-pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [Step]) -> Vec<&'s Step> {
-    let is_left = |step: &&Step| {
-        matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == StepState::Skipped
+pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [RollbackStep]) -> Vec<&'s RollbackStep> {
+    let is_left = |step: &&RollbackStep| {
+        matches!(step.kind, StepKind::Tree | StepKind::Data) && step.state == RollbackStepState::Skipped
     };
     all.iter().filter(|step| !remembered.status.stands() && is_left(step)).collect()
 }
 
 /// Whether a step may have changed something that an undo or abort restores. It was begun, or it is the tree, which undone effects may have
 /// changed.
-pub fn may_have_changed(step: &Step, all: &[Step]) -> bool {
+pub fn may_have_changed(step: &RollbackStep, all: &[RollbackStep]) -> bool {
     // The step of the effects keeps a checkpoint of the tree from before it undid the first of them.
-    let is_kept = |other: &Step| other.detail["before"].is_string();
-    step.state != StepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
+    let is_kept = |other: &RollbackStep| other.detail["before"].is_string();
+    step.state != RollbackStepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
 
 /// The member of a tree step's detail that says at how many paths something of the work stays.
 pub const PARTS_LEFT: &str = "parts_left";
 
 /// Whether the undo of one piece of work left some of it in the tree.
-pub fn is_in_part(all: &[Step]) -> bool {
-    let left = |step: &Step| step.detail[PARTS_LEFT].as_u64().is_some_and(|left| left > 0);
+pub fn is_in_part(all: &[RollbackStep]) -> bool {
+    let left = |step: &RollbackStep| step.detail[PARTS_LEFT].as_u64().is_some_and(|left| left > 0);
     all.iter().any(|step| step.kind == StepKind::Tree && left(step))
 }
 
 /// A step of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct RollbackStep {
     /// Its place, from 1.
     pub ord: i64,
     /// The layer that it covers.
     pub kind: StepKind,
     /// How far it is.
-    pub state: StepState,
+    pub state: RollbackStepState,
     /// What it found and did.
     pub detail: Value,
     /// Which way the rollback goes; of the settlement alone.
@@ -122,13 +122,13 @@ pub struct Step {
     pub error: Option<String>,
 }
 
-impl Step {
+impl RollbackStep {
     /// A step that is only planned.
     pub fn planned(kind: StepKind) -> Self {
         Self {
             ord: 0,
             kind,
-            state: StepState::Pending,
+            state: RollbackStepState::Pending,
             detail: Value::Null,
             course: None,
             code: None,
@@ -142,7 +142,7 @@ impl Step {
     pub fn shown(&self, course: Course, stands: bool) -> &'static str {
         let is_back = course.is_back() && (self.kind != StepKind::Settle || !stands);
         match self.state {
-            StepState::Pending if is_back => "as_before",
+            RollbackStepState::Pending if is_back => "as_before",
             state => state.as_str(),
         }
     }
@@ -150,7 +150,7 @@ impl Step {
 
 const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code, s.error";
 
-fn from_row(row: &Row<'_>) -> Result<Step> {
+fn from_row(row: &LedgerRow<'_>) -> Result<RollbackStep> {
     const TABLE: &str = "rollback_steps";
     let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
     let kind = row.parse(1, TABLE, StepKind::parse)?;
@@ -160,12 +160,11 @@ fn from_row(row: &Row<'_>) -> Result<Step> {
     };
     let parse = |text: &str| Code::ALL.iter().copied().find(|code| code.as_str() == text);
     let code = if is_there(5)? { Some(row.parse(5, TABLE, parse)?) } else { None };
-    let detail =
-        if is_there(3)? { row.parse(3, TABLE, |text| serde_json::from_str(text).ok())? } else { Value::Null };
-    Ok(Step {
+    let detail = if is_there(3)? { row.parse(3, TABLE, |text| serde_json::from_str(text).ok())? } else { Value::Null };
+    Ok(RollbackStep {
         ord: row.get(0)?,
         kind,
-        state: row.parse(2, TABLE, StepState::parse)?,
+        state: row.parse(2, TABLE, RollbackStepState::parse)?,
         detail,
         course,
         code,
@@ -174,7 +173,7 @@ fn from_row(row: &Row<'_>) -> Result<Step> {
 }
 
 /// The steps of a rollback, in order. Rollbacks of the workflow layer alone have none: they are one transaction.
-pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>> {
+pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<RollbackStep>> {
     snapshot.query_all(
         &format!("SELECT {COLUMNS} FROM rollback_steps s WHERE s.rollback_id = $1 ORDER BY s.ord"),
         &[&id.as_str()],
@@ -183,7 +182,7 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Step>
 }
 
 /// The steps of all rollbacks that can be undone or aborted, or of which an undo or abort skipped a step.
-pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<Step>> {
+pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackStep>> {
     snapshot.query_all(
         &format!(
             "SELECT {COLUMNS} FROM rollback_steps s \
@@ -202,20 +201,17 @@ pub const BY_FORCE: &str = "by_force";
 
 /// The command that resumes a rollback that is not finished: with the flag that decides why a step failed, where that stays so until a
 /// person decides.
-pub fn next_command(id: &RollbackId, all: &[Step]) -> String {
-    let failed = all.iter().find(|step| step.state == StepState::Failed);
+pub fn next_command(id: &RollbackId, all: &[RollbackStep]) -> String {
+    let failed = all.iter().find(|step| step.state == RollbackStepState::Failed);
     let is_back = course(all).is_back();
     let decided = failed.and_then(|step| match step.kind {
         // An undo or abort asks for everything at once: a decision about it is not remembered from one call to the next.
         StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
         StepKind::Tree => step.code.and_then(Force::of_tree),
-        StepKind::Data if !is_back && step.detail[BY_FORCE] == true => {
-            Some(Force { files: true, ..Force::default() })
-        }
+        StepKind::Data if !is_back && step.detail[BY_FORCE] == true => Some(Force { files: true, ..Force::default() }),
         StepKind::Data | StepKind::Effects | StepKind::Settle => None,
     });
-    let flags: String =
-        decided.iter().flat_map(|force| force.flags()).map(|flag| format!(" {flag}")).collect();
+    let flags: String = decided.iter().flat_map(|force| force.flags()).map(|flag| format!(" {flag}")).collect();
     format!("ic rollback resume {}{flags} --yes", id.short())
 }
 
@@ -229,8 +225,8 @@ pub fn not_undone(step: &str, why: &str) -> String {
 }
 
 /// The effect because of which undoing them failed; `None` where it was none of them, or the words were redacted.
-pub fn failed_effect(step: &Step) -> Option<&str> {
-    let failed = step.state == StepState::Failed && step.kind == StepKind::Effects;
+pub fn failed_effect(step: &RollbackStep) -> Option<&str> {
+    let failed = step.state == RollbackStepState::Failed && step.kind == StepKind::Effects;
     let (_, named) = step.error.as_deref().filter(|_| failed)?.split_once(EFFECT_OF.0)?;
     named.split_once(EFFECT_OF.1).map(|(name, _)| name)
 }
@@ -253,11 +249,11 @@ pub fn set_course(
     tx: &Transaction<'_>,
     now: Timestamp,
     id: &RollbackId,
-    all: &[Step],
+    all: &[RollbackStep],
     course: Course,
 ) -> Result<()> {
     for step in all.iter().filter(|step| step.kind == StepKind::Settle) {
-        set(tx, now, id, step.ord, Happening::IsToCome, None)?;
+        set(tx, now, id, step.ord, StepEvent::IsToCome, None)?;
         tx.execute_one(
             "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
             &[&course.as_str(), &id.as_str(), &step.ord],
@@ -274,19 +270,19 @@ pub fn set(
     now: Timestamp,
     id: &RollbackId,
     ord: i64,
-    happening: Happening,
+    happening: StepEvent,
     detail: Option<&Value>,
 ) -> Result<()> {
     // The caller may have read the step before it was begun; what counts is what the ledger holds now.
     let from = tx.query_opt(
         "SELECT state FROM rollback_steps WHERE rollback_id = $1 AND ord = $2",
         &[&id.as_str(), &ord],
-        |row| row.parse(0, "rollback_steps", StepState::parse),
+        |row| row.parse(0, "rollback_steps", RollbackStepState::parse),
     )?;
     let from = from.ok_or_else(|| Diagnosis::new(Code::Internal, "A step of a rollback is not there."))?;
     let state = next(from, happening)?;
     // A decision to skip a step leaves the reason for its failure on record.
-    let keeps_error = happening == Happening::IsSkipped;
+    let keeps_error = happening == StepEvent::IsSkipped;
     tx.execute_one(
         "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
          error = CASE WHEN $3 = 1 THEN error END, error_code = CASE WHEN $3 = 1 THEN error_code END, updated_at = $4 \
@@ -305,23 +301,17 @@ pub fn fail(
     why: &str,
     detail: Option<&Value>,
 ) -> Result<()> {
-    set(tx, now, id, ord, Happening::Fails, detail)?;
+    set(tx, now, id, ord, StepEvent::Fails, detail)?;
     set_error(tx, id, ord, Some(code), Some(why))
 }
 
 /// Records that a step has its state and error from `before` its rollback changed direction again.
-pub fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &Step) -> Result<()> {
-    set(tx, now, id, before.ord, Happening::IsAsBefore(before.state), None)?;
+pub fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &RollbackStep) -> Result<()> {
+    set(tx, now, id, before.ord, StepEvent::IsAsBefore(before.state), None)?;
     set_error(tx, id, before.ord, before.code, before.error.as_deref())
 }
 
-fn set_error(
-    tx: &Transaction<'_>,
-    id: &RollbackId,
-    ord: i64,
-    code: Option<Code>,
-    error: Option<&str>,
-) -> Result<()> {
+fn set_error(tx: &Transaction<'_>, id: &RollbackId, ord: i64, code: Option<Code>, error: Option<&str>) -> Result<()> {
     tx.execute_one(
         "UPDATE rollback_steps SET error_code = $1, error = $2 WHERE rollback_id = $3 AND ord = $4",
         &[&code.map(Code::as_str), &error, &id.as_str(), &ord],

@@ -16,11 +16,11 @@
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde_json::Value;
 
 use crate::choices;
-use crate::layer::{self, Layer};
+use crate::layer::{self, LayerName};
 
 /// The key of a plan that names the dispatch which alone is undone.
 pub const ONLY: &str = "only";
@@ -32,12 +32,8 @@ pub const DESCENDANTS: &str = "descendants";
 pub const REINSTATED: &str = "reinstated";
 
 /// How rollbacks are referred to.
-pub const REFERENT: Referent = Referent {
-    table: "rollbacks",
-    noun: "rollback",
-    not_found: Code::RollbackNotFound,
-    listed_by: "ic rollback list",
-};
+pub const REFERENT: Referent =
+    Referent { table: "rollbacks", noun: "rollback", not_found: Code::RollbackNotFound, listed_by: "ic rollback list" };
 
 ic_base::words! {
     /// How far a rollback is.
@@ -91,7 +87,7 @@ pub struct RollbackRecord {
     /// The run that it rolled back.
     pub run_id: RunId,
     /// The layers that it covers.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<LayerName>,
     /// The phase it came from.
     pub from_phase: String,
     /// The run's epoch since.
@@ -154,17 +150,14 @@ pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
 
 /// The newest rollbacks of all runs that are done and were not undone, newest first, at most `at_most` of them.
 pub fn done(snapshot: &Snapshot<'_>, at_most: i64) -> Result<Vec<RollbackRecord>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status = 'done' ORDER BY seq DESC LIMIT $1"
-    );
+    let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status = 'done' ORDER BY seq DESC LIMIT $1");
     snapshot.query_all(&sql, &[&at_most], from_row)
 }
 
 /// The rollbacks of all runs that are not finished, oldest first.
 pub fn unfinished(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status IN ('in_progress', 'stopped') ORDER BY seq"
-    );
+    let sql =
+        format!("SELECT {COLUMNS} FROM rollbacks WHERE seq > 0 AND status IN ('in_progress', 'stopped') ORDER BY seq");
     snapshot.query_all(&sql, &[], from_row)
 }
 
@@ -219,12 +212,7 @@ pub fn named_in(payload: &str) -> Option<String> {
 }
 
 /// Records how far a rollback is.
-pub fn set_status(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    id: &RollbackId,
-    status: RollbackStatus,
-) -> Result<()> {
+pub fn set_status(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, status: RollbackStatus) -> Result<()> {
     // An undo keeps the time at which the rollback itself was done.
     let finished_at = (status == RollbackStatus::Done).then(|| now.millis());
     tx.execute_one(
@@ -237,13 +225,10 @@ pub fn set_status(
 pub fn decide(tx: &Transaction<'_>, remembered: &RollbackRecord, choices: Value) -> Result<()> {
     let mut plan = remembered.plan.clone();
     plan[choices::KEY] = choices;
-    tx.execute_one(
-        "UPDATE rollbacks SET plan = $1 WHERE id = $2",
-        &[&plan.to_string(), &remembered.id.as_str()],
-    )
+    tx.execute_one("UPDATE rollbacks SET plan = $1 WHERE id = $2", &[&plan.to_string(), &remembered.id.as_str()])
 }
 
-fn from_row(row: &Row<'_>) -> Result<RollbackRecord> {
+fn from_row(row: &LedgerRow<'_>) -> Result<RollbackRecord> {
     Ok(RollbackRecord {
         id: RollbackId::from_ledger(row.get(0)?),
         seq: row.get(1)?,
@@ -275,7 +260,7 @@ pub struct NewRollback<'a> {
     /// The run that is rolled back.
     pub run_id: &'a RunId,
     /// The layers that it covers.
-    pub layers: &'a [Layer],
+    pub layers: &'a [LayerName],
     /// The phase that the run is at.
     pub from_phase: &'a str,
     /// The phase that the run goes to.
@@ -326,10 +311,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Re
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
     const NAMED: &str = "SELECT id FROM rollbacks WHERE run_id = $1 AND (seq = $2 OR id = \
         (SELECT subject_id FROM events WHERE seq = $2 AND (source = 'rollback' OR type = 'rollback')))";
-    tx.execute(
-        &format!("UPDATE rollbacks SET reason = NULL WHERE id IN ({NAMED})"),
-        &[&run_id.as_str(), &seq],
-    )?;
+    tx.execute(&format!("UPDATE rollbacks SET reason = NULL WHERE id IN ({NAMED})"), &[&run_id.as_str(), &seq])?;
     tx.execute(
         &format!("UPDATE rollback_steps SET error = NULL WHERE rollback_id IN ({NAMED})"),
         &[&run_id.as_str(), &seq],

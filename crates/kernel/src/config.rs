@@ -42,7 +42,7 @@ pub struct Config {
     /// How long checkpoints are kept.
     pub retention: Retention,
     /// What happens when a step of a workflow fails.
-    pub on_failure: OnFailure,
+    pub on_failure: FailureConfig,
     /// What becomes of an agent's command that destroys what cannot be undone, as far as the project says; it can only tighten.
     pub guard: Option<Guard>,
     /// Whether the gate of a run blocks the stop of an agent that works for it.
@@ -111,7 +111,7 @@ pub const MAX_SIZE: u64 = 5_000_000_000;
 
 /// What happens when a step of a workflow fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnFailure {
+pub struct FailureConfig {
     /// Whether the person at the terminal is asked.
     pub prompt: bool,
     /// Whether it is rolled back without asking.
@@ -150,7 +150,7 @@ impl Default for Config {
                 keep_manual: true,
                 max_size: Some(MAX_SIZE),
             },
-            on_failure: OnFailure { prompt: true, auto_rollback: false },
+            on_failure: FailureConfig { prompt: true, auto_rollback: false },
             guard: None,
             gate: false,
             rewind: None,
@@ -273,8 +273,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
-        let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, gate, rewind } =
-            &self.config;
+        let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, gate, rewind } = &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),
             ("rollback.checkpointing.auto", json!(c.auto)),
@@ -299,9 +298,7 @@ impl Loaded {
             .map(|(key, value)| {
                 let note = match key {
                     "rollback.checkpointing.flush" => Some(unseen(c.flush)),
-                    "hooks.guard" => {
-                        Some("a project can only make the settings of ~/.config/ic/config.yaml stricter")
-                    }
+                    "hooks.guard" => Some("a project can only make the settings of ~/.config/ic/config.yaml stricter"),
                     _ => rewind.as_ref().and_then(|rewind| rewind.note(key)),
                 };
                 Setting { key, value, from_file: self.set.contains(key), note }

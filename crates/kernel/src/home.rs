@@ -24,9 +24,7 @@ pub fn require_own_project(kernel: &Kernel, run: &Run) -> Result<()> {
         Code::ForeignRoot,
         format!("The run {} is of {project}, which has a ledger of its own.", run.id.short()),
     )
-    .hint(format!(
-        "work there: ic -C {project} ...; to roll back the record of this copy alone: --layer=workflow"
-    ))
+    .hint(format!("work there: ic -C {project} ...; to roll back the record of this copy alone: --layer=workflow"))
     .detail("root", project.to_string()))
 }
 

@@ -6,14 +6,14 @@ use std::path::Path;
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
-use ic_phase::resolve::{self, Project};
+use ic_phase::run_reference::{self, ProjectScope};
 use ic_saga::owner;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{Ledger, Snapshot, Transaction};
 
-use crate::above::Above;
-use crate::closed;
-use crate::idle::is_idle;
+use crate::closed_run;
+use crate::dependents::Above;
+use crate::idle_runs::is_idle;
 
 /// The dispatch on whose behalf a write is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Kernel {
     /// The clock and ids.
     pub context: Context,
     /// The directory and root in which `@` is looked for.
-    pub project: Project,
+    pub project: ProjectScope,
     /// The dispatch that calls, if one does.
     pub caller: Option<Caller>,
     /// The open run that the caller's session works in: `@` means it.
@@ -44,7 +44,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// A project whose callers are no dispatches, and which has no workflows.
-    pub fn new(ledger: Ledger, context: Context, project: Project) -> Self {
+    pub fn new(ledger: Ledger, context: Context, project: ProjectScope) -> Self {
         Self {
             ledger,
             context,
@@ -58,7 +58,7 @@ impl Kernel {
 
     /// Reads over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.ledger.read(|snapshot| read(snapshot).map_err(|error| closed::explained(self, snapshot, error)))
+        self.ledger.read(|snapshot| read(snapshot).map_err(|error| closed_run::explained(self, snapshot, error)))
     }
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
@@ -67,7 +67,7 @@ impl Kernel {
         // Checked inside of the transaction: a rollback that is recorded first makes this write late.
         self.ledger.write(|tx| {
             self.calling_dispatch(tx)?;
-            write(tx, now).map_err(|error| closed::explained(self, tx, error))
+            write(tx, now).map_err(|error| closed_run::explained(self, tx, error))
         })
     }
 
@@ -87,7 +87,7 @@ impl Kernel {
         if let ("@", Some(own)) = (reference, &self.own_run) {
             return ic_phase::run::get(snapshot, own);
         }
-        resolve::resolve(snapshot, reference, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+        run_reference::resolve(snapshot, reference, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
     }
 
     /// The open run of this project, which `@` names; `None` if there is none. Errors: `ambiguous_run`.
@@ -95,7 +95,7 @@ impl Kernel {
         if let Some(own) = &self.own_run {
             return ic_phase::run::get(snapshot, own).map(Some);
         }
-        resolve::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+        run_reference::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
     }
 
     /// Whether no agent or executor works in an open run, as [`is_idle`].

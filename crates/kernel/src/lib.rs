@@ -2,15 +2,15 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
-mod above;
-pub mod closed;
+pub mod closed_run;
 pub mod config;
+mod dependents;
 mod home;
-mod idle;
+mod idle_runs;
 mod kernel;
 pub mod worker;
 
-pub use above::{Above, StepLeft};
+pub use dependents::{Above, StepLeft};
 pub use home::require_own_project;
-pub use idle::is_idle;
+pub use idle_runs::is_idle;
 pub use kernel::{Caller, Kernel};

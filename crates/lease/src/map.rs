@@ -30,9 +30,8 @@ impl SharedMap {
             Access::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
         // SAFETY: the kernel chooses a place that nothing else uses.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match NonNull::new(start) {
             Some(start) if start.as_ptr() != libc::MAP_FAILED => Ok(Self { start, length }),
             _ => Err(io::Error::last_os_error()),

@@ -41,8 +41,8 @@ pub(crate) fn failed(error: &Diagnosis) -> CallToolResult {
 /// The same error for a resource or a prompt, whose answer cannot carry one: the request itself fails.
 pub(crate) fn refused(error: &Diagnosis) -> ErrorData {
     let code = match error.kind() {
-        ic_base::Kind::Usage => ErrorCode::INVALID_PARAMS,
-        ic_base::Kind::No | ic_base::Kind::Failure => ErrorCode::INTERNAL_ERROR,
+        ic_base::ErrorKind::Usage => ErrorCode::INVALID_PARAMS,
+        ic_base::ErrorKind::No | ic_base::ErrorKind::Failure => ErrorCode::INTERNAL_ERROR,
     };
     ErrorData::new(code, error.message().to_owned(), Some(error_json(error)["error"].clone()))
 }

@@ -7,15 +7,15 @@ use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::command_words::Words;
 use crate::inputs::{
-    Advance, Checkpoint, Complete, DeclareCompensation, Diff, Input, Log, RecordWork, Redo, RegisterArtifact,
-    Status, Undo,
+    AdvanceInput, CheckpointInput, CompleteInput, DeclareCompensation, DiffInput, Input, LogInput, RecordWork,
+    RedoInput, RegisterArtifact, StatusInput, UndoInput,
 };
-use crate::step::Step;
-use crate::words::Words;
+use crate::step::ConsentStep;
 
 /// A tool that clients can list and call: one command under a name that an agent understands.
-pub(crate) struct Tool {
+pub(crate) struct CatalogueTool {
     /// Its name, without a prefix such as `ic_`: clients put the server's name before it.
     pub(crate) name: &'static str,
     title: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Tool {
     /// The shapes of its answer: `docs/schemas/`.
     shapes: &'static [&'static str],
     schema: fn() -> Value,
-    read: fn(JsonObject, Option<&str>) -> Result<Call>,
+    read: fn(JsonObject, Option<&str>) -> Result<CatalogueCall>,
 }
 
 /// What a tool does to the project; clients decide by it whether they ask their person before a call.
@@ -42,11 +42,11 @@ enum Kind {
 
 /// A call of a tool, with its arguments read and checked.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct CatalogueCall {
     /// The command that it runs, with its arguments.
     pub(crate) words: Words,
     /// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
-    pub(crate) step: Option<Step>,
+    pub(crate) step: Option<ConsentStep>,
     /// The most entries of a page, for a list that is read by pages.
     pub(crate) page: Option<u32>,
     /// The arguments that the tool takes, to be named in an error.
@@ -73,7 +73,7 @@ impl Takes {
 
 macro_rules! tool {
     ($name:literal, $title:literal, $kind:ident, $input:ty, $shapes:expr, $about:literal) => {
-        Tool {
+        CatalogueTool {
             // The functions are instances for one input type, so that the table of tools can be a constant.
             name: $name,
             title: $title,
@@ -87,12 +87,12 @@ macro_rules! tool {
 }
 
 /// The tools, in the order in which they are listed.
-pub(crate) const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[CatalogueTool] = &[
     tool!(
         "status",
         "Where the run is",
         Reads,
-        Status,
+        StatusInput,
         [include_str!("../../../docs/schemas/status.json")],
         "Show the run here: its phase, what its gate asks, the dispatch that this client works for and whether it was rolled back, who \
          else works, what is unfinished, and the command to type next. Call it first."
@@ -101,7 +101,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "log",
         "Points to go back to",
         Reads,
-        Log,
+        LogInput,
         [include_str!("../../../docs/schemas/log.json")],
         "List the points that the run can go back to and its rollbacks, newest first, by pages. Each point has a reference for undo and \
          diff; it stands before the work that its title names."
@@ -110,7 +110,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "diff",
         "What changed since a point",
         Reads,
-        Diff,
+        DiffInput,
         [include_str!("../../../docs/schemas/checkpoint-diff.json")],
         "Show what changed in the files between a point and another one, or the working tree: the paths, and a patch up to max_bytes."
     ),
@@ -118,7 +118,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "checkpoint",
         "Capture the working tree",
         Adds,
-        Checkpoint,
+        CheckpointInput,
         [include_str!("../../../docs/schemas/checkpoint.json")],
         "Capture the working tree now, before something risky: undo and diff can name the checkpoint. Ignored files and likely secrets \
          are left out."
@@ -127,11 +127,8 @@ pub(crate) const TOOLS: &[Tool] = &[
         "undo",
         "Undo work",
         TakesBack,
-        Undo,
-        [
-            include_str!("../../../docs/schemas/rollback.json"),
-            include_str!("../../../docs/schemas/restore.json")
-        ],
+        UndoInput,
+        [include_str!("../../../docs/schemas/rollback.json"), include_str!("../../../docs/schemas/restore.json")],
         "Undo work: record, outside effects, git, files and rows go back to before a point (default: the last prompt, dispatch or step). \
          Two steps: without expect_plan nothing changes, and the answer is the plan with its hash; show the person what would go back. With \
          expect_plan exactly that plan is carried out, or refused if it has changed. Where the client can ask its person, the first call \
@@ -141,7 +138,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "redo",
         "Redo what was undone last",
         TakesBack,
-        Redo,
+        RedoInput,
         [
             include_str!("../../../docs/schemas/rollback-undone.json"),
             include_str!("../../../docs/schemas/restore.json")
@@ -152,7 +149,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "advance",
         "Advance the run",
         Adds,
-        Advance,
+        AdvanceInput,
         [include_str!("../../../docs/schemas/advance.json")],
         "Move the run to its next phase, if its gate passes. If it does not, `advanced` is false, and the answer says which conditions \
          fail. Gates are not skipped from here."
@@ -177,7 +174,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         "complete",
         "Complete a dispatch",
         Adds,
-        Complete,
+        CompleteInput,
         [include_str!("../../../docs/schemas/dispatch.json")],
         "Mark a dispatch completed, with a summary, and the verdict if it was a review."
     ),
@@ -193,11 +190,11 @@ pub(crate) const TOOLS: &[Tool] = &[
 ];
 
 /// The tool of this name.
-pub(crate) fn named(name: &str) -> Option<&'static Tool> {
+pub(crate) fn named(name: &str) -> Option<&'static CatalogueTool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-impl Tool {
+impl CatalogueTool {
     /// The tool as clients list it: its description, its schemas, and what it does to the project.
     pub(crate) fn listed(&self) -> Listed {
         Listed::new(self.name, self.about, Arc::new(object((self.schema)())))
@@ -207,7 +204,7 @@ impl Tool {
     }
 
     /// A call with these arguments, of a client that works for the dispatch `own`. Errors: `invalid_value`, with what the tool takes.
-    pub(crate) fn call(&self, arguments: Option<JsonObject>, own: Option<&str>) -> Result<Call> {
+    pub(crate) fn call(&self, arguments: Option<JsonObject>, own: Option<&str>) -> Result<CatalogueCall> {
         (self.read)(arguments.unwrap_or_default(), own).map_err(|error| error.detail("tool", self.name))
     }
 }
@@ -224,12 +221,12 @@ impl Kind {
     }
 }
 
-fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
+fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<CatalogueCall> {
     let input: I = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         Diagnosis::new(Code::InvalidValue, format!("The arguments cannot be read: {error}."))
             .hint(Takes(input_schema::<I>).hint())
     })?;
-    Ok(Call {
+    Ok(CatalogueCall {
         words: input.words(own)?,
         step: input.step(),
         page: input.page(),
@@ -239,8 +236,7 @@ fn read<I: Input>(arguments: JsonObject, own: Option<&str>) -> Result<Call> {
 
 fn input_schema<I: Input>() -> Value {
     // The schema for reading: in one for writing, every property with a default would be required.
-    let generator =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let mut schema = generator.into_root_schema_for::<I>().to_value();
     // Every type is written out in place, so the schema has no references.
     without_formats(&mut schema);

@@ -1,16 +1,16 @@
 //! The arguments of the tools: their schema is what a model reads, their words are what is run.
 
-mod back;
+mod undo_inputs;
 
 use ic_base::{Code, Diagnosis, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::step::Step;
-use crate::words::Words;
+use crate::command_words::Words;
+use crate::step::ConsentStep;
 
-pub(crate) use back::{Redo, Undo};
+pub(crate) use undo_inputs::{RedoInput, UndoInput};
 
 /// The arguments of a tool.
 pub(crate) trait Input: DeserializeOwned + JsonSchema {
@@ -18,7 +18,7 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
     fn words(&self, own: Option<&str>) -> Result<Words>;
 
     /// The step that is asked for, of a tool that first plans and then acts; `None` for every other tool.
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<ConsentStep> {
         None
     }
 
@@ -31,7 +31,7 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema {
 /// The verdict of a review.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub(crate) enum VerdictInput {
     /// The reviewed work is accepted.
     Pass,
     /// The reviewed work has to be done again.
@@ -40,12 +40,12 @@ pub(crate) enum Verdict {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Status {
+pub(crate) struct StatusInput {
     /// The run: an id, the end of one, or @ for the open run here. Default: @, else the newest here.
     run: Option<String>,
 }
 
-impl Input for Status {
+impl Input for StatusInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
         Words::of(&["status"]).value_if("run", self.run.as_deref())
     }
@@ -53,32 +53,30 @@ impl Input for Status {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Log {
+pub(crate) struct LogInput {
     /// The run: an id, the end of one, or @ for the open run here. Default: @, or all sessions of agents.
     run: Option<String>,
     /// Include what was rolled back, and rollbacks that were undone.
     #[serde(default)]
     all: bool,
     /// The most entries of a page, newest first.
-    #[serde(default = "Log::usual_limit")]
+    #[serde(default = "LogInput::usual_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: u32,
     /// Only entries before this one: the `next_before` of the page before.
     before: Option<u32>,
 }
 
-impl Log {
+impl LogInput {
     fn usual_limit() -> u32 {
         20
     }
 }
 
-impl Input for Log {
+impl Input for LogInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
         if !(1..=1000).contains(&self.limit) {
-            return Err(
-                Diagnosis::new(Code::InvalidValue, "limit must be from 1 to 1000.").detail("value", "limit")
-            );
+            return Err(Diagnosis::new(Code::InvalidValue, "limit must be from 1 to 1000.").detail("value", "limit"));
         }
         let words = Words::of(&["log"]).value_if("run", self.run.as_deref())?.switch("--all", self.all);
         let before = self.before.map(|seq| seq.to_string());
@@ -94,7 +92,7 @@ impl Input for Log {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Diff {
+pub(crate) struct DiffInput {
     /// The older side: a point as log names it (`dispatch:ID`, `prompt:ID`, `step:NAME`, `phase:P`, `checkpoint:ID` or `checkpoint:NAME`,
     /// `created`).
     from: String,
@@ -106,12 +104,12 @@ pub(crate) struct Diff {
     #[serde(default)]
     paths: Vec<String>,
     /// The most bytes of patch text. What is over that is left out, and the answer says where the patch was cut.
-    #[serde(default = "Diff::usual_bytes")]
+    #[serde(default = "DiffInput::usual_bytes")]
     #[schemars(range(min = 0, max = 1_048_576))]
     max_bytes: u32,
 }
 
-impl Diff {
+impl DiffInput {
     pub(crate) fn usual_bytes() -> u32 {
         32 * 1024
     }
@@ -122,7 +120,7 @@ impl Diff {
     }
 }
 
-impl Input for Diff {
+impl Input for DiffInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
         Words::of(&["checkpoint", "diff"])
             .value("from", &self.from)?
@@ -135,7 +133,7 @@ impl Input for Diff {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Checkpoint {
+pub(crate) struct CheckpointInput {
     /// Why it is taken.
     message: Option<String>,
     /// A name to find it by.
@@ -144,7 +142,7 @@ pub(crate) struct Checkpoint {
     run: Option<String>,
 }
 
-impl Input for Checkpoint {
+impl Input for CheckpointInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
         Words::of(&["checkpoint", "create"])
             .flag_if("--message", self.message.as_deref())?
@@ -155,14 +153,14 @@ impl Input for Checkpoint {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Advance {
+pub(crate) struct AdvanceInput {
     /// The run. Default: the open run here.
     run: Option<String>,
     /// Only from this phase; else `stale_phase`, and nothing is changed.
     expect_phase: Option<String>,
 }
 
-impl Input for Advance {
+impl Input for AdvanceInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
         Words::of(&["run", "advance"])
             .value("run", self.run.as_deref().unwrap_or("@"))?
@@ -222,20 +220,20 @@ impl Input for RecordWork {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Complete {
+pub(crate) struct CompleteInput {
     /// The dispatch: an id, or the end of one. Default: the one that this client works for (IC_DISPATCH).
     dispatch: Option<String>,
     /// A summary of what was done, for people and later agents.
     summary: Option<String>,
     /// The verdict of a review.
-    verdict: Option<Verdict>,
+    verdict: Option<VerdictInput>,
 }
 
-impl Input for Complete {
+impl Input for CompleteInput {
     fn words(&self, own: Option<&str>) -> Result<Words> {
         let verdict = self.verdict.map(|verdict| match verdict {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
+            VerdictInput::Pass => "pass",
+            VerdictInput::Fail => "fail",
         });
         Words::of(&["dispatch", "complete"])
             .value("dispatch", dispatch(self.dispatch.as_deref(), own)?)?
@@ -299,12 +297,9 @@ impl Input for DeclareCompensation {
             self.pivot,
         ];
         if ways.iter().filter(|is_given| **is_given).count() != 1 {
-            return Err(Diagnosis::new(
-                Code::InvalidValue,
-                "How the effect is undone is to be said in one way.",
-            )
-            .hint("give one of exec, shell, restore_files, kill_pid, skip and pivot")
-            .detail("value", "exec"));
+            return Err(Diagnosis::new(Code::InvalidValue, "How the effect is undone is to be said in one way.")
+                .hint("give one of exec, shell, restore_files, kill_pid, skip and pivot")
+                .detail("value", "exec"));
         }
         let (pid, retries) = (self.kill_pid.map(|n| n.to_string()), self.retries.map(|n| n.to_string()));
         Words::of(&["compensation", "add"])

@@ -10,9 +10,10 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 mod answer;
-mod ask;
 mod catalogue;
+mod command_words;
 mod commands;
+mod elicitation;
 mod inputs;
 mod lines;
 mod prompts;
@@ -20,7 +21,6 @@ mod resources;
 mod server;
 mod stdio;
 mod step;
-mod words;
 
 pub use commands::{Commands, Said};
 pub use server::serve;

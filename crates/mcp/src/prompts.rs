@@ -3,13 +3,13 @@
 use ic_base::{Diagnosis, Result};
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
+use crate::command_words::Words;
 use crate::commands::Said;
-use crate::inputs::{Diff, Input};
-use crate::words::Words;
+use crate::inputs::{DiffInput, Input};
 
 /// One of the prompts that clients list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum PromptName {
     /// `undo`: shows the plan of an undo, and asks the agent to wait for a yes.
     Undo,
     /// `what-changed`: has the agent sum up what changed since a point.
@@ -18,17 +18,16 @@ pub(crate) enum Named {
 
 /// All prompts with their arguments, as clients list them.
 pub(crate) fn all() -> Vec<Prompt> {
-    let point =
-        |about: &str| Some(vec![PromptArgument::new("point").with_description(about).with_required(false)]);
+    let point = |about: &str| Some(vec![PromptArgument::new("point").with_description(about).with_required(false)]);
     vec![
         Prompt::new(
-            Named::Undo.as_str(),
+            PromptName::Undo.as_str(),
             Some("Show what undoing the last work would do, and do it once you say so"),
             point("Go back to before this point, as log names it [default: the last work]"),
         )
         .with_title("Undo"),
         Prompt::new(
-            Named::WhatChanged.as_str(),
+            PromptName::WhatChanged.as_str(),
             Some("Say what changed since a point, and how to take it back"),
             point("Since this point, as log names it [default: list the points]"),
         )
@@ -39,13 +38,12 @@ pub(crate) fn all() -> Vec<Prompt> {
 /// What a person reads if the command of the prompt fails, such as an undo that is refused.
 pub(crate) fn in_the_way(error: &Diagnosis) -> Said {
     // The text goes into a prompt unescaped, so control characters are removed here.
-    let visible =
-        |text: &str| -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() };
+    let visible = |text: &str| -> String { text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect() };
     let hint = error.get_hint().map(|hint| format!("\nhint: {}", visible(hint))).unwrap_or_default();
     Said { text: format!("error: {}{hint}", visible(error.message())), ..Said::default() }
 }
 
-impl Named {
+impl PromptName {
     /// The prompt of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         [Self::Undo, Self::WhatChanged].into_iter().find(|prompt| prompt.as_str() == name)
@@ -62,7 +60,7 @@ impl Named {
     pub(crate) fn words(self, point: Option<&str>) -> Result<Words> {
         match (self, point) {
             (Self::Undo, _) => Ok(Words::of(&["undo"]).value_if("point", point)?.switch("--dry-run", true)),
-            (Self::WhatChanged, Some(point)) => Diff::since(point).words(None),
+            (Self::WhatChanged, Some(point)) => DiffInput::since(point).words(None),
             (Self::WhatChanged, None) => Words::of(&["log"]).flag("--limit", "10"),
         }
     }

@@ -4,9 +4,9 @@ use ic_base::Result;
 use percent_encoding::percent_decode_str;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
+use crate::command_words::Words;
 use crate::commands::Said;
-use crate::inputs::{Diff, Input};
-use crate::words::Words;
+use crate::inputs::{DiffInput, Input};
 
 const JSON: &str = "application/json";
 const DIAGRAM: &str = "text/vnd.mermaid";
@@ -14,7 +14,7 @@ const PATCH: &str = "text/x-diff";
 
 /// A resource, by its URI.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ResourceName {
     /// `ic://run/RUN`: what `ic status` says about it, as JSON.
     Run(String),
     /// `ic://run/RUN/history`: its phases, attempts and rollbacks, as a mermaid diagram.
@@ -28,9 +28,7 @@ pub(crate) fn fixed() -> Vec<Resource> {
     vec![
         Resource::new("ic://run/@", "run")
             .with_title("The run here")
-            .with_description(
-                "Its phase, its gate, who works, what is unfinished: the answer of the tool status.",
-            )
+            .with_description("Its phase, its gate, who works, what is unfinished: the answer of the tool status.")
             .with_mime_type(JSON),
         Resource::new("ic://run/@/history", "history")
             .with_title("The history of the run here")
@@ -57,7 +55,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-impl Named {
+impl ResourceName {
     /// The resource of this URI; `None`: there is none.
     pub(crate) fn parse(uri: &str) -> Option<Self> {
         let mut parts = uri.strip_prefix("ic://")?.split('/');
@@ -80,7 +78,7 @@ impl Named {
             Self::History(run) => {
                 Ok(Words::of(&["run", "history"]).value("run", run)?.switch("--format=mermaid", true))
             }
-            Self::Diff(point) => Diff::since(point).words(None),
+            Self::Diff(point) => DiffInput::since(point).words(None),
         }
     }
 
@@ -108,26 +106,20 @@ mod tests {
 
     #[test]
     fn a_uri_names_one_resource_or_none() {
-        assert_eq!(Named::parse("ic://run/@"), Some(Named::Run("@".to_owned())));
-        assert_eq!(Named::parse("ic://run/@/history"), Some(Named::History("@".to_owned())));
-        let step = Named::parse("ic://point/step:deploy%232/diff");
-        assert_eq!(step, Some(Named::Diff("step:deploy#2".to_owned())));
-        for unknown in [
-            "ic://run",
-            "ic://run/@/x",
-            "ic://point/a",
-            "ic://point/a/diff/b",
-            "file:///etc/passwd",
-            "ic://x/y",
-            "",
-        ] {
-            assert_eq!(Named::parse(unknown), None, "{unknown}");
+        assert_eq!(ResourceName::parse("ic://run/@"), Some(ResourceName::Run("@".to_owned())));
+        assert_eq!(ResourceName::parse("ic://run/@/history"), Some(ResourceName::History("@".to_owned())));
+        let step = ResourceName::parse("ic://point/step:deploy%232/diff");
+        assert_eq!(step, Some(ResourceName::Diff("step:deploy#2".to_owned())));
+        for unknown in
+            ["ic://run", "ic://run/@/x", "ic://point/a", "ic://point/a/diff/b", "file:///etc/passwd", "ic://x/y", ""]
+        {
+            assert_eq!(ResourceName::parse(unknown), None, "{unknown}");
         }
     }
 
     #[test]
     fn a_uri_gives_no_flag() {
-        let hostile = Named::parse("ic://run/--yes").expect("a run");
+        let hostile = ResourceName::parse("ic://run/--yes").expect("a run");
         assert!(hostile.words().is_err());
     }
 }

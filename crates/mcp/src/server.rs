@@ -10,22 +10,21 @@ use std::time::{Duration, Instant};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServiceExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::ask::{self, Decision, Way};
-use crate::catalogue::{self, Call, TOOLS};
+use crate::catalogue::{self, CatalogueCall, TOOLS};
+use crate::command_words::Words;
 use crate::commands::{Commands, Said};
+use crate::elicitation::{self, AskingWay, Decision};
 use crate::lines::{self, Ends};
-use crate::step::Step;
-use crate::words::Words;
+use crate::step::ConsentStep;
 use crate::{answer, prompts, resources, stdio};
 
 const INSTRUCTIONS: &str = "\
@@ -155,7 +154,7 @@ impl<C: Commands> Server<C> {
             version: version.to_owned(),
             turns: Arc::new(Turns::new()),
             // Made once: the schemas are large, and every client asks for the list.
-            tools: TOOLS.iter().map(catalogue::Tool::listed).collect(),
+            tools: TOOLS.iter().map(catalogue::CatalogueTool::listed).collect(),
         }
     }
 
@@ -174,7 +173,7 @@ impl<C: Commands> Server<C> {
         })
     }
 
-    async fn plain(&self, call: Call) -> CallToolResult {
+    async fn plain(&self, call: CatalogueCall) -> CallToolResult {
         match self.run(call.words).await {
             Ok(said) => answer::told(said, call.page),
             Err(error) => answer::failed(&call.takes.explained(error)),
@@ -184,13 +183,13 @@ impl<C: Commands> Server<C> {
     /// Calls undo or redo: without a hash it plans and asks, with the hash of a plan it does exactly that.
     async fn in_two_steps(
         &self,
-        (call, step): (Call, Step),
+        (call, step): (CatalogueCall, ConsentStep),
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let answered = ask::answered(request, self.began.elapsed()).filter(|_| step == Step::PlanAndAsk);
+        let answered = elicitation::answered(request, self.began.elapsed()).filter(|_| step == ConsentStep::PlanAndAsk);
         let approved = match (&step, answered) {
-            (Step::Do(hash), _) => Some(hash.as_str()),
+            (ConsentStep::Do(hash), _) => Some(hash.as_str()),
             (_, Some((hash, Decision::Yes))) => Some(hash),
             _ => None,
         };
@@ -205,13 +204,13 @@ impl<C: Commands> Server<C> {
         // The dry run is needed in any case: without an approval its plan is the answer.
         let plan = Plan::of(&said);
         let mut decision = answered.map_or(Decision::Undecided, |(_, decision)| decision);
-        if let Some(hash) = plan.hash.as_deref().filter(|_| step == Step::PlanAndAsk && answered.is_none()) {
-            match ask::way(context) {
-                Some(Way::Answer) => {
-                    return ask::input_required(&said.text, hash, self.began.elapsed()).into();
+        if let Some(hash) = plan.hash.as_deref().filter(|_| step == ConsentStep::PlanAndAsk && answered.is_none()) {
+            match elicitation::way(context) {
+                Some(AskingWay::Answer) => {
+                    return elicitation::input_required(&said.text, hash, self.began.elapsed()).into();
                 }
-                Some(Way::Request) => {
-                    decision = ask::request(context, &said.text).await;
+                Some(AskingWay::Request) => {
+                    decision = elicitation::request(context, &said.text).await;
                     if decision == Decision::Yes {
                         return self.carry_out(&call.words, hash).await.into();
                     }
@@ -288,8 +287,7 @@ impl Plan {
 
 impl<C: Commands> ServerHandler for Server<C> {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
         let mut config = ServerConfig::new(capabilities).with_instructions(self.instructions());
         config.server_info = Implementation::new("ic", self.version.clone());
         config
@@ -350,9 +348,8 @@ impl<C: Commands> ServerHandler for Server<C> {
         _: RequestContext<RoleServer>,
     ) -> Answered<ReadResourceResponse> {
         let uri = &request.uri;
-        let Some(resource) = resources::Named::parse(uri) else {
-            let message =
-                format!("There is no resource {uri:?}: the resources and their templates are listed.");
+        let Some(resource) = resources::ResourceName::parse(uri) else {
+            let message = format!("There is no resource {uri:?}: the resources and their templates are listed.");
             return Err(ErrorData::resource_not_found(message, None));
         };
         let words = resource.words().map_err(|error| answer::refused(&error))?;
@@ -373,7 +370,7 @@ impl<C: Commands> ServerHandler for Server<C> {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Answered<GetPromptResponse> {
-        let Some(prompt) = prompts::Named::parse(&request.name) else {
+        let Some(prompt) = prompts::PromptName::parse(&request.name) else {
             return Err(ErrorData::invalid_params(format!("There is no prompt {:?}.", request.name), None));
         };
         let mut point = None;

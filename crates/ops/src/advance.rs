@@ -3,23 +3,23 @@
 mod facts;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_events::{EventType, NewEvent};
-use ic_phase::gate::{Tier, Verdict, evaluate};
-use ic_phase::machine::{self, Expectation, Step};
+use ic_phase::gate::{GateVerdict, Tier, evaluate};
+use ic_phase::machine::{self, Expectation, PhaseStep};
 use ic_phase::{Run, run, skip};
 use ic_saga::owner::OwnerLock;
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use ic_kernel::Kernel;
-use ic_worktree::auto::Taken;
-use ic_worktree::shot::Occasion;
-use ic_worktree::{Settings, Warning, retention};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::capture::CaptureOccasion;
+use ic_worktree::{CaptureSettings, Warning, retention};
 
 /// How a run is to be advanced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct AdvanceRequest<'a> {
     /// `P` or `P@EPOCH`: where the caller believes the run to be.
     pub expect: Option<&'a str>,
     /// 0 and 1: gates block; 2 and 3: they warn; 4 and above: they are not asked.
@@ -30,7 +30,7 @@ pub struct Request<'a> {
 
 /// What became of an advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AdvanceOutcome {
     /// The run that was to move.
     pub run_id: RunId,
     /// What was recorded: an advance, an override, a block or a pause.
@@ -42,7 +42,7 @@ pub struct Outcome {
     /// Whether it is completed there, or would be.
     pub completes: bool,
     /// What the gate said.
-    pub verdict: Verdict,
+    pub verdict: GateVerdict,
     /// Why it was blocked, paused, overridden or not asked.
     pub reason: Option<String>,
     /// The run's epoch after it: a rollback raises it, so that work begun before is refused.
@@ -55,7 +55,7 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
-impl Outcome {
+impl AdvanceOutcome {
     /// Whether the run moved (or would move).
     pub fn advanced(&self) -> bool {
         matches!(self.event_type, EventType::Advance | EventType::Override)
@@ -70,9 +70,9 @@ impl Outcome {
 pub fn advance(
     kernel: &Kernel,
     reference: &str,
-    request: &Request<'_>,
-    kept: Option<&Settings>,
-) -> Result<Outcome> {
+    request: &AdvanceRequest<'_>,
+    kept: Option<&CaptureSettings>,
+) -> Result<AdvanceOutcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
         let outcome = by_hand(kernel, snapshot, &run, judge(snapshot, &run, request)?)?;
@@ -82,7 +82,7 @@ pub fn advance(
 }
 
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
-fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
+fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: AdvanceOutcome) -> Result<AdvanceOutcome> {
     if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
         // A run without a workflow has no executor: the lock is held by a rollback that reopened the run and is about to end.
         let is_executed = (kernel.above.has_workflow)(snapshot, &run.id)?;
@@ -106,10 +106,10 @@ fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: Out
 /// Moves a run from where the caller saw it to its next phase, for an executor that cannot go on without.
 ///
 /// Errors: those of [`advance`]; `gate_blocked` if its gate holds the run back, `paused` if it does not advance by itself.
-pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
+pub fn one_phase(kernel: &Kernel, run: &Run, kept: &CaptureSettings) -> Result<()> {
     // A rollback or another advance since the executor looked changes the phase or the epoch, and this move is refused then.
     let expect = format!("{}@{}", run.phase, run.epoch);
-    let request = Request { expect: Some(&expect), ..Request::default() };
+    let request = AdvanceRequest { expect: Some(&expect), ..AdvanceRequest::default() };
     let judged = |snapshot: &Snapshot<'_>| {
         let run = run::get(snapshot, &run.id)?;
         let outcome = judge(snapshot, &run, &request)?;
@@ -136,10 +136,10 @@ pub fn one_phase(kernel: &Kernel, run: &Run, kept: &Settings) -> Result<()> {
 }
 
 /// What [`advance`] would do now; nothing is written.
-pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<Outcome> {
+pub fn check(kernel: &Kernel, reference: &str, priority: u32) -> Result<AdvanceOutcome> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
-        judge(snapshot, &run, &Request { priority, ..Request::default() })
+        judge(snapshot, &run, &AdvanceRequest { priority, ..AdvanceRequest::default() })
     })
 }
 
@@ -152,11 +152,11 @@ pub fn override_gate(
     kernel: &Kernel,
     reference: &str,
     reason: &str,
-    kept: Option<&Settings>,
-) -> Result<Outcome> {
+    kept: Option<&CaptureSettings>,
+) -> Result<AdvanceOutcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
-        let mut outcome = judge(snapshot, &run, &Request::default())?;
+        let mut outcome = judge(snapshot, &run, &AdvanceRequest::default())?;
         outcome.event_type = EventType::Override;
         outcome.reason = Some(reason.to_owned());
         // The gate may have blocked it: whether the run completes depends on the destination alone.
@@ -174,9 +174,9 @@ pub fn override_gate(
 fn go(
     kernel: &Kernel,
     reference: &str,
-    kept: Option<&Settings>,
-    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
-) -> Result<Outcome> {
+    kept: Option<&CaptureSettings>,
+    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, AdvanceOutcome)>,
+) -> Result<AdvanceOutcome> {
     let (seen, taken) = look(kernel, reference, kept, &judged)?;
     let expected = Expectation { phase: seen.phase, epoch: Some(seen.epoch) };
     let (mut outcome, project_dir) = kernel.write(|tx, now| match judged(tx) {
@@ -200,12 +200,12 @@ fn go(
 fn look(
     kernel: &Kernel,
     reference: &str,
-    kept: Option<&Settings>,
-    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, Outcome)>,
-) -> Result<(Run, Taken)> {
+    kept: Option<&CaptureSettings>,
+    judged: impl Fn(&Snapshot<'_>) -> Result<(Run, AdvanceOutcome)>,
+) -> Result<(Run, TakenTree)> {
     let Some(settings) = kept else {
         let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
-        return Ok((run, Taken::nothing()));
+        return Ok((run, TakenTree::nothing()));
     };
     let (run, outcome, dispatch_id) = kernel.read(|snapshot| {
         let (run, outcome) = judged(snapshot)?;
@@ -214,50 +214,54 @@ fn look(
     })?;
     // Only an advance or an override keeps a checkpoint: for a block or a pause the walk of the tree would be for nothing.
     if !outcome.advanced() {
-        return Ok((run, Taken::nothing()));
+        return Ok((run, TakenTree::nothing()));
     }
-    let link =
-        Link { run_id: Some(run.id.clone()), phase: Some(run.phase.clone()), dispatch_id, ..Link::default() };
-    let taken = Taken::take(kernel, settings, &run.project_dir, link);
+    let link = CheckpointLink {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id,
+        ..CheckpointLink::default()
+    };
+    let taken = TakenTree::take(kernel, settings, &run.project_dir, link);
     Ok((run, taken))
 }
 
 /// As [`check`], of a run at the priority at which gates block.
-pub(crate) fn verdict(snapshot: &Snapshot<'_>, run: &Run) -> Result<Outcome> {
-    judge(snapshot, run, &Request::default())
+pub(crate) fn verdict(snapshot: &Snapshot<'_>, run: &Run) -> Result<AdvanceOutcome> {
+    judge(snapshot, run, &AdvanceRequest::default())
 }
 
 /// What the gate to the next phase of an open run would say once this work has ended.
-pub(crate) fn verdict_after(snapshot: &Snapshot<'_>, run: &Run, ending: &DispatchId) -> Result<Verdict> {
+pub(crate) fn verdict_after(snapshot: &Snapshot<'_>, run: &Run, ending: &DispatchId) -> Result<GateVerdict> {
     let to = machine::destination(run, &skip::skipped_phases(snapshot, &run.id)?)?;
     let asked = run.gates.at(&run.phase, &to, &run.chain);
     Ok(evaluate(&facts::gather(snapshot, run, asked, Some(ending))?, Tier::Hard))
 }
 
-fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &Request<'_>) -> Result<Outcome> {
+fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &AdvanceRequest<'_>) -> Result<AdvanceOutcome> {
     run.require_settled()?;
     if let Some(expected) = request.expect {
         Expectation::parse(expected, &run.chain)?.check(run)?;
     }
     let to = machine::destination(run, &skip::skipped_phases(snapshot, &run.id)?)?;
     let verdict = if request.disable_gates.is_some() {
-        Verdict::unasked()
+        GateVerdict::unasked()
     } else {
         let asked = facts::gather(snapshot, run, run.gates.at(&run.phase, &to, &run.chain), None)?;
         evaluate(&asked, Tier::of_priority(request.priority))
     };
     let step = machine::decide(run, &to, &verdict);
     let (event_type, reason) = match step {
-        Step::Advance { .. } => (EventType::Advance, request.disable_gates.map(str::to_owned)),
-        Step::Block => (EventType::Block, Some(verdict.complaint())),
-        Step::Pause => (EventType::Pause, Some("auto-advance is off".to_owned())),
+        PhaseStep::Advance { .. } => (EventType::Advance, request.disable_gates.map(str::to_owned)),
+        PhaseStep::Block => (EventType::Block, Some(verdict.complaint())),
+        PhaseStep::Pause => (EventType::Pause, Some("auto-advance is off".to_owned())),
     };
-    Ok(Outcome {
+    Ok(AdvanceOutcome {
         run_id: run.id.clone(),
         event_type,
         from: run.phase.clone(),
         to,
-        completes: step == Step::Advance { completes: true },
+        completes: step == PhaseStep::Advance { completes: true },
         verdict,
         reason,
         epoch: run.epoch,
@@ -271,9 +275,9 @@ fn record(
     tx: &Transaction<'_>,
     now: Timestamp,
     run: &Run,
-    mut outcome: Outcome,
-    taken: &Taken,
-) -> Result<Outcome> {
+    mut outcome: AdvanceOutcome,
+    taken: &TakenTree,
+) -> Result<AdvanceOutcome> {
     // A tree captured for a move that another process made first belongs to no move.
     let checkpoint_id = if outcome.advanced() { taken.id() } else { None };
     let event = NewEvent {
@@ -286,7 +290,7 @@ fn record(
         ..NewEvent::of(&run.id, run.epoch, outcome.event_type)
     };
     let append = || ic_events::append(tx, now, &event);
-    let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
+    let occasion = CaptureOccasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
     let seq = if outcome.advanced() { taken.record(tx, now, occasion, append)? } else { append()? };
     outcome.seq = Some(seq);
     if outcome.advanced() {
@@ -299,14 +303,14 @@ fn record(
 }
 
 /// A gate that waits for work blocks while there is none. The warning says so, in case the work was done but not recorded.
-fn idle(outcome: &Outcome) -> Option<Warning> {
+fn idle(outcome: &AdvanceOutcome) -> Option<Warning> {
     outcome.verdict.conditions.iter().any(|condition| condition.is_idle).then(|| Warning {
         code: "no_work_recorded",
         message: format!("No work was recorded in {}: no agent and no dispatch ended there.", outcome.from),
     })
 }
 
-fn evidence(verdict: &Verdict, checkpoint_id: Option<&CheckpointId>) -> Value {
+fn evidence(verdict: &GateVerdict, checkpoint_id: Option<&CheckpointId>) -> Value {
     let conditions: Vec<Value> = verdict
         .conditions
         .iter()

@@ -5,16 +5,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_checkpoint::lock::{self, Lock, Mode};
+use ic_checkpoint::lock::{self, Lock, LockMode};
 use ic_runtrack::artifact::{self, Artifact, NewArtifact};
 use sha2::{Digest, Sha256};
 
 use ic_kernel::Kernel;
-use ic_worktree::{Settings, Warning, Workspace, recorded_path};
+use ic_worktree::{CaptureSettings, Warning, Workspace, recorded_path};
 
 /// What is to be registered.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ArtifactRequest<'a> {
     /// Where it lies, from the working directory or absolute.
     pub path: &'a Path,
     /// The phase it belongs to; `None`: the run's current one.
@@ -42,14 +42,13 @@ pub struct Added {
 pub fn add(
     kernel: &Kernel,
     reference: &str,
-    request: &Request<'_>,
-    keep: Option<&Settings>,
+    request: &ArtifactRequest<'_>,
+    keep: Option<&CaptureSettings>,
 ) -> Result<Added> {
     let id: ic_base::ArtifactId = kernel.context.new_id();
     let path = kernel.project.directory.join(request.path);
-    let is_kept = |settings: &&Settings| {
-        std::fs::metadata(&path)
-            .is_ok_and(|meta| meta.is_file() && meta.len() <= settings.checkpointing.max_file_size)
+    let is_kept = |settings: &&CaptureSettings| {
+        std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= settings.checkpointing.max_file_size)
     };
     let mut is_content_kept = false;
     let (content_hash, _lock) = match keep.filter(is_kept) {
@@ -89,7 +88,7 @@ pub fn add(
 }
 
 /// What the caller would not expect of an artifact: no file is there, or its content is not kept although others' is.
-fn warnings(named: &Path, path: &Path, keep: Option<&Settings>) -> Vec<Warning> {
+fn warnings(named: &Path, path: &Path, keep: Option<&CaptureSettings>) -> Vec<Warning> {
     let shown = named.display();
     if artifact::is_address(named) {
         return Vec::new();
@@ -118,7 +117,7 @@ fn warnings(named: &Path, path: &Path, keep: Option<&Settings>) -> Vec<Warning> 
 /// Writes the content that an artifact was registered with into `sink`.
 ///
 /// Errors: `artifact_not_found`; `path_not_found` if it was no file, or too large to be kept; `corrupt`.
-pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn Write) -> Result<()> {
+pub fn cat(kernel: &Kernel, settings: &CaptureSettings, reference: &str, sink: &mut dyn Write) -> Result<()> {
     let artifact = kernel.read(|snapshot| artifact::resolve(snapshot, reference))?;
     let workspace = Workspace::here(kernel, settings)?;
     let hash = artifact.content_hash.as_deref().and_then(ic_events::parse_hex);
@@ -136,11 +135,7 @@ pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn
         .detail("artifact_id", artifact.id.as_str())),
         _ => Err(Diagnosis::new(
             Code::PathNotFound,
-            format!(
-                "The content of artifact {} ({}) was not kept.",
-                artifact.id.short(),
-                artifact.path.display()
-            ),
+            format!("The content of artifact {} ({}) was not kept.", artifact.id.short(), artifact.path.display()),
         )
         .hint("only files of at most max-file-size are kept, from when checkpoints are enabled")
         .detail("artifact_id", artifact.id.as_str())),
@@ -148,9 +143,9 @@ pub fn cat(kernel: &Kernel, settings: &Settings, reference: &str, sink: &mut dyn
 }
 
 /// Keeps the content of a file; nothing is swept while the lock lives. `None` for what was purged.
-fn keep_content(kernel: &Kernel, settings: &Settings, path: &Path) -> Result<(Option<String>, Lock)> {
+fn keep_content(kernel: &Kernel, settings: &CaptureSettings, path: &Path) -> Result<(Option<String>, Lock)> {
     let workspace = Workspace::here(kernel, settings)?;
-    let lock = lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?;
+    let lock = lock::store(workspace.objects.path(), LockMode::Shared, settings.busy_timeout)?;
     let mut file = File::open(path).while_doing(|| format!("reading {}", path.display()))?;
     let writer = workspace.objects.writer(kernel.context.now())?;
     let kept = writer.put_file(&mut file)?;

@@ -3,35 +3,35 @@
 use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq, Timestamp};
-use ic_checkpoint::diff::{self, Change, Difference, State};
+use ic_checkpoint::diff::{self, DiffState, Difference, TreeChange};
 use ic_checkpoint::git::{self, PathCommit};
-use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_session::attribution::Attribution;
-use ic_session::{self as session, Call, Session};
+use ic_session::{self as session, AgentSession, ToolCall};
 use ic_store::{Snapshot, path_from_bytes};
 use ic_worktree::{Workspace, path_in_root, require_here};
 
 /// What is known of a file.
 #[derive(Debug)]
-pub struct Blame {
+pub struct BlameReport {
     /// The file's path, relative to the root of the working tree.
     pub path: Vec<u8>,
     /// What the looks at the tree show, newest first.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<BlamedChange>,
     /// Whether there are more changes than were asked for.
     pub has_more: bool,
     /// Whether the file differs from the newest look: it changed afterwards, and no look has seen that yet.
     pub is_unseen: bool,
     /// The commits that changed it, newest first, with the work that recorded them.
-    pub commits: Vec<(PathCommit, Option<Owner>)>,
+    pub commits: Vec<(PathCommit, Option<BlameOwner>)>,
 }
 
 /// A change of a file between two looks at the tree.
 #[derive(Debug)]
-pub struct Changed {
+pub struct BlamedChange {
     /// What became of it.
-    pub change: Change,
+    pub change: TreeChange,
     /// When the later look was taken.
     pub seen_at: Timestamp,
     /// The look before it.
@@ -41,23 +41,23 @@ pub struct Changed {
     /// Whether a restore made it: an undo or a redo.
     pub is_restore: bool,
     /// The work that may have made it. One: that one did. Several: it is not known which. None: no recorded work did.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<BlameOwner>,
     /// The tool calls that may have made it.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ToolCall>,
 }
 
 /// Work that may have made a change.
 #[derive(Debug)]
-pub struct Owner {
+pub struct BlameOwner {
     /// The dispatch that did the work.
     pub dispatch: Dispatch,
     /// The session of the agent whose prompt it is, or began it.
-    pub session: Option<Session>,
+    pub session: Option<AgentSession>,
     /// The work of that prompt, which began this work; `None`: it is the prompt itself, or there is none.
     pub prompt: Option<Dispatch>,
 }
 
-impl Owner {
+impl BlameOwner {
     fn new(snapshot: &Snapshot<'_>, dispatch: Dispatch) -> Result<Self> {
         let session = session::of_work(snapshot, &dispatch)?;
         let prompt = if session.is_some() { prompt_above(snapshot, &dispatch)? } else { None };
@@ -84,7 +84,7 @@ fn prompt_above(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Dispa
 ///
 /// Errors: `path_not_found` for a path outside of the working tree, or one of which neither a look at the tree, nor git, nor the tree
 /// itself knows; `foreign_root` for one of another work tree; `invalid_value` for a directory.
-pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<Blame> {
+pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<BlameReport> {
     let path = path_in_root(workspace, path)?;
     require_here(workspace, &path)?;
     let full = workspace.root.join(path_from_bytes(&path));
@@ -92,8 +92,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
         return Err(Diagnosis::new(Code::InvalidValue, format!("{} is a directory.", full.display()))
             .hint("name one file; which files a prompt changed: ic checkpoint diff FROM TO --stat"));
     }
-    let looks =
-        workspace.kernel.read(|snapshot| record::of_root_between(snapshot, &workspace.root, 0, Seq::MAX))?;
+    let looks = workspace.kernel.read(|snapshot| record::of_root_between(snapshot, &workspace.root, 0, Seq::MAX))?;
     let (mut found, last) = differences(workspace, &looks, &path)?;
     // The differences are oldest first. The newest are kept where there are too many.
     found.reverse();
@@ -114,34 +113,28 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
             .iter()
             .map(|(at, difference)| changed(snapshot, workspace, (&looks[*at], &looks[*at + 1]), difference));
         let changes = changes.collect::<Result<_>>()?;
-        let maker = |commit: &PathCommit| -> Result<Option<Owner>> {
+        let maker = |commit: &PathCommit| -> Result<Option<BlameOwner>> {
             let maker = code::maker_of(snapshot, &commit.sha)?;
-            maker.map(|id| Owner::new(snapshot, dispatch::get(snapshot, &id)?)).transpose()
+            maker.map(|id| BlameOwner::new(snapshot, dispatch::get(snapshot, &id)?)).transpose()
         };
         let commits = commits.into_iter().map(|commit| maker(&commit).map(|maker| (commit, maker)));
-        Ok(Blame {
-            path: path.clone(),
-            changes,
-            has_more,
-            is_unseen,
-            commits: commits.collect::<Result<_>>()?,
-        })
+        Ok(BlameReport { path: path.clone(), changes, has_more, is_unseen, commits: commits.collect::<Result<_>>()? })
     })
 }
 
 /// Before which look a path had changed, with the number of the look before it, oldest first; and how the newest look that knows it has it.
-type Found = (Vec<(usize, Difference)>, Option<State>);
+type Found = (Vec<(usize, Difference)>, Option<DiffState>);
 
-fn differences(workspace: &Workspace<'_>, looks: &[Checkpoint], path: &[u8]) -> Result<Found> {
+fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8]) -> Result<Found> {
     let mut found = Vec::new();
-    let mut before: Option<(usize, Option<State>)> = None;
+    let mut before: Option<(usize, Option<DiffState>)> = None;
     for (at, look) in looks.iter().enumerate() {
         if at > 0 && look.tree == looks[at - 1].tree {
             continue;
         }
         let state = diff::find(&workspace.objects, &look.tree, path)?;
         // A path that the look left out says nothing of what was there.
-        if matches!(state, Some(State::Passed(_))) {
+        if matches!(state, Some(DiffState::Passed(_))) {
             continue;
         }
         if let Some((_, known)) = before.as_ref().filter(|(_, known)| *known != state) {
@@ -158,42 +151,41 @@ fn differences(workspace: &Workspace<'_>, looks: &[Checkpoint], path: &[u8]) -> 
 fn changed(
     snapshot: &Snapshot<'_>,
     workspace: &Workspace<'_>,
-    (from, to): (&Checkpoint, &Checkpoint),
+    (from, to): (&CheckpointRecord, &CheckpointRecord),
     difference: &Difference,
-) -> Result<Changed> {
+) -> Result<BlamedChange> {
     let range = (from.seq, to.seq);
     let attribution = Attribution::between(snapshot, &workspace.root, range, from.created_at)?;
     let (mut owners, mut calls) = (Vec::new(), Vec::new());
     for window in attribution.windows() {
         let of_path = window.owners(&difference.path);
-        let is_owned = |call: &&&Call| of_path.iter().any(|owner| owner.id == call.dispatch_id);
+        let is_owned = |call: &&&ToolCall| of_path.iter().any(|owner| owner.id == call.dispatch_id);
         calls.extend(window.calls(&difference.path).iter().filter(is_owned).map(|call| (*call).clone()));
         for owner in of_path {
-            owners.push(Owner::new(snapshot, owner.clone())?);
+            owners.push(BlameOwner::new(snapshot, owner.clone())?);
         }
     }
-    Ok(Changed {
+    Ok(BlamedChange {
         // What has none is left out before.
-        change: difference.change().unwrap_or(Change::Modified),
+        change: difference.change().unwrap_or(TreeChange::Modified),
         seen_at: to.created_at,
         from: from.id.clone(),
         to: to.id.clone(),
-        is_restore: to.kind == Kind::Restored,
+        is_restore: to.kind == CheckpointKind::Restored,
         owners,
         calls,
     })
 }
 
 /// Whether a file is as the newest look has it.
-fn is_as_seen(full: &Path, seen: Option<&State>) -> bool {
+fn is_as_seen(full: &Path, seen: Option<&DiffState>) -> bool {
     let Ok(found) = full.symlink_metadata() else { return seen.is_none() };
     match seen {
-        Some(State::File { hash, size, .. }) => {
-            let content =
-                || std::fs::read(full).is_ok_and(|bytes| ic_checkpoint::objects::hash_of(&bytes) == *hash);
+        Some(DiffState::File { hash, size, .. }) => {
+            let content = || std::fs::read(full).is_ok_and(|bytes| ic_checkpoint::objects::hash_of(&bytes) == *hash);
             found.is_file() && found.len() == *size && content()
         }
-        Some(State::Symlink(target)) => {
+        Some(DiffState::Symlink(target)) => {
             std::fs::read_link(full).is_ok_and(|now| ic_store::path_bytes(&now) == target.as_slice())
         }
         _ => false,

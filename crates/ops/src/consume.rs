@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
-use ic_events::history::{self, Place};
+use ic_events::history::{self, HistoryPlace};
 use ic_events::{Event, cursor};
 use ic_phase::{Run, RunStatus};
 use ic_store::Snapshot;
-use ic_store::lock::{FileLock, Mode, Rank};
+use ic_store::lock::{FileLock, LockMode, Rank};
 use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
@@ -41,7 +41,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// A cursor and the right to move it, until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldCursor {
     name: Label,
     run_id: Option<RunId>,
     /// Where this machine remembers what the consumer read last.
@@ -53,11 +53,9 @@ pub struct Held {
 fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
     // Two ledgers in one directory may both have a cursor of this name. The ledger's name keeps their files apart.
     let mut digest = Sha256::new();
-    for part in [
-        path_bytes(&kernel.ledger.name()),
-        name.as_str().as_bytes(),
-        run_id.map_or("", RunId::as_str).as_bytes(),
-    ] {
+    for part in
+        [path_bytes(&kernel.ledger.name()), name.as_str().as_bytes(), run_id.map_or("", RunId::as_str).as_bytes()]
+    {
         digest.update(part);
         digest.update([0]);
     }
@@ -70,13 +68,13 @@ fn memory_of(file: &Path) -> PathBuf {
 }
 
 /// What was read last; `None`: nothing, or it is not known.
-fn remembered(memory: &Path) -> Option<Place> {
+fn remembered(memory: &Path) -> Option<HistoryPlace> {
     let text = std::fs::read_to_string(memory).ok()?;
     let (seq, hash) = text.trim().split_once(' ')?;
-    Some(Place { seq: seq.parse().ok()?, hash: ic_events::parse_hex(hash)? })
+    Some(HistoryPlace { seq: seq.parse().ok()?, hash: ic_events::parse_hex(hash)? })
 }
 
-fn remember(memory: &Path, read: Place) -> Result<()> {
+fn remember(memory: &Path, read: HistoryPlace) -> Result<()> {
     let fresh = memory.with_extension("new");
     let write = || {
         let mut how = File::options();
@@ -89,7 +87,7 @@ fn remember(memory: &Path, read: Place) -> Result<()> {
 }
 
 /// Errors: `history_forked` if the ledger has lost what the consumer of this cursor has read.
-pub fn require_history(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<Option<Place>> {
+pub fn require_history(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<Option<HistoryPlace>> {
     let read = remembered(&memory_of(&file_of(kernel, name, run_id)));
     if let Some(read) = read {
         kernel.read(|snapshot| history::require(snapshot, read))?;
@@ -97,13 +95,13 @@ pub fn require_history(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) ->
     Ok(read)
 }
 
-impl Held {
+impl HeldCursor {
     /// Takes the cursor of this name and scope. Errors: `busy` while another consumer has it past the timeout.
     pub fn take(kernel: &Kernel, name: Label, run_id: Option<RunId>, timeout: Duration) -> Result<Self> {
         let doing = || format!("locking the cursor {:?}", name.as_str());
         private::directories(&kernel.store().join("cursors")).while_doing(doing)?;
         let path = file_of(kernel, &name, run_id.as_ref());
-        match FileLock::take(&path, Rank::Cursor, Mode::Exclusive, timeout).while_doing(doing)? {
+        match FileLock::take(&path, Rank::Cursor, LockMode::Exclusive, timeout).while_doing(doing)? {
             Some(lock) => Ok(Self { name, run_id, memory: memory_of(&path), _lock: lock }),
             None => Err(is_held(&name)),
         }
@@ -115,7 +113,7 @@ impl Held {
     }
 
     /// Errors: `history_forked` if the ledger has lost what was read. The cursor is there then, so that it can be moved by its name.
-    pub fn require_history(&self, kernel: &Kernel) -> Result<Option<Place>> {
+    pub fn require_history(&self, kernel: &Kernel) -> Result<Option<HistoryPlace>> {
         require_history(kernel, &self.name, self.run_id.as_ref()).inspect_err(|_| {
             // The place stays unread either way. If the cursor cannot be registered, it is only missing from the list.
             let _ = register(kernel, &self.name, self.run_id.as_ref());
@@ -123,7 +121,7 @@ impl Held {
     }
 
     /// Moves it forward past an event. A dispatch that was rolled back may still consume: the cursor's record belongs to no work.
-    pub fn advance_to(&self, kernel: &Kernel, read: Place) -> Result<()> {
+    pub fn advance_to(&self, kernel: &Kernel, read: HistoryPlace) -> Result<()> {
         let now = kernel.context.now();
         kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), read.seq))?;
         // The ledger is written first. After a crash in between, the older place is remembered, and the next event is read from the
@@ -178,7 +176,7 @@ pub struct Delivery<'a> {
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum DeliveryEnd {
     /// Everything that was asked for was delivered.
     Done,
     /// It was interrupted; the next delivery begins with the event that was left.
@@ -191,11 +189,11 @@ pub enum End {
 /// end with 0 and nothing is tried again: the cursor stays before that event.
 pub fn deliver(
     kernel: &Kernel,
-    held: &Held,
+    held: &HeldCursor,
     delivery: &Delivery<'_>,
     encode: impl Fn(&Event) -> Result<Vec<u8>>,
     mut failed: impl FnMut(&Diagnosis, Duration),
-) -> Result<End> {
+) -> Result<DeliveryEnd> {
     let is_interrupted = || delivery.interrupted.load(Ordering::SeqCst);
     // From now on the cursor is listed, and can be committed or reset by name, even if no event is delivered.
     register(kernel, &held.name, held.run_id.as_ref())?;
@@ -216,7 +214,7 @@ pub fn deliver(
         });
         let Some(event) = found? else {
             if !delivery.follow {
-                return Ok(End::Done);
+                return Ok(DeliveryEnd::Done);
             }
             wait_for_news(kernel, version, &is_interrupted)?;
             continue;
@@ -227,7 +225,7 @@ pub fn deliver(
             break;
         }
         if status.success() {
-            let read = Place { seq: event.seq, hash: event.hash };
+            let read = HistoryPlace { seq: event.seq, hash: event.hash };
             held.advance_to(kernel, read)?;
             last = Some(read);
             (at, left, delay) = (event.seq, left - 1, FIRST_DELAY);
@@ -241,7 +239,7 @@ pub fn deliver(
         pause(delay, &is_interrupted);
         delay = LONGEST_DELAY.min(delay * 2);
     }
-    Ok(if left == 0 { End::Done } else { End::Interrupted })
+    Ok(if left == 0 { DeliveryEnd::Done } else { DeliveryEnd::Interrupted })
 }
 
 fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
@@ -273,7 +271,7 @@ fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Resu
         .while_doing(doing)
 }
 
-fn failure(held: &Held, event: &Event, status: ExitStatus) -> Diagnosis {
+fn failure(held: &HeldCursor, event: &Event, status: ExitStatus) -> Diagnosis {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -312,7 +310,7 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 /// Says that everything up to `seq` was handled by a consumer with a loop of its own, and returns the cursor.
 ///
 /// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
-pub fn commit(kernel: &Kernel, held: &Held, seq: Seq, back: bool) -> Result<cursor::Cursor> {
+pub fn commit(kernel: &Kernel, held: &HeldCursor, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
     let (moved, read) = kernel.ledger.write(|tx| {
         let moved = cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back)?;
@@ -340,9 +338,8 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
     let cursors = kernel.read(cursor::list)?;
     // The locks are taken in the order of the list, so that two resets never wait for each other.
     let of_name = cursors.into_iter().filter(|cursor| cursor.name == name.as_str());
-    let held: Vec<Held> = of_name
-        .map(|cursor| Held::take(kernel, name.clone(), cursor.run_id, timeout))
-        .collect::<Result<_>>()?;
+    let held: Vec<HeldCursor> =
+        of_name.map(|cursor| HeldCursor::take(kernel, name.clone(), cursor.run_id, timeout)).collect::<Result<_>>()?;
     let reset = kernel.write(|tx, now| cursor::reset(tx, now, name))?;
     for held in &held {
         forget(&held.memory)?;

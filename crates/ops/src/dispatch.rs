@@ -6,11 +6,11 @@ mod wait;
 use std::path::{Path, PathBuf};
 
 use ic_base::{DispatchId, Result};
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::code::{self, Recorded};
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Process, Tokens, Work};
-use ic_dispatch::report::Report;
+use ic_dispatch::code::{self, RecordedCode};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, Process, TokenCounts};
+use ic_dispatch::report::DispatchReport;
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
 use ic_saga::process::ProcessIdentity;
@@ -18,8 +18,8 @@ use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_kernel::worker::process_of;
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, retention, root_of};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning, retention, root_of};
 
 pub use wait::{Waited, wait};
 
@@ -32,8 +32,8 @@ pub fn create(
     kernel: &Kernel,
     reference: &str,
     phase: Option<&str>,
-    work: &Work,
-    kept: Option<&Settings>,
+    work: &DispatchWork,
+    kept: Option<&CaptureSettings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
     let id: DispatchId = kernel.context.new_id();
     let open = |snapshot: &Snapshot<'_>| -> Result<(Run, String)> {
@@ -44,13 +44,12 @@ pub fn create(
     };
     let capturing = kept.filter(|settings| settings.checkpointing.auto);
     let (taken, project) = match capturing {
-        None => (Taken::nothing(), kernel.project.root.clone()),
+        None => (TakenTree::nothing(), kernel.project.root.clone()),
         Some(settings) => {
             // A call that will be refused is refused before the tree is walked.
-            let (run, _) =
-                kernel.read(|snapshot| kernel.calling_dispatch(snapshot).and_then(|_| open(snapshot)))?;
-            let link = Link { run_id: Some(run.id), phase: Some(run.phase), ..Link::default() };
-            (Taken::take_tree(kernel, settings, &run.project_dir, link), run.project_dir)
+            let (run, _) = kernel.read(|snapshot| kernel.calling_dispatch(snapshot).and_then(|_| open(snapshot)))?;
+            let link = CheckpointLink { run_id: Some(run.id), phase: Some(run.phase), ..CheckpointLink::default() };
+            (TakenTree::take_tree(kernel, settings, &run.project_dir, link), run.project_dir)
         }
     };
     let dispatch = kernel.write(|tx, now| {
@@ -72,7 +71,7 @@ pub fn start(
     kernel: &Kernel,
     reference: &str,
     pid: Option<u32>,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
     // The identity is looked up now: a process that gets this number later is another one.
     let identity = pid.map_or(Ok(None), ProcessIdentity::of)?;
@@ -88,9 +87,7 @@ pub fn start(
     }
     let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
     let before = match (kept, &process) {
-        (Some(settings), Some(_)) => {
-            beginning::look_before(kernel, settings, &taken, &project, identity.as_ref())?
-        }
+        (Some(settings), Some(_)) => beginning::look_before(kernel, settings, &taken, &project, identity.as_ref())?,
         _ => None,
     };
     let dispatch = kernel.write(|tx, now| {
@@ -110,8 +107,7 @@ pub fn start(
 
 /// Work that is begun, with its process on record now, or that has ended before it was said to begin; `None`: it is to begin.
 fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<Option<Dispatch>> {
-    let is_met =
-        |dispatch: &Dispatch| beginning::is_ended_by_itself(dispatch) || beginning::is_unnamed(dispatch);
+    let is_met = |dispatch: &Dispatch| beginning::is_ended_by_itself(dispatch) || beginning::is_unnamed(dispatch);
     let known = kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
         dispatch::resolve(snapshot, reference)
@@ -131,11 +127,11 @@ fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<O
 fn look(
     kernel: &Kernel,
     reference: &str,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     to: DispatchStatus,
-) -> Result<(Taken, PathBuf)> {
+) -> Result<(TakenTree, PathBuf)> {
     if kept.is_none() {
-        return Ok((Taken::nothing(), kernel.project.root.clone()));
+        return Ok((TakenTree::nothing(), kernel.project.root.clone()));
     }
     let (dispatch, run) = kernel.read(|snapshot| {
         let dispatch = dispatch::resolve(snapshot, reference)?;
@@ -146,17 +142,17 @@ fn look(
     // A move that will be refused is refused before the tree is walked.
     let may_move = dispatch.require_current().and_then(|()| run.require_settled());
     may_move.and_then(|()| dispatch.status.check_move_to(to, dispatch.id.short()))?;
-    let link = Link {
+    let link = CheckpointLink {
         run_id: Some(run.id),
         phase: Some(run.phase),
         dispatch_id: Some(dispatch.id),
-        ..Link::default()
+        ..CheckpointLink::default()
     };
-    Ok((Taken::take_if(kernel, kept, &project, link), project))
+    Ok((TakenTree::take_if(kernel, kept, &project, link), project))
 }
 
 /// What went less well; old checkpoints make room once the locks of the new one are gone.
-fn tidied(kernel: &Kernel, kept: Option<&Settings>, taken: Taken, project: &Path) -> Vec<Warning> {
+fn tidied(kernel: &Kernel, kept: Option<&CaptureSettings>, taken: TakenTree, project: &Path) -> Vec<Warning> {
     let (was_taken, mut warnings) = (taken.id().is_some(), taken.warnings.clone());
     // Pruning waits for the store's locks, which `taken` still has.
     drop(taken);
@@ -172,8 +168,8 @@ fn tidied(kernel: &Kernel, kept: Option<&Settings>, taken: Taken, project: &Path
 pub fn finish(
     kernel: &Kernel,
     reference: &str,
-    ending: &Ending<'_>,
-    kept: Option<&Settings>,
+    ending: &DispatchEnding<'_>,
+    kept: Option<&CaptureSettings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
     let (taken, project) = look(kernel, reference, kept, ending.status())?;
     let dispatch = kernel.write(|tx, now| {
@@ -191,7 +187,7 @@ pub fn files_from_root(kernel: &Kernel, files: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Records commits and files; from rolled-back work too, marked late.
-pub fn record(kernel: &Kernel, reference: &str, report: &Report) -> Result<(Dispatch, Recorded)> {
+pub fn record(kernel: &Kernel, reference: &str, report: &DispatchReport) -> Result<(Dispatch, RecordedCode)> {
     kernel.write_late_too(|tx, now| {
         let dispatch = dispatch::resolve(tx, reference)?;
         let recorded = code::record(tx, now, &dispatch, report)?;
@@ -200,10 +196,8 @@ pub fn record(kernel: &Kernel, reference: &str, report: &Report) -> Result<(Disp
 }
 
 /// Records the tokens used so far; from rolled-back work too.
-pub fn record_tokens(kernel: &Kernel, reference: &str, tokens: Tokens) -> Result<Dispatch> {
-    kernel.write_late_too(|tx, now| {
-        dispatch::record_tokens(tx, now, &dispatch::resolve(tx, reference)?, tokens)
-    })
+pub fn record_tokens(kernel: &Kernel, reference: &str, tokens: TokenCounts) -> Result<Dispatch> {
+    kernel.write_late_too(|tx, now| dispatch::record_tokens(tx, now, &dispatch::resolve(tx, reference)?, tokens))
 }
 
 /// The dispatch that a reference names, and its run, if it was not rolled back and the run is not in the middle of a rollback.

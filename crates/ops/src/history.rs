@@ -1,6 +1,6 @@
 //! Which moves of a run later rollbacks took back, and a run as a story.
 
-mod story;
+mod run_story;
 
 use ic_base::{Result, RollbackId, RunId, Seq};
 use ic_events::Event;
@@ -8,10 +8,10 @@ use ic_store::Snapshot;
 
 use ic_journal::table;
 
-pub use story::{Stay, Story, Turn, story};
+pub use run_story::{PhaseStay, Story, Turn, story};
 
 /// The rollbacks of one run, ready to be asked about its events one by one.
-pub struct TakenBack(Vec<Span>);
+pub struct UndoneMoves(Vec<Span>);
 
 struct Span {
     id: RollbackId,
@@ -21,7 +21,7 @@ struct Span {
     kept_move_to: Option<String>,
 }
 
-impl TakenBack {
+impl UndoneMoves {
     /// Reads the rollbacks of a run; there are few.
     pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Self> {
         let rollbacks = table::of_run(snapshot, run_id)?;

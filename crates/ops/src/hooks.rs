@@ -9,25 +9,25 @@
 //! A prompt is recorded before the tree is looked at, and its work begins with that look. Its end is looked at before it is recorded. A repeated hook (a client that has two installations of it)
 //! finds what the first one recorded.
 
+mod caller;
 pub mod calls;
 mod commits;
 mod first_look;
 pub mod guard;
-mod hold;
 pub mod places;
 mod prompts;
-mod queued;
+mod queued_prompts;
 mod sessions;
+mod stop_gate;
 pub mod subagents;
-mod teller;
-mod told;
+mod tool_call;
 mod uncaptured_files;
-mod undone;
-mod unseen;
+mod undone_work;
+mod unseen_prompts;
 
-pub use hold::hold;
-pub use prompts::{Asked, Recorded, prompt};
+pub use caller::{Counted, Teller};
+pub use prompts::{AskedPrompt, RecordedPrompt, prompt};
 pub use sessions::{attach, calling, end, is_begun_by, project_of, situation, stop};
-pub use teller::{Counted, Teller};
-pub use undone::{command, news, refusal};
-pub use unseen::go_on;
+pub use stop_gate::hold;
+pub use undone_work::{command, news, refusal};
+pub use unseen_prompts::go_on;

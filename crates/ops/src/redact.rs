@@ -50,9 +50,7 @@ pub fn redact(
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
     match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
         ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => {
-            copies_of(tx, event, run, |payload| {
-                payload.and_then(ic_journal::table::named_in).as_ref() == Some(id)
-            })
+            copies_of(tx, event, run, |payload| payload.and_then(ic_journal::table::named_in).as_ref() == Some(id))
         }
         // A rollback names itself in the payload; a cancelled run has none after it until it is reopened.
         ("run_cancelled", Some(run), _, Some(_)) => copies_of(tx, event, run, |payload| payload.is_none()),

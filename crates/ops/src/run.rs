@@ -7,23 +7,23 @@ use std::ops::ControlFlow;
 use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
-use ic_phase::run::{self, NewRun, Settings};
-use ic_phase::skip::{self, Skip};
+use ic_phase::run::{self, NewRun, RunSettings};
+use ic_phase::skip::{self, SkipRecord};
 use ic_runtrack::{Agent, agent};
 use ic_saga::owner::OwnerLock;
 use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_worktree::Warning;
-use ic_worktree::auto::Taken;
-use ic_worktree::shot::Occasion;
+use ic_worktree::auto::TakenTree;
+use ic_worktree::capture::CaptureOccasion;
 
 pub(crate) use cancel::is_executed;
-pub use cancel::{Cancelled, Part, Worker, cancel};
+pub use cancel::{CancelPart, Cancelled, Worker, cancel};
 
 /// A run that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Created {
+pub struct CreatedRun {
     /// The run as recorded.
     pub run: Run,
     /// Whether this call made it; else it was open already, under the same scope.
@@ -34,7 +34,7 @@ pub struct Created {
 
 /// Creates a run; its id is given here. With `kept`, a configured state database is looked at as it stands at the beginning, and where
 /// checkpoints are taken automatically the working tree is captured.
-pub fn create(kernel: &Kernel, new: &NewRun, kept: Option<&ic_worktree::Settings>) -> Result<Created> {
+pub fn create(kernel: &Kernel, new: &NewRun, kept: Option<&ic_worktree::CaptureSettings>) -> Result<CreatedRun> {
     create_with(kernel, new, kept, |_, _, _| Ok(()))
 }
 
@@ -42,9 +42,9 @@ pub fn create(kernel: &Kernel, new: &NewRun, kept: Option<&ic_worktree::Settings
 pub fn create_with(
     kernel: &Kernel,
     new: &NewRun,
-    kept: Option<&ic_worktree::Settings>,
+    kept: Option<&ic_worktree::CaptureSettings>,
     also: impl Fn(&Transaction<'_>, Timestamp, &Run) -> Result<()>,
-) -> Result<Created> {
+) -> Result<CreatedRun> {
     let id: RunId = kernel.context.new_id();
     let open = kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
@@ -55,8 +55,8 @@ pub fn create_with(
     }
     let taken = match kept {
         // The row gets the run's id when there is a run.
-        Some(settings) => Taken::take_first(kernel, settings, &id, new),
-        None => Taken::nothing(),
+        Some(settings) => TakenTree::take_first(kernel, settings, &id, new),
+        None => TakenTree::nothing(),
     };
     kernel.write(|tx, now| {
         // Another process may have made it while the tree was captured.
@@ -64,10 +64,10 @@ pub fn create_with(
             return Ok(open);
         }
         let run = run::create(tx, now, id.clone(), new.clone())?;
-        let occasion = Occasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
+        let occasion = CaptureOccasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
         taken.record(tx, now, occasion, || Ok(run.seq))?;
         also(tx, now, &run)?;
-        Ok(Created { run, is_new: true, warnings: taken.warnings.clone() })
+        Ok(CreatedRun { run, is_new: true, warnings: taken.warnings.clone() })
     })
 }
 
@@ -75,16 +75,15 @@ pub fn create_with(
 /// same chain. `None`: none is open under this scope, or the run has none.
 ///
 /// Errors: `scope_taken` where another one is open: `scope:NAME` would name neither.
-fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<Created>> {
+fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<CreatedRun>> {
     let Some(scope) = &new.scope_id else { return Ok(None) };
-    let Some(run) = ic_phase::resolve::open_of_scope(snapshot, scope, &new.project_dir)? else {
+    let Some(run) = ic_phase::run_reference::open_of_scope(snapshot, scope, &new.project_dir)? else {
         return Ok(None);
     };
     let short = run.id.short();
     // A goal is recorded without the secrets in it.
     if run.goal != ic_base::mask::mask(&new.goal) || run.chain != new.chain {
-        let message =
-            format!("The run {short} is open under the scope {scope:?}, with another goal or other phases.");
+        let message = format!("The run {short} is open under the scope {scope:?}, with another goal or other phases.");
         return Err(Diagnosis::new(Code::ScopeTaken, message)
             .hint(format!(
                 "use it: ic run status {short}; or end it: ic run cancel {short}; or name another --scope-id"
@@ -93,17 +92,17 @@ fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<Created>
             .detail("scope_id", scope.as_str()));
     }
     let message = format!("the run {short} is open under the scope {scope:?}: no other one was created");
-    Ok(Some(Created { run, is_new: false, warnings: vec![Warning { code: "run_exists", message }] }))
+    Ok(Some(CreatedRun { run, is_new: false, warnings: vec![Warning { code: "run_exists", message }] }))
 }
 
 /// Changes settings of a run. Errors: `rolling_back`.
-pub fn set(kernel: &Kernel, reference: &str, settings: &Settings) -> Result<Run> {
+pub fn set(kernel: &Kernel, reference: &str, settings: &RunSettings) -> Result<Run> {
     kernel.write(|tx, now| run::set(tx, now, &kernel.run(tx, reference)?, settings))
 }
 
 /// Marks a phase ahead to be skipped; returns the run, the skip, and whether it is new. Errors: those of
 /// [`check_skip`](ic_phase::machine::check_skip); `invalid_value` for a phase in which steps of the run's workflow are to be run.
-pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, Skip, bool)> {
+pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, SkipRecord, bool)> {
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
@@ -115,13 +114,11 @@ pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Resu
 /// A workflow does all of its steps: if a phase were skipped, its steps would never run, or run in another phase.
 fn require_no_steps(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<()> {
     let left = (kernel.above.steps_left)(snapshot, run)?;
-    let steps: Vec<String> =
-        left.into_iter().filter(|step| step.phase == phase).map(|step| step.name).collect();
+    let steps: Vec<String> = left.into_iter().filter(|step| step.phase == phase).map(|step| step.name).collect();
     if steps.is_empty() {
         return Ok(());
     }
-    let message =
-        format!("{phase} cannot be skipped: steps of the workflow run in it ({}).", steps.join(", "));
+    let message = format!("{phase} cannot be skipped: steps of the workflow run in it ({}).", steps.join(", "));
     Err(Diagnosis::new(Code::InvalidValue, message)
         .hint("a workflow runs all of its steps; to leave some out, start one without them")
         .detail("phase", phase)

@@ -1,24 +1,24 @@
 //! A run at a glance: where it is, who works, what is left unfinished, and what to type next.
 
-mod unfinished;
+mod unfinished_work;
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::journal;
-use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_events::EventType;
 use ic_kernel::Kernel;
 use ic_kernel::worker::{Life, life};
-use ic_phase::gate::Check;
+use ic_phase::gate::GateCheck;
 use ic_phase::{Run, RunStatus};
-use ic_point::Listed;
+use ic_point::ListedPoint;
 use ic_runtrack::agent::{self, Agent};
 use ic_saga::owner;
 use ic_saga::process::ProcessIdentity;
 use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::way_back;
 
-use crate::advance::{self, Outcome};
+use crate::advance::{self, AdvanceOutcome};
 use crate::run::is_executed;
 
 /// How many dispatches are named: more is no longer a glance.
@@ -32,7 +32,7 @@ const OTHERS: usize = 3;
 
 /// A run at a glance.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Status {
+pub struct RunOverview {
     /// The run that is shown.
     pub run: Run,
     /// Whether it was made for a session of a coding agent, which moves it.
@@ -42,7 +42,7 @@ pub struct Status {
     /// Where it is not open itself, the newest runs of this project that are, up to three.
     pub others_open: Vec<Run>,
     /// What an advance would do now; `None` for a run that does not move: it has ended, or is in the middle of a rollback.
-    pub gate: Option<Outcome>,
+    pub gate: Option<AdvanceOutcome>,
     /// The dispatch on whose behalf this is asked, of whichever run it is.
     pub caller: Option<Calling>,
     /// Who works for it.
@@ -51,11 +51,11 @@ pub struct Status {
     /// files.
     pub elsewhere: Vec<Working>,
     /// The newest point to which it can go back.
-    pub last_point: Option<Listed>,
+    pub last_point: Option<ListedPoint>,
     /// Of a run that was made for a session, the point before its newest prompt that stands.
-    pub newest_prompt: Option<Listed>,
+    pub newest_prompt: Option<ListedPoint>,
     /// What was begun and not finished, and no living process does it.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedWork>,
 }
 
 /// The dispatch that asks.
@@ -83,7 +83,7 @@ pub enum Working {
 
 /// Something that was begun and not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// `rollback`, `restore`, `rewind`, `compensation` or `workflow`.
     pub kind: &'static str,
     /// Its id; of a workflow and of compensations, the run's.
@@ -99,7 +99,7 @@ pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> D
     let interrupted = kernel.read(|snapshot| journal::unfinished(snapshot, &kernel.project.root));
     let interrupted = interrupted.ok().flatten();
     let Some(restore) = interrupted else { return error };
-    match unfinished::interrupted(kernel, options, &restore) {
+    match unfinished_work::interrupted(kernel, options, &restore) {
         Some(left) => error.but(&left.message).hint(format!(
             "finish it: {}; or take it back: {}",
             left.command,
@@ -115,21 +115,21 @@ pub fn status(
     options: OpenOptions,
     run: &Run,
     is_named: bool,
-    also: impl FnOnce(&Snapshot<'_>) -> Result<Option<Unfinished>>,
-) -> Result<Status> {
+    also: impl FnOnce(&Snapshot<'_>) -> Result<Option<UnfinishedWork>>,
+) -> Result<RunOverview> {
     let is_executed = is_executed(kernel, &run.id);
     let (mut status, restore) = kernel.read(|snapshot| {
         let mut unfinished = Vec::new();
         // What a living process does is not left unfinished: to resume it would be refused.
         if !is_executed {
-            unfinished.extend(unfinished::of_run(snapshot, run)?);
+            unfinished.extend(unfinished_work::of_run(snapshot, run)?);
             unfinished.extend(also(snapshot)?);
         }
-        unfinished.extend(unfinished::rewinds(kernel, snapshot, run)?);
+        unfinished.extend(unfinished_work::rewinds(kernel, snapshot, run)?);
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
         let mut standing = ic_point::list(snapshot, run, false, LOOKED_AT)?;
         standing.retain(|one| !one.is_undone);
-        let status = Status {
+        let status = RunOverview {
             gate: if is_of_session { None } else { gate(snapshot, run)? },
             is_of_session,
             is_named,
@@ -145,9 +145,9 @@ pub fn status(
             unfinished,
             run: run.clone(),
         };
-        Ok((status, unfinished::restore(snapshot, run)?))
+        Ok((status, unfinished_work::restore(snapshot, run)?))
     })?;
-    status.unfinished.extend(restore.and_then(|restore| unfinished::interrupted(kernel, options, &restore)));
+    status.unfinished.extend(restore.and_then(|restore| unfinished_work::interrupted(kernel, options, &restore)));
     Ok(status)
 }
 
@@ -157,12 +157,7 @@ fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
     let is_stale = match kernel.calling_dispatch(snapshot) {
         Ok(_) => false,
         Err(error) if error.code() == Code::StaleDispatch => true,
-        Err(error)
-            if matches!(
-                error.code(),
-                Code::DispatchNotFound | Code::AmbiguousId | Code::InvalidReference
-            ) =>
-        {
+        Err(error) if matches!(error.code(), Code::DispatchNotFound | Code::AmbiguousId | Code::InvalidReference) => {
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -171,7 +166,7 @@ fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
     Ok(Some(Calling { dispatch, is_stale }))
 }
 
-fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {
+fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<AdvanceOutcome>> {
     match run.status {
         RunStatus::Active => match advance::verdict(snapshot, run) {
             Err(error) if error.code() == Code::TerminalPhase => Ok(None),
@@ -183,7 +178,7 @@ fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Outcome>> {
 
 /// What holds a run in its phase, and what removes that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldPhase {
     /// The code of the refusal: `gate_blocked` or `paused`.
     pub code: Code,
     /// What is so, for people.
@@ -193,7 +188,7 @@ pub struct Held {
 }
 
 /// What holds a run in its phase: auto-advance is off, or its gate does not hold. `None`: nothing does, or it does not move at all.
-pub fn held(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Held>> {
+pub fn held(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<HeldPhase>> {
     let Some(outcome) = gate(snapshot, run)? else { return Ok(None) };
     let (code, command) = match outcome.event_type {
         EventType::Pause => (Code::Paused, format!("ic run set {} --auto-advance true", run.id.short())),
@@ -202,7 +197,7 @@ pub fn held(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Held>> {
     };
     let why = outcome.reason.as_deref().unwrap_or("its gate does not hold");
     let message = format!("the run does not get from {} to {}: {why}", outcome.from, outcome.to);
-    Ok(Some(Held { code, message, command }))
+    Ok(Some(HeldPhase { code, message, command }))
 }
 
 fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<Working>> {
@@ -213,7 +208,7 @@ fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<
         working.push(Working::Executor { pid });
     }
     let running = Some(DispatchStatus::Running);
-    let filter = Filter { run_id: Some(&run.id), phase: None, status: running, limit: NAMED };
+    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: running, limit: NAMED };
     for dispatch in dispatch::list(snapshot, &filter)? {
         let life = life(&dispatch);
         working.push(Working::Dispatch(Box::new(dispatch), life));
@@ -247,7 +242,7 @@ fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<
     Ok(found)
 }
 
-impl Status {
+impl RunOverview {
     /// The command to type next: it finishes what was left, waits, or moves the run.
     pub fn next_command(&self) -> String {
         let id = self.run.id.short();
@@ -276,7 +271,7 @@ impl Status {
 }
 
 /// What moves a run, or gives its gate what it asks for.
-fn next_move(outcome: &Outcome) -> String {
+fn next_move(outcome: &AdvanceOutcome) -> String {
     let id = outcome.run_id.short();
     match outcome.event_type {
         EventType::Advance | EventType::Override => return format!("ic run advance {id}"),
@@ -287,7 +282,7 @@ fn next_move(outcome: &Outcome) -> String {
         if let Some(work) = condition.unfinished.first() {
             return work.command.clone();
         }
-        if condition.check == Check::ArtifactExists {
+        if condition.check == GateCheck::ArtifactExists {
             let phase = condition.phase.as_ref().map(ic_base::Label::as_str);
             let elsewhere = phase.filter(|phase| *phase != outcome.from);
             let phase = elsewhere.map(|phase| format!(" --phase {}", shell_word(phase))).unwrap_or_default();

@@ -40,8 +40,7 @@ impl Chain {
     /// Errors: `invalid_value` for fewer than two phases, one that stands twice, or a bad name.
     pub fn parse(text: &str) -> Result<Self> {
         let names: Vec<String> = if text.trim_start().starts_with('[') {
-            serde_json::from_str(text)
-                .map_err(|e| invalid(format!("--phases is not a JSON array of strings: {e}.")))?
+            serde_json::from_str(text).map_err(|e| invalid(format!("--phases is not a JSON array of strings: {e}.")))?
         } else {
             text.split(',').map(|name| name.trim().to_owned()).collect()
         };
@@ -50,10 +49,7 @@ impl Chain {
 
     fn new(names: Vec<String>) -> Result<Self> {
         if names.len() < 2 || names.len() > MAX_PHASES {
-            return Err(invalid(format!(
-                "A chain has 2 to {MAX_PHASES} phases; this one has {}.",
-                names.len()
-            )));
+            return Err(invalid(format!("A chain has 2 to {MAX_PHASES} phases; this one has {}.", names.len())));
         }
         let mut chain: Vec<Label> = Vec::with_capacity(names.len());
         for name in names {

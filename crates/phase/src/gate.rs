@@ -1,12 +1,12 @@
 //! Gates: what must hold before a run may leave a phase. Pure: facts in, verdict out.
 
 mod check;
+mod judgement;
 mod rules;
-mod weigh;
 
-pub use check::{Check, Tier};
+pub use check::{GateCheck, Tier};
+pub use judgement::{Artifacts, CountedWork, Facts, GateCondition, OpenWork};
 pub use rules::{Gates, Requirement};
-pub use weigh::{Artifacts, Condition, Facts, Unfinished, Work};
 
 ic_base::words! {
     /// What a gate says as a whole.
@@ -22,16 +22,16 @@ ic_base::words! {
 
 /// The verdict of a gate and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct GateVerdict {
     /// Whether all conditions hold.
     pub result: GateResult,
     /// Of a failure: its strongest failed tier. Of a pass: the strongest tier asked.
     pub tier: Tier,
     /// Every requirement, weighed, in the order of the rules.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<GateCondition>,
 }
 
-impl Verdict {
+impl GateVerdict {
     /// The verdict where nothing is asked.
     pub fn unasked() -> Self {
         Self { result: GateResult::None, tier: Tier::None, conditions: Vec::new() }
@@ -44,8 +44,7 @@ impl Verdict {
 
     /// The failed conditions as one sentence.
     pub fn complaint(&self) -> String {
-        let failed: Vec<&str> =
-            self.conditions.iter().filter(|c| !c.holds).map(|c| c.detail.as_str()).collect();
+        let failed: Vec<&str> = self.conditions.iter().filter(|c| !c.holds).map(|c| c.detail.as_str()).collect();
         failed.join("; ")
     }
 }
@@ -54,10 +53,10 @@ impl Verdict {
 ///
 /// `strongest` is what the call's priority allows: a requirement weighs the lesser of that and its own tier, and one
 /// that weighs nothing is left out.
-pub fn evaluate(asked: &[(Requirement, Facts)], strongest: Tier) -> Verdict {
-    let conditions: Vec<Condition> = asked
+pub fn evaluate(asked: &[(Requirement, Facts)], strongest: Tier) -> GateVerdict {
+    let conditions: Vec<GateCondition> = asked
         .iter()
-        .map(|(requirement, facts)| weigh::weigh(requirement, facts, strongest.min(requirement.tier)))
+        .map(|(requirement, facts)| judgement::weigh(requirement, facts, strongest.min(requirement.tier)))
         .filter(|condition| condition.tier != Tier::None)
         .collect();
     let strongest_of = |failed: bool| conditions.iter().filter(|c| c.holds != failed).map(|c| c.tier).max();
@@ -66,7 +65,7 @@ pub fn evaluate(asked: &[(Requirement, Facts)], strongest: Tier) -> Verdict {
         (None, Some(held)) => (GateResult::Pass, held),
         (None, None) => (GateResult::None, Tier::None),
     };
-    Verdict { result, tier, conditions }
+    GateVerdict { result, tier, conditions }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ pub mod chain;
 pub mod gate;
 pub mod machine;
 pub mod point;
-pub mod resolve;
 pub mod run;
+pub mod run_reference;
 pub mod skip;
 
 pub use chain::Chain;

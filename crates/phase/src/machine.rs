@@ -3,12 +3,12 @@
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::chain::Chain;
-use crate::gate::Verdict;
+use crate::gate::GateVerdict;
 use crate::run::{Run, RunStatus};
 
 /// What an advance does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum PhaseStep {
     /// The run moves; it is completed if that is the end of its chain.
     Advance {
         /// Whether it reaches the end.
@@ -76,19 +76,20 @@ pub fn destination(run: &Run, skipped: &[String]) -> Result<String> {
         .hint(format!("to redo a part of it: ic run rollback {} --to-phase PHASE --yes", run.id.short())));
     }
     run.require_active()?;
-    run.chain.next(&run.phase, skipped).map(str::to_owned).ok_or_else(|| {
-        Diagnosis::new(Code::TerminalPhase, format!("{} is the end of the run's chain.", run.phase))
-    })
+    run.chain
+        .next(&run.phase, skipped)
+        .map(str::to_owned)
+        .ok_or_else(|| Diagnosis::new(Code::TerminalPhase, format!("{} is the end of the run's chain.", run.phase)))
 }
 
 /// What an advance to `to` does, by the verdict of its gate.
-pub fn decide(run: &Run, to: &str, verdict: &Verdict) -> Step {
+pub fn decide(run: &Run, to: &str, verdict: &GateVerdict) -> PhaseStep {
     if !run.auto_advance {
-        Step::Pause
+        PhaseStep::Pause
     } else if verdict.blocks() {
-        Step::Block
+        PhaseStep::Block
     } else {
-        Step::Advance { completes: to == run.chain.last() }
+        PhaseStep::Advance { completes: to == run.chain.last() }
     }
 }
 
@@ -103,17 +104,13 @@ pub fn check_skip(run: &Run, phase: &str) -> Result<()> {
     let refuse = |code, message: String| Err(Diagnosis::new(code, message).detail("phase", phase));
     // A skip of the last phase would leave a chain without an end.
     if phase == run.chain.last() {
-        return refuse(
-            Code::TerminalPhase,
-            format!("{phase} is the end of the chain and cannot be skipped."),
-        );
+        return refuse(Code::TerminalPhase, format!("{phase} is the end of the chain and cannot be skipped."));
     }
     match target.cmp(&current) {
         std::cmp::Ordering::Greater => Ok(()),
-        std::cmp::Ordering::Equal => refuse(
-            Code::AlreadyAtPhase,
-            format!("The run already is at {phase}; only a phase ahead can be skipped."),
-        ),
+        std::cmp::Ordering::Equal => {
+            refuse(Code::AlreadyAtPhase, format!("The run already is at {phase}; only a phase ahead can be skipped."))
+        }
         std::cmp::Ordering::Less => {
             refuse(Code::PhasePassed, format!("The run has passed {phase}; it is at {}.", run.phase))
         }
@@ -157,9 +154,7 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
     if target == run.chain.last() {
         return Err(Diagnosis::new(
             Code::TerminalPhase,
-            format!(
-                "{target} is the end of the chain: a run that goes back to it could not be completed again."
-            ),
+            format!("{target} is the end of the chain: a run that goes back to it could not be completed again."),
         )
         .hint("name the phase before it")
         .detail("to_phase", target));

@@ -5,14 +5,14 @@
 
 use ic_base::{CheckpointId, Result, RunId, Seq, Timestamp, title};
 use ic_events::{EventType, NewEvent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde_json::json;
 
 use crate::run::Run;
 
 ic_base::words! {
     /// What a point stands before.
-    pub enum Kind {
+    pub enum PointKind {
         /// An attempt at a workflow's step.
         Step = "step",
         /// The work of a dispatch.
@@ -26,11 +26,11 @@ ic_base::words! {
 
 /// A row of `points`: a place in a run to which it can go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct PointRecord {
     /// The run that has the point.
     pub run_id: RunId,
     /// The kind of work that begins there.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// The step's name, or the id of the dispatch, prompt or command.
     pub name: String,
     /// The run's epoch then.
@@ -55,7 +55,7 @@ pub struct Point {
 #[derive(Debug, Clone, Copy)]
 pub struct NewPoint<'a> {
     /// The kind of work that begins there.
-    pub kind: Kind,
+    pub kind: PointKind,
     /// The step's name, or the id of the dispatch, prompt or command.
     pub name: &'a str,
     /// Which attempt at a step, from 1; 1 for all else.
@@ -69,17 +69,16 @@ pub struct NewPoint<'a> {
 impl<'a> NewPoint<'a> {
     /// The point before the work of a dispatch, whose own row has its name.
     pub fn of_dispatch(id: &'a str) -> Self {
-        Self { kind: Kind::Dispatch, name: id, attempt: 1, session: None, title: None }
+        Self { kind: PointKind::Dispatch, name: id, attempt: 1, session: None, title: None }
     }
 }
 
-const COLUMNS: &str =
-    "run_id, kind, name, epoch, attempt, seq, phase, checkpoint_id, session, title, created_at";
+const COLUMNS: &str = "run_id, kind, name, epoch, attempt, seq, phase, checkpoint_id, session, title, created_at";
 
-fn from_row(row: &Row<'_>) -> Result<Point> {
-    Ok(Point {
+fn from_row(row: &LedgerRow<'_>) -> Result<PointRecord> {
+    Ok(PointRecord {
         run_id: RunId::from_ledger(row.get(0)?),
-        kind: row.parse(1, "points", Kind::parse)?,
+        kind: row.parse(1, "points", PointKind::parse)?,
         name: row.get(2)?,
         epoch: row.get(3)?,
         attempt: row.get(4)?,
@@ -132,7 +131,7 @@ pub fn insert(
 
 /// Records which checkpoint shows the tree at a point: it was looked at after the point was recorded, and before anything was done there. One
 /// that has a checkpoint keeps it.
-pub fn show(tx: &Transaction<'_>, point: &Point, checkpoint: &CheckpointId) -> Result<()> {
+pub fn show(tx: &Transaction<'_>, point: &PointRecord, checkpoint: &CheckpointId) -> Result<()> {
     tx.execute(
         "UPDATE points SET checkpoint_id = $1 \
          WHERE run_id = $2 AND kind = $3 AND name = $4 AND epoch = $5 AND attempt = $6 AND checkpoint_id IS NULL",
@@ -149,38 +148,27 @@ pub fn show(tx: &Transaction<'_>, point: &Point, checkpoint: &CheckpointId) -> R
 }
 
 /// The points of a run, oldest first.
-pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Point>> {
+pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq, attempt, name");
     snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
 }
 
 /// The newest points of a run from before the event `before`, newest first.
-pub fn newest_of_run(
-    snapshot: &Snapshot<'_>,
-    run_id: &RunId,
-    before: Seq,
-    at_most: usize,
-) -> Result<Vec<Point>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
+pub fn newest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, before: Seq, at_most: usize) -> Result<Vec<PointRecord>> {
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
     snapshot.query_all(&sql, &[&run_id.as_str(), &before, &at_most], from_row)
 }
 
 /// The oldest points of a run at the event `from` or after it, oldest first.
-pub fn oldest_of_run(
-    snapshot: &Snapshot<'_>,
-    run_id: &RunId,
-    from: Seq,
-    at_most: usize,
-) -> Result<Vec<Point>> {
+pub fn oldest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, from: Seq, at_most: usize) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3");
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
     snapshot.query_all(&sql, &[&run_id.as_str(), &from, &at_most], from_row)
 }
 
 /// The points of this kind and name, of all runs, oldest first.
-pub fn named(snapshot: &Snapshot<'_>, kind: Kind, name: &str) -> Result<Vec<Point>> {
+pub fn named(snapshot: &Snapshot<'_>, kind: PointKind, name: &str) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2");
     let mut points = snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)?;
     points.sort_by_key(|point| (point.seq, point.attempt));
@@ -188,7 +176,7 @@ pub fn named(snapshot: &Snapshot<'_>, kind: Kind, name: &str) -> Result<Vec<Poin
 }
 
 /// The points of this kind and name of a run, oldest first.
-pub fn named_in(snapshot: &Snapshot<'_>, run_id: &RunId, kind: Kind, name: &str) -> Result<Vec<Point>> {
+pub fn named_in(snapshot: &Snapshot<'_>, run_id: &RunId, kind: PointKind, name: &str) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND kind = $2 AND name = $3");
     let mut points = snapshot.query_all(&sql, &[&run_id.as_str(), &kind.as_str(), &name], from_row)?;
     points.sort_by_key(|point| (point.seq, point.attempt));
@@ -220,7 +208,7 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>, newest: usize) -> Result<Vec<
          WHERE r.status IN ('active', 'rolling_back') AND p.checkpoint_id IS NOT NULL",
         &[],
         |row| {
-            let kind = row.parse(2, "points", Kind::parse)?;
+            let kind = row.parse(2, "points", PointKind::parse)?;
             Ok((row.get::<String>(0)?, row.get::<Seq>(1)?, kind, row.get(3).map(CheckpointId::from_ledger)?))
         },
     )?;
@@ -232,8 +220,8 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>, newest: usize) -> Result<Vec<
         if run != of_run {
             (of_run, others) = (run, 0);
         }
-        others += usize::from(kind != Kind::Step);
-        if kind == Kind::Step || others <= newest {
+        others += usize::from(kind != PointKind::Step);
+        if kind == PointKind::Step || others <= newest {
             needed.push(id);
         }
     }

@@ -12,16 +12,16 @@ use serde_json::json;
 use crate::chain::Chain;
 use crate::gate::Gates;
 
-mod closed;
+mod closure;
 mod list;
 mod row;
 mod settings;
-pub use closed::{
+pub use closure::{
     close_for_rollback, fence, reopen, reopen_cancelled, reopen_completed, settle_rollback, undo_rollback,
 };
-pub use list::{Filter, list, projects, search};
+pub use list::{RunFilter, list, projects, search};
 pub use row::{Run, RunStatus, get};
-pub use settings::{MAX_METADATA, Settings, redact_settings, set};
+pub use settings::{MAX_METADATA, RunSettings, redact_settings, set};
 
 /// How runs are referred to.
 pub const REFERENT: Referent =
@@ -110,13 +110,7 @@ fn insert(tx: &Transaction<'_>, run: &Run) -> Result<()> {
 /// Moves the pointer forward, if the run still is where the caller read it.
 ///
 /// Errors: `stale_phase` if another writer moved it; nothing is written.
-pub fn advance_phase(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run: &Run,
-    to: &str,
-    completes: bool,
-) -> Result<()> {
+pub fn advance_phase(tx: &Transaction<'_>, now: Timestamp, run: &Run, to: &str, completes: bool) -> Result<()> {
     let (status, completed_at) =
         if completes { (RunStatus::Completed, Some(now.millis())) } else { (run.status, None) };
     let moved = tx.execute(
@@ -162,9 +156,6 @@ pub fn cancel(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: Option<&s
 
 /// Takes goal, metadata and scope out of the run that event `seq` created, if it created one.
 pub fn redact(tx: &Transaction<'_>, seq: Seq) -> Result<()> {
-    tx.execute(
-        "UPDATE runs SET goal = '[redacted]', metadata = '{}', scope_id = NULL WHERE seq = $1",
-        &[&seq],
-    )
-    .map(|_| ())
+    tx.execute("UPDATE runs SET goal = '[redacted]', metadata = '{}', scope_id = NULL WHERE seq = $1", &[&seq])
+        .map(|_| ())
 }

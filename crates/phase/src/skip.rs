@@ -3,14 +3,14 @@
 use ic_base::mask::mask;
 use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
 use ic_events::{Cut, EventType, NewEvent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 
 use crate::machine;
 use crate::run::Run;
 
 /// A phase marked to be skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skip {
+pub struct SkipRecord {
     /// The event that recorded it.
     pub seq: Seq,
     /// The phase that an advance leaves out.
@@ -19,12 +19,12 @@ pub struct Skip {
     pub reason: Option<String>,
 }
 
-fn from_row(row: &Row<'_>) -> Result<Skip> {
-    Ok(Skip { seq: row.get(0)?, phase: row.get(1)?, reason: row.get(2)? })
+fn from_row(row: &LedgerRow<'_>) -> Result<SkipRecord> {
+    Ok(SkipRecord { seq: row.get(0)?, phase: row.get(1)?, reason: row.get(2)? })
 }
 
 /// The skips of a run that stand, in the order they were made.
-pub fn standing(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Skip>> {
+pub fn standing(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<SkipRecord>> {
     let mut skips = snapshot.query_all(
         "SELECT seq, phase, reason FROM run_skips WHERE run_id = $1 AND rolled_back_by IS NULL",
         &[&run_id.as_str()],
@@ -42,34 +42,24 @@ pub fn skipped_phases(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Str
 /// Marks a phase ahead to be skipped. For a phase that is marked already nothing is written, and no event is appended.
 ///
 /// Returns the skip, and whether it is new. Errors: those of [`machine::check_skip`].
-pub fn add(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run: &Run,
-    phase: &str,
-    reason: &str,
-) -> Result<(Skip, bool)> {
+pub fn add(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason: &str) -> Result<(SkipRecord, bool)> {
     machine::check_skip(run, phase)?;
     if let Some(skip) = standing(tx, &run.id)?.into_iter().find(|skip| skip.phase == phase) {
         return Ok((skip, false));
     }
     // Masked first, because both the event and the row hold the reason.
     let reason = &*mask(reason);
-    let event = NewEvent {
-        to: Some(phase),
-        reason: Some(reason),
-        ..NewEvent::of(&run.id, run.epoch, EventType::Skip)
-    };
+    let event = NewEvent { to: Some(phase), reason: Some(reason), ..NewEvent::of(&run.id, run.epoch, EventType::Skip) };
     let seq = ic_events::append(tx, now, &event)?;
     tx.execute_one(
         "INSERT INTO run_skips (seq, run_id, phase, reason, created_at) VALUES ($1, $2, $3, $4, $5)",
         &[&seq, &run.id.as_str(), &phase, &reason, &now.millis()],
     )?;
-    Ok((Skip { seq, phase: phase.to_owned(), reason: Some(reason.to_owned()) }, true))
+    Ok((SkipRecord { seq, phase: phase.to_owned(), reason: Some(reason.to_owned()) }, true))
 }
 
 /// The standing skips that a rollback to `target` clears: those made after the cut, and the target's own.
-pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<Skip>> {
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<SkipRecord>> {
     let mut skips = standing(snapshot, &cut.run_id)?;
     // A skip is a decision about the run, and no dispatch's work.
     skips.retain(|skip| cut.only.is_none() && (skip.seq > cut.seq || skip.phase == target));
@@ -77,7 +67,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Ve
 }
 
 /// Marks skips as cleared by a rollback.
-pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[Skip], rollback: &RollbackId) -> Result<()> {
+pub fn mark_rolled_back(tx: &Transaction<'_>, skips: &[SkipRecord], rollback: &RollbackId) -> Result<()> {
     for skip in skips {
         // Exactly one row must change: a skip that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(

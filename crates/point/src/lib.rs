@@ -5,25 +5,27 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
-mod beside;
-mod elsewhere;
-mod idle;
+mod change_bounds;
+mod idle_prompts;
 mod list;
 pub mod log;
-mod meant;
-mod outside;
-mod own;
-mod place;
-mod until;
+mod newer_work;
+mod other_places;
+mod other_runs;
+mod point_position;
+mod prompt_changes;
+mod undo_target;
 
-pub use beside::{Beside, beside};
-pub use elsewhere::elsewhere;
-pub use ic_phase::resolve::moved_from;
-pub use idle::{has_changed, is_idle, is_of_idle};
-pub use list::{Listed, list};
-pub use meant::{
-    Meant, checkpoint_meant, checkpoint_named, earlier, last, meant, named_by_a_flag, only_sessions,
-    run_here, run_or_newest,
+pub use ic_phase::run_reference::moved_from;
+pub use idle_prompts::{has_changed, is_idle, is_of_idle};
+pub use list::{ListedPoint, list};
+pub use newer_work::{NewerWork, beside};
+pub use other_places::elsewhere;
+pub use other_runs::{OtherRuns, others_open, prompts_outside};
+pub use point_position::{
+    PointGoal, PointPosition, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of,
 };
-pub use outside::{Outside, others_open, prompts_outside};
-pub use place::{Goal, Place, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of};
+pub use undo_target::{
+    UndoTarget, checkpoint_meant, checkpoint_named, earlier, last, meant, named_by_a_flag, only_sessions, run_here,
+    run_or_newest,
+};

@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp, title};
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_journal::steps;
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::Run;
-use ic_phase::point::{self, Kind, Point};
+use ic_phase::point::{self, PointKind, PointRecord};
 use ic_store::Snapshot;
 
-use super::place::{checkpoint_at, reference};
+use super::point_position::{checkpoint_at, reference};
 
 /// A place in a run to which a person can go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedPoint {
     /// The reference that names it in commands.
     pub reference: String,
     /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`.
@@ -49,7 +49,7 @@ pub struct Listed {
     pub created_at: Timestamp,
 }
 
-impl Listed {
+impl ListedPoint {
     /// Whether it stands before the work of a subagent, which is undone with its prompt.
     pub fn is_of_subagent(&self) -> bool {
         self.kind == "dispatch" && self.parent_id.is_some()
@@ -78,13 +78,13 @@ impl Listed {
 
 /// The newest points of a run, newest first. Without `all`, points that a rollback covers and points at which the run had ended are left
 /// out.
-pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<Listed>> {
-    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, Part { all, before: Seq::MAX, at_most })
+pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<ListedPoint>> {
+    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, ListPart { all, before: Seq::MAX, at_most })
 }
 
 /// Which part of the points of a run is listed: the newest before an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct ListPart {
     /// Whether points are included that a rollback covers, or at which the run had ended.
     pub(super) all: bool,
     /// Only those from before this event.
@@ -98,8 +98,8 @@ pub(super) fn list_among(
     snapshot: &Snapshot<'_>,
     run: &Run,
     rollbacks: &[RollbackRecord],
-    part: Part,
-) -> Result<Vec<Listed>> {
+    part: ListPart,
+) -> Result<Vec<ListedPoint>> {
     let choice = Choice { run, rollbacks, part };
     let before = part.before;
     let mut found = choice.newest(|most| of_points(snapshot, run, before, most))?;
@@ -119,14 +119,14 @@ pub(super) fn list_from(
     rollbacks: &[RollbackRecord],
     from: Seq,
     at_most: usize,
-) -> Result<Vec<Listed>> {
+) -> Result<Vec<ListedPoint>> {
     let points = point::oldest_of_run(snapshot, &run.id, from, at_most)?;
     let mut found: Vec<Found> = points.into_iter().map(Found::of_point).collect();
     let asked_for = record::manual_of_run_since(snapshot, &run.id, from, at_most)?;
     found.extend(asked_for.into_iter().map(Found::of_checkpoint));
     found.extend(moves(snapshot, run, usize::MAX)?.into_iter().filter(|one| one.seq >= from));
     found.extend((run.seq >= from).then(|| Found::created(run)));
-    let choice = Choice { run, rollbacks, part: Part { all: true, before: Seq::MAX, at_most } };
+    let choice = Choice { run, rollbacks, part: ListPart { all: true, before: Seq::MAX, at_most } };
     newest_first(&mut found);
     choice.choose(&mut found);
     found.drain(..found.len().saturating_sub(at_most));
@@ -143,7 +143,7 @@ fn all_listed(
     run: &Run,
     rollbacks: &[RollbackRecord],
     found: Vec<Found>,
-) -> Result<Vec<Listed>> {
+) -> Result<Vec<ListedPoint>> {
     let mut in_part = Vec::new();
     for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.only().is_some()) {
         if steps::is_in_part(&steps::of_rollback(snapshot, &by.id)?) {
@@ -151,20 +151,19 @@ fn all_listed(
         }
     }
     let is_whole = |by: &&RollbackRecord| in_part.iter().all(|part| part.id != by.id);
-    let is_reached =
-        |seq: Seq| rollbacks.iter().filter(is_whole).any(|by| by.status.stands() && by.cut_seq == seq);
+    let is_reached = |seq: Seq| rollbacks.iter().filter(is_whole).any(|by| by.status.stands() && by.cut_seq == seq);
     let unfinished = rollbacks.iter().find(|by| !by.status.is_over());
-    let listed = |one: Found| -> Result<Listed> {
+    let listed = |one: Found| -> Result<ListedPoint> {
         let one = one.listed(snapshot, run, is_reached)?;
         let is_under_way = unfinished.is_some_and(|by| is_of(by, &one));
         let is_in_part = !one.is_undone && in_part.iter().any(|by| is_of(by, &one));
-        Ok(Listed { is_under_way, is_in_part, ..one })
+        Ok(ListedPoint { is_under_way, is_in_part, ..one })
     };
     found.into_iter().map(listed).collect()
 }
 
 /// Whether this rollback undid what began at a point.
-fn is_of(rollback: &RollbackRecord, point: &Listed) -> bool {
+fn is_of(rollback: &RollbackRecord, point: &ListedPoint) -> bool {
     match rollback.only() {
         Some(work) => {
             let mut all = rollback.descendants().into_iter().chain([work]);
@@ -183,9 +182,9 @@ struct Found {
 }
 
 enum Source {
-    Point(Box<Point>),
+    Point(Box<PointRecord>),
     Move { from: String, to: String, at: Timestamp },
-    Checkpoint(Box<Checkpoint>),
+    Checkpoint(Box<CheckpointRecord>),
     Created,
 }
 
@@ -193,7 +192,7 @@ enum Source {
 struct Choice<'c> {
     run: &'c Run,
     rollbacks: &'c [RollbackRecord],
-    part: Part,
+    part: ListPart,
 }
 
 impl Choice<'_> {
@@ -276,16 +275,11 @@ fn asked_for(snapshot: &Snapshot<'_>, run: &Run, before: Seq, at_most: usize) ->
 }
 
 impl Found {
-    fn of_point(point: Point) -> Self {
-        Self {
-            seq: point.seq,
-            reference: reference(&point),
-            source: Source::Point(Box::new(point)),
-            by: None,
-        }
+    fn of_point(point: PointRecord) -> Self {
+        Self { seq: point.seq, reference: reference(&point), source: Source::Point(Box::new(point)), by: None }
     }
 
-    fn of_checkpoint(checkpoint: Checkpoint) -> Self {
+    fn of_checkpoint(checkpoint: CheckpointRecord) -> Self {
         Self {
             seq: checkpoint.seq,
             reference: format!("checkpoint:{}", checkpoint.id.short()),
@@ -308,7 +302,7 @@ impl Found {
         Self { seq: run.seq, reference: "created".to_owned(), source: Source::Created, by: None }
     }
 
-    fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<Listed> {
+    fn listed(self, snapshot: &Snapshot<'_>, run: &Run, is_reached: impl Fn(Seq) -> bool) -> Result<ListedPoint> {
         let first = || run.chain.first().to_owned();
         let is_at_end = self.is_at_end(run);
         let (mut parent_id, mut is_marked) = (None, false);
@@ -341,7 +335,7 @@ impl Found {
             Source::Point(point) => Some(point.name),
             Source::Move { .. } | Source::Checkpoint(_) | Source::Created => None,
         };
-        Ok(Listed {
+        Ok(ListedPoint {
             reference: self.reference,
             kind,
             before,
@@ -363,12 +357,12 @@ impl Found {
 
 /// The title of a point, the work that began what it stands before, and whether that was rolled back. Read from the work itself, because
 /// the undo of one prompt with its subagents has no point as its target.
-fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &Point) -> Result<(String, Option<DispatchId>, bool)> {
+fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &PointRecord) -> Result<(String, Option<DispatchId>, bool)> {
     let work = match point.kind {
-        Kind::Dispatch | Kind::Prompt => {
+        PointKind::Dispatch | PointKind::Prompt => {
             dispatch::find(snapshot, &DispatchId::from_ledger(point.name.clone()))?
         }
-        Kind::Step | Kind::Guard => None,
+        PointKind::Step | PointKind::Guard => None,
     };
     let is_undone = match &work {
         Some(work) => work.rolled_back_by.is_some() && !stands_in_part(snapshot, run, point, work)?,
@@ -376,17 +370,17 @@ fn told_of(snapshot: &Snapshot<'_>, run: &Run, point: &Point) -> Result<(String,
     };
     let work = work.map(|work| work.work);
     Ok(match (point.kind, &point.title) {
-        (Kind::Dispatch, _) | (Kind::Prompt, None) => {
+        (PointKind::Dispatch, _) | (PointKind::Prompt, None) => {
             let work = work.unwrap_or_default();
             (work.name.or(work.agent_type).unwrap_or_default(), work.parent_id, is_undone)
         }
-        (Kind::Step, _) => (point.name.clone(), None, false),
-        (Kind::Prompt | Kind::Guard, text) => (text.clone().unwrap_or_default(), None, is_undone),
+        (PointKind::Step, _) => (point.name.clone(), None, false),
+        (PointKind::Prompt | PointKind::Guard, text) => (text.clone().unwrap_or_default(), None, is_undone),
     })
 }
 
 /// Whether work that was rolled back from an event after its beginning had changed the tree before that event: that part stands.
-fn stands_in_part(snapshot: &Snapshot<'_>, run: &Run, point: &Point, work: &Dispatch) -> Result<bool> {
+fn stands_in_part(snapshot: &Snapshot<'_>, run: &Run, point: &PointRecord, work: &Dispatch) -> Result<bool> {
     let Some(cut) = work.undone_from.filter(|cut| point.seq < *cut) else { return Ok(false) };
     let before = point.checkpoint_id.as_ref().map(|id| record::get(snapshot, id)).transpose()?;
     Ok(match before.zip(checkpoint_at(snapshot, run, cut)?) {

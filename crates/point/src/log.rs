@@ -1,9 +1,9 @@
 //! What a run can go back to and how it went back before, as one list.
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RollbackId, Seq, Timestamp};
-use ic_checkpoint::diff::{self, Change, Difference};
+use ic_checkpoint::diff::{self, Difference, TreeChange};
 use ic_checkpoint::objects::Objects;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::code;
 use ic_journal::table::{self, RollbackRecord};
 use ic_kernel::Kernel;
@@ -11,13 +11,13 @@ use ic_phase::{Run, run};
 use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::look_into_store;
 
-use super::list::{self, Listed, Part};
-use super::own;
-use super::until::{self, End};
+use super::change_bounds::{self, ChangesEnd};
+use super::list::{self, ListPart, ListedPoint};
+use super::prompt_changes;
 
 /// The part of a log that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct LogPage {
     /// Whether to include what was rolled back, and rollbacks that were undone or aborted.
     pub all: bool,
     /// The event before which entries must lie; `None`: the newest are wanted.
@@ -26,7 +26,7 @@ pub struct Page {
     pub at_most: usize,
 }
 
-impl Page {
+impl LogPage {
     fn part(self) -> (Seq, usize) {
         (self.before.unwrap_or(Seq::MAX), self.at_most)
     }
@@ -34,7 +34,7 @@ impl Page {
 
 /// Points and rollbacks of a run, or of several with the run of each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Log<E = Entry> {
+pub struct PointLog<E = LogEntry> {
     /// The entries, newest first.
     pub entries: Vec<E>,
     /// Whether there are older entries.
@@ -45,7 +45,7 @@ pub struct Log<E = Entry> {
 
 /// A point or a rollback.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The event that recorded it.
     pub seq: Seq,
     /// When it was made.
@@ -62,7 +62,7 @@ pub enum What {
     /// A place to which the run can go back.
     Point {
         /// The point itself, as in a list.
-        point: Box<Listed>,
+        point: Box<ListedPoint>,
         /// The changes of files from there to the next point, or to the newest checkpoint of the run; `None` where they are not known.
         files: Option<Files>,
         /// The checkpoint up to which they are counted; `None` where that is not known.
@@ -91,19 +91,19 @@ pub struct Files {
 }
 
 impl Files {
-    pub(super) fn add(&mut self, difference: &Difference, change: Change) {
+    pub(super) fn add(&mut self, difference: &Difference, change: TreeChange) {
         match change {
             _ if difference.is_of_directory() => self.directories += 1,
-            Change::Added => self.created += 1,
-            Change::Deleted => self.deleted += 1,
-            Change::Modified | Change::Mode | Change::Attributes | Change::Type => self.modified += 1,
+            TreeChange::Added => self.created += 1,
+            TreeChange::Deleted => self.deleted += 1,
+            TreeChange::Modified | TreeChange::Mode | TreeChange::Attributes | TreeChange::Type => self.modified += 1,
         }
     }
 }
 
 /// The newest points and rollbacks of a run, newest first. Changes of files stay unknown where the content store is missing, damaged, or
 /// that of another ledger, and [`Log::unread`] says why. A list must not fail for what `ic health` reports.
-pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: Page) -> Result<Log> {
+pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: LogPage) -> Result<PointLog> {
     let mut log = counted(kernel, options, run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;
     Ok(log)
@@ -117,7 +117,7 @@ pub fn page(
     run: &Run,
     all: bool,
     (before, at_most): (Seq, usize),
-) -> Result<Log> {
+) -> Result<PointLog> {
     let mut log = counted(kernel, options, run, all, (before, at_most))?;
     if log.has_more
         && let (Some(first), Some(last)) = (log.entries.first(), log.entries.last())
@@ -132,7 +132,7 @@ pub fn page(
 }
 
 /// The newest points and rollbacks of a run, including those that were rolled back, without what changed at each: for a drawing.
-pub fn drawn(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<Log> {
+pub fn drawn(snapshot: &Snapshot<'_>, run: &Run, at_most: usize) -> Result<PointLog> {
     entries(snapshot, run, true, (Seq::MAX, at_most))
 }
 
@@ -144,15 +144,15 @@ pub fn at(
     options: OpenOptions,
     run: &Run,
     (seq, reference): (Seq, &str),
-) -> Result<(Entry, Option<Listed>)> {
-    let is_it = |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.seq == seq && point.reference == reference);
+) -> Result<(LogEntry, Option<ListedPoint>)> {
+    let is_it = |entry: &LogEntry| matches!(&entry.what, What::Point { point, .. } if point.seq == seq && point.reference == reference);
     let (mut entries, before) = kernel.read(|snapshot| {
         let rollbacks = table::of_run(snapshot, &run.id)?;
         let entries = following(snapshot, run, &rollbacks, seq)?;
-        let part = Part { all: true, before: seq, at_most: NEIGHBOURS };
+        let part = ListPart { all: true, before: seq, at_most: NEIGHBOURS };
         let older = list::list_among(snapshot, run, &rollbacks, part)?;
         let branch = entries.iter().find(|entry| is_it(entry)).map(|entry| entry.taken_back_by.clone());
-        let is_before = |one: &Listed| {
+        let is_before = |one: &ListedPoint| {
             let taken_back_by = covering(&rollbacks, one.seq, one.kind == "phase");
             one.checkpoint_id.is_some()
                 && branch.as_ref().is_some_and(|branch| taken_back_by.iter().all(|by| branch.contains(by)))
@@ -182,26 +182,20 @@ pub fn at(
 const NEIGHBOURS: usize = 64;
 
 /// The points from an event on, newest first, at most [`NEIGHBOURS`].
-fn following(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    rollbacks: &[RollbackRecord],
-    from: Seq,
-) -> Result<Vec<Entry>> {
+fn following(snapshot: &Snapshot<'_>, run: &Run, rollbacks: &[RollbackRecord], from: Seq) -> Result<Vec<LogEntry>> {
     let points = list::list_from(snapshot, run, rollbacks, from, NEIGHBOURS)?;
     points.into_iter().map(|point| of_point(snapshot, rollbacks, point)).collect()
 }
 
 /// As [`page`], with all that changed at each point, by any work.
-fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (Seq, usize)) -> Result<Log> {
+fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (Seq, usize)) -> Result<PointLog> {
     let mut log = kernel.read(|snapshot| entries(snapshot, run, all, part))?;
     let is_captured =
-        |entry: &Entry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
+        |entry: &LogEntry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
     if !log.entries.iter().any(is_captured) {
         return Ok(log);
     }
-    let objects =
-        look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
+    let objects = look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
     if let Ok(None) = objects {
         log.unread = Some("The object store is missing.".to_owned());
     }
@@ -210,11 +204,7 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
             kernel.read(|snapshot| {
                 // The changes after the newest point of a page end at a point of the page before it.
                 let rollbacks = table::of_run(snapshot, &run.id)?;
-                let newer = if part.0 == Seq::MAX {
-                    Vec::new()
-                } else {
-                    following(snapshot, run, &rollbacks, part.0)?
-                };
+                let newer = if part.0 == Seq::MAX { Vec::new() } else { following(snapshot, run, &rollbacks, part.0)? };
                 let (is_whole, others) = (newer.len() < NEIGHBOURS, newer.len());
                 let mut together = newer;
                 together.append(&mut log.entries);
@@ -229,7 +219,7 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
 
 /// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run.
 /// Where such a run was made and ended is left out. Otherwise as [`log`].
-pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<Log<(Run, Entry)>> {
+pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: LogPage) -> Result<PointLog<(Run, LogEntry)>> {
     let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
     let (mut found, mut has_more, mut unread) = (Vec::new(), false, None);
     for run in runs {
@@ -237,7 +227,7 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
         let log = counted(kernel, options, &run, page.all, page.part())?;
         has_more |= log.has_more;
         unread = unread.or(log.unread);
-        let is_wanted = |entry: &Entry| match &entry.what {
+        let is_wanted = |entry: &LogEntry| match &entry.what {
             What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
             What::Rollback(_) => true,
         };
@@ -248,22 +238,18 @@ pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: Page) -> Result<
     has_more |= found.len() > page.at_most;
     found.truncate(page.at_most);
     count_own(kernel, options, found.iter_mut().map(|(_, entry)| entry))?;
-    Ok(Log { entries: found, has_more, unread })
+    Ok(PointLog { entries: found, has_more, unread })
 }
 
 /// Removes from the numbers what others changed during a prompt.
-fn count_own<'e>(
-    kernel: &Kernel,
-    options: OpenOptions,
-    entries: impl Iterator<Item = &'e mut Entry>,
-) -> Result<()> {
-    let mut entries: Vec<&mut Entry> = entries.collect();
-    let beside = kernel.read(|snapshot| own::beside(snapshot, &entries))?;
+fn count_own<'e>(kernel: &Kernel, options: OpenOptions, entries: impl Iterator<Item = &'e mut LogEntry>) -> Result<()> {
+    let mut entries: Vec<&mut LogEntry> = entries.collect();
+    let beside = kernel.read(|snapshot| prompt_changes::beside(snapshot, &entries))?;
     if !beside.is_empty()
         && let Ok(Some(objects)) = look_into_store(kernel, options)
     {
         objects.at_one_moment(|| {
-            kernel.read(|snapshot| own::count(snapshot, &objects, &mut entries, &beside))
+            kernel.read(|snapshot| prompt_changes::count(snapshot, &objects, &mut entries, &beside))
         })?;
     }
     Ok(())
@@ -272,12 +258,12 @@ fn count_own<'e>(
 /// The number of runs of sessions among which the newest entries are searched: a session that is resumed has a run for each time.
 const NEWEST_RUNS: i64 = 30;
 
-fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Seq, usize)) -> Result<Log> {
+fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Seq, usize)) -> Result<PointLog> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
     // One entry more than wanted shows whether there are more.
     let wanted = at_most.saturating_add(1);
     let mut entries = Vec::new();
-    for point in list::list_among(snapshot, run, &rollbacks, Part { all, before, at_most: wanted })? {
+    for point in list::list_among(snapshot, run, &rollbacks, ListPart { all, before, at_most: wanted })? {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
     // A person undoes the prompts of a session one after another, and each undo is an entry.
@@ -286,17 +272,17 @@ fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Se
         let taken_back_by = covering(&rollbacks, rollback.seq, false);
         if all || rollback.status.stands() && (of_session || taken_back_by.is_empty()) {
             let what = What::Rollback(Box::new(rollback.clone()));
-            entries.push(Entry { seq: rollback.seq, created_at: rollback.created_at, what, taken_back_by });
+            entries.push(LogEntry { seq: rollback.seq, created_at: rollback.created_at, what, taken_back_by });
         }
     }
     // A stable sort, so that points of one event keep their order.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
     let has_more = entries.len() > at_most;
     entries.truncate(at_most);
-    Ok(Log { entries, has_more, unread: None })
+    Ok(PointLog { entries, has_more, unread: None })
 }
 
-fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed) -> Result<Entry> {
+fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: ListedPoint) -> Result<LogEntry> {
     let commits = match &point.before {
         Some(id) if matches!(point.kind, "dispatch" | "prompt") => {
             Some(code::commits_of(snapshot, &DispatchId::from_ledger(id.clone()))?.len())
@@ -306,7 +292,7 @@ fn of_point(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord], point: Listed
     let taken_back_by = covering(rollbacks, point.seq, point.kind == "phase");
     let (seq, created_at) = (point.seq, point.created_at);
     let what = What::Point { point: Box::new(point), files: None, until: None, commits };
-    Ok(Entry { seq, created_at, what, taken_back_by })
+    Ok(LogEntry { seq, created_at, what, taken_back_by })
 }
 
 /// The rollbacks that stand and took the run to before this event, newest first.
@@ -321,11 +307,11 @@ fn count_files(
     snapshot: &Snapshot<'_>,
     objects: &Objects,
     run: &Run,
-    entries: &mut [Entry],
+    entries: &mut [LogEntry],
     is_whole: bool,
 ) -> Result<Option<String>> {
     let mut unread = None;
-    let mut changes = |before: &Checkpoint, after: &Checkpoint| {
+    let mut changes = |before: &CheckpointRecord, after: &CheckpointRecord| {
         changes(objects, before, after).unwrap_or_else(|error| {
             unread.get_or_insert_with(|| error.message().to_owned());
             None
@@ -333,15 +319,15 @@ fn count_files(
     };
     // The nearest newer points of each branch, by the rollbacks that ended the branch. What a subagent did is a part of what its prompt
     // did.
-    let mut newer: Vec<(Vec<RollbackId>, Checkpoint, bool)> = Vec::new();
+    let mut newer: Vec<(Vec<RollbackId>, CheckpointRecord, bool)> = Vec::new();
     for entry in entries {
         let What::Point { point, files, until, .. } = &mut entry.what else { continue };
         let Some(id) = &point.checkpoint_id else { continue };
         let checkpoint = record::get(snapshot, id)?;
-        let end = match until::end_of(snapshot, point, &checkpoint)? {
-            End::At(end) => Some(Some(*end)),
-            End::AsItWas => Some(None),
-            End::Untold => None,
+        let end = match change_bounds::end_of(snapshot, point, &checkpoint)? {
+            ChangesEnd::At(end) => Some(Some(*end)),
+            ChangesEnd::AsItWas => Some(None),
+            ChangesEnd::Untold => None,
         };
         if let Some(end) = end {
             *files = end.as_ref().map_or(Some(Files::default()), |end| changes(&checkpoint, end));
@@ -350,7 +336,7 @@ fn count_files(
             continue;
         }
         let is_part = point.is_of_subagent();
-        let is_next = |(branch, _, part): &&(Vec<RollbackId>, Checkpoint, bool)| {
+        let is_next = |(branch, _, part): &&(Vec<RollbackId>, CheckpointRecord, bool)| {
             *branch == entry.taken_back_by && (is_part || !part)
         };
         let of_branch = newer.iter().rev().filter(is_next);
@@ -360,9 +346,7 @@ fn count_files(
         let next = of_branch.map(|(_, next, _)| next).find(|next| next.seq >= from).cloned();
         let next = match next {
             // The newest checkpoint of all shows what the work at the newest point did.
-            None if entry.taken_back_by.is_empty() && is_whole => {
-                until::newest_of(snapshot, run, &checkpoint)?
-            }
+            None if entry.taken_back_by.is_empty() && is_whole => change_bounds::newest_of(snapshot, run, &checkpoint)?,
             next => next,
         };
         *files = next.as_ref().and_then(|next| changes(&checkpoint, next));
@@ -373,7 +357,7 @@ fn count_files(
 }
 
 /// The changes between two checkpoints; `None` where one is of another tree, or its content was removed.
-fn changes(objects: &Objects, before: &Checkpoint, after: &Checkpoint) -> Result<Option<Files>> {
+fn changes(objects: &Objects, before: &CheckpointRecord, after: &CheckpointRecord) -> Result<Option<Files>> {
     if before.root != after.root || before.pruned_at.is_some() || after.pruned_at.is_some() {
         return Ok(None);
     }

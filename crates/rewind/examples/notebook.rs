@@ -52,12 +52,7 @@ fn list(db: &Connection) -> Result<(), Box<dyn Error>> {
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        println!(
-            "{}  {} ({} needs)",
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
-            row.get::<_, i64>(2)?
-        );
+        println!("{}  {} ({} needs)", row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
     }
     Ok(())
 }

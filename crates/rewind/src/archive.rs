@@ -10,6 +10,6 @@ mod file;
 mod write;
 
 pub(crate) use compare::{is_applied, missing, missing_from};
-pub use file::{Archive, ArchiveState, ArchivedTable, Manifest};
+pub use file::{Archive, ArchiveManifest, ArchiveState, ArchivedTable};
 pub(crate) use file::{SCHEMA, fingerprint, rows_table};
 pub(crate) use write::{archived_column, write};

@@ -14,13 +14,13 @@ pub use profile::{DEVS_SQL, Profile};
 /// A profile fills in what is not given. At least an anchor and one table must result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Given", rename_all = "kebab-case")]
-pub struct Target {
+pub struct RewindTarget {
     /// The file of the database, absolute or from the project's root.
     pub database: PathBuf,
     /// The table in which tasks are recorded.
     pub anchor: Anchor,
     /// The tables whose rows are rewound.
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableConfig>,
     /// The table in which rewinds are recorded, in the application's own database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
@@ -50,7 +50,7 @@ pub struct Anchor {
 /// A table whose rows are rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "GivenTable", into = "GivenTable")]
-pub struct Table {
+pub struct TableConfig {
     /// The name of the table.
     pub name: String,
     /// The rule by which its rows are removed.
@@ -149,7 +149,7 @@ fn payload() -> String {
     "payload".to_owned()
 }
 
-impl Target {
+impl RewindTarget {
     /// The target that `profile` describes, in `database`.
     pub fn of_profile(profile: Profile, database: &Path) -> Self {
         Self {
@@ -162,7 +162,7 @@ impl Target {
     }
 }
 
-impl Table {
+impl TableConfig {
     /// A table whose rows are ordered by a column of their own.
     pub fn by_column(name: &str, order: &str) -> Self {
         Self::new(name, Order::Column(order.to_owned()))
@@ -199,12 +199,12 @@ struct Given {
     database: PathBuf,
     anchor: Option<Anchor>,
     #[serde(default)]
-    tables: Vec<Table>,
+    tables: Vec<TableConfig>,
     audit: Option<Audit>,
     profile: Option<Profile>,
 }
 
-impl TryFrom<Given> for Target {
+impl TryFrom<Given> for RewindTarget {
     type Error = Diagnosis;
 
     fn try_from(given: Given) -> Result<Self, Diagnosis> {
@@ -213,8 +213,7 @@ impl TryFrom<Given> for Target {
                 .hint("give it, or a profile: devs or langgraph")
         };
         let profile = given.profile;
-        let anchor =
-            given.anchor.or_else(|| profile.map(Profile::anchor)).ok_or_else(|| missing("anchor"))?;
+        let anchor = given.anchor.or_else(|| profile.map(Profile::anchor)).ok_or_else(|| missing("anchor"))?;
         let tables = match (given.tables, profile) {
             // An empty list counts as not given: a rewind of no table would do nothing.
             (tables, Some(profile)) if tables.is_empty() => profile.tables(),
@@ -243,7 +242,7 @@ struct GivenTable {
     triggers: Triggers,
 }
 
-impl TryFrom<GivenTable> for Table {
+impl TryFrom<GivenTable> for TableConfig {
     type Error = Diagnosis;
 
     fn try_from(given: GivenTable) -> Result<Self, Diagnosis> {
@@ -263,8 +262,8 @@ impl TryFrom<GivenTable> for Table {
     }
 }
 
-impl From<Table> for GivenTable {
-    fn from(table: Table) -> Self {
+impl From<TableConfig> for GivenTable {
+    fn from(table: TableConfig) -> Self {
         let (order, follow) = match table.order {
             Order::Column(column) => (Some(column), None),
             Order::FollowParent(follow) => (None, Some(follow)),

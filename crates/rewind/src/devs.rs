@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
-use crate::config::{DEVS_SQL, Profile, Target};
-use crate::plan::Plan;
+use crate::config::{DEVS_SQL, Profile, RewindTarget};
+use crate::plan::CutPlan;
 use crate::schema::Catalog;
-use crate::session::Session;
+use crate::session::DatabaseSession;
 
 /// Makes the four tables of seed 002 in the database at `path`, which is made if it does not exist. Returns whether they were made, and not
 /// there already.
@@ -25,17 +25,16 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Err(no_directory(path)),
         Err(e) => return Err(e).while_doing(|| format!("making {}", path.display())),
     }
-    let session = Session::open(path, busy_timeout)?;
-    let target = Target::of_profile(Profile::Devs, path);
+    let session = DatabaseSession::open(path, busy_timeout)?;
+    let target = RewindTarget::of_profile(Profile::Devs, path);
     session.writing(|| {
         let before = Catalog::read(&session)?;
         let has = |name: &str| before.tables.iter().any(|table| table.name.eq_ignore_ascii_case(name));
-        let taken: Vec<&str> =
-            target.tables.iter().map(|table| table.name.as_str()).filter(|name| has(name)).collect();
+        let taken: Vec<&str> = target.tables.iter().map(|table| table.name.as_str()).filter(|name| has(name)).collect();
         if taken.is_empty() {
             session.batch(DEVS_SQL)?;
         }
-        Plan::new(&target, &Catalog::read(&session)?).map_err(|misfit| {
+        CutPlan::new(&target, &Catalog::read(&session)?).map_err(|misfit| {
             Diagnosis::new(
                 Code::TableConflict,
                 format!(

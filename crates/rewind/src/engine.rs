@@ -2,27 +2,27 @@
 
 use ic_base::{Diagnosis, Result};
 
-use crate::archive::{self, Archive, ArchiveState, Manifest, SCHEMA};
-use crate::config::Target;
+use crate::archive::{self, Archive, ArchiveManifest, ArchiveState, SCHEMA};
+use crate::config::RewindTarget;
 use crate::lineage::Lineage;
 use crate::order;
-use crate::plan::{Bound, Line, Plan};
+use crate::plan::{CutBound, CutPlan, PlanLine};
 use crate::references;
 use crate::schema::Catalog;
-use crate::session::Session;
+use crate::session::DatabaseSession;
 use crate::value::RowCounts;
 
 mod audit;
 mod cut;
-mod mark;
 mod moment;
+mod state_mark;
 mod tasks;
 mod undo;
 
-pub use mark::{Mark, ScopeMark};
 use moment::Moment;
-pub use moment::{Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
-pub use tasks::{Task, TaskRef};
+pub use moment::{EngineOptions, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot};
+pub use state_mark::{ScopeMark, StateMark};
+pub use tasks::{AnchorTask, TaskRef};
 pub use undo::{UndoReport, UndoResult};
 
 /// The largest database, in bytes, in which a preview looks for rows that would lose their parents. That takes a look at every row.
@@ -33,20 +33,20 @@ impl RelationalRollbackEngine {
     ///
     /// Errors: `invalid_config` when it is not there, or has not what the target names; `foreign_database`, `newer_schema`,
     /// `corrupt`, `busy`, `permission_denied`.
-    pub fn open(target: &Target, options: Options) -> Result<Self> {
-        let session = Session::open(&target.database, options.busy_timeout)?;
+    pub fn open(target: &RewindTarget, options: EngineOptions) -> Result<Self> {
+        let session = DatabaseSession::open(&target.database, options.busy_timeout)?;
         let engine = Self { session, target: target.clone(), options };
         engine.session.reading(|| engine.plan())?;
         Ok(engine)
     }
 
     /// The database and the tables that it rewinds.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &RewindTarget {
         &self.target
     }
 
     /// All tasks to which can be rewound, oldest first.
-    pub fn read_all_tasks(&self) -> Result<Vec<Task>> {
+    pub fn read_all_tasks(&self) -> Result<Vec<AnchorTask>> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
             tasks::all(&self.session, &plan)
@@ -57,7 +57,7 @@ impl RelationalRollbackEngine {
     /// has this value. Whether the present rows allow a rewind is told by [`get_snapshot`](Self::get_snapshot).
     ///
     /// Errors: `invalid_value` for a scope where the tasks have none.
-    pub fn read_newest_tasks(&self, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+    pub fn read_newest_tasks(&self, scope: Option<&str>, limit: u32) -> Result<Vec<AnchorTask>> {
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
             tasks::newest(&self.session, &plan, scope, limit)
@@ -65,7 +65,7 @@ impl RelationalRollbackEngine {
     }
 
     /// The task with this id. Errors: [`UnknownTaskError`](crate::error::UnknownTaskError) as `unknown_task`; `ambiguous_id` when several scopes have it.
-    pub fn task(&self, task: impl Into<TaskRef>) -> Result<Task> {
+    pub fn task(&self, task: impl Into<TaskRef>) -> Result<AnchorTask> {
         let task = task.into();
         self.session.reading(|| {
             let (_, plan) = self.plan()?;
@@ -110,7 +110,7 @@ impl RelationalRollbackEngine {
     /// some are gone and some are not.
     pub fn archive_state(&self, archive: &Archive) -> Result<ArchiveState> {
         self.beside(archive, |session, catalog, manifest| {
-            let plan = Plan::new(&self.target, catalog)?;
+            let plan = CutPlan::new(&self.target, catalog)?;
             archive::is_applied(session, &plan, catalog, manifest)
         })
     }
@@ -126,18 +126,18 @@ impl RelationalRollbackEngine {
     fn beside<T, E: From<Diagnosis>>(
         &self,
         archive: &Archive,
-        look: impl FnOnce(&Session, &Catalog, &Manifest) -> std::result::Result<T, E>,
+        look: impl FnOnce(&DatabaseSession, &Catalog, &ArchiveManifest) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let manifest = archive.manifest()?;
         // A connection of its own, so that the archive is attached only as long as it is read.
-        let session = Session::open(&self.target.database, self.options.busy_timeout)?;
+        let session = DatabaseSession::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
         session.reading(|| look(&session, &Catalog::read(&session)?, &manifest))
     }
 
-    fn plan(&self) -> Result<(Catalog, Plan)> {
+    fn plan(&self) -> Result<(Catalog, CutPlan)> {
         let catalog = Catalog::read(&self.session)?;
-        let plan = Plan::new(&self.target, &catalog)?;
+        let plan = CutPlan::new(&self.target, &catalog)?;
         Ok((catalog, plan))
     }
 
@@ -149,11 +149,11 @@ impl RelationalRollbackEngine {
         Ok(pages("page_count")?.saturating_mul(pages("page_size")?) > LOOKED_THROUGH)
     }
 
-    fn moment_of_task(&self, plan: &Plan, task: &TaskRef) -> Result<Moment> {
+    fn moment_of_task(&self, plan: &CutPlan, task: &TaskRef) -> Result<Moment> {
         let found = tasks::find(&self.session, plan, task)?;
         order::check_target(&found.task_id, &plan.anchor.order, &found.created_at)?;
         let scope = found.scope.into_iter().map(|(_, value)| value).collect();
-        let mut line = Line { bound: Bound::After(found.created_at), scope, rows: None };
+        let mut line = PlanLine { bound: CutBound::After(found.created_at), scope, rows: None };
         // Where ids sort in the order of the checkpoints, comparing them is enough. Else the rows are listed one by one.
         if let Some(lineage) = Lineage::of(&self.session, &self.target, &line.scope)?
             && !lineage.sorts_by_id()
@@ -164,11 +164,7 @@ impl RelationalRollbackEngine {
     }
 
     /// `of_any_size`: looks for rows that would lose their parents even in a large database.
-    fn preview(
-        &self,
-        of_any_size: bool,
-        moment: impl FnOnce(&Plan) -> Result<Moment>,
-    ) -> Result<RollbackSnapshot> {
+    fn preview(&self, of_any_size: bool, moment: impl FnOnce(&CutPlan) -> Result<Moment>) -> Result<RollbackSnapshot> {
         self.session.reading(|| {
             let (catalog, plan) = self.plan()?;
             let moment = moment(&plan)?;

@@ -6,7 +6,7 @@ use ic_base::{Code, Diagnosis};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 
 /// The anchor table has no task with this key. Nothing was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -56,13 +56,9 @@ impl From<UndoError> for Diagnosis {
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
         // The last code: other processes set the log up or closed it for as long as SQLite tries.
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
-            Code::Busy
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => Code::Busy,
         Some(ErrorCode::DiskFull) => Code::DiskFull,
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Code::PermissionDenied
-        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Code::PermissionDenied,
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
@@ -95,29 +91,18 @@ fn is_out_of_space(error: &rusqlite::Error) -> bool {
 /// True for a value that is not what its column must hold.
 fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::Error as E;
-    matches!(
-        error,
-        E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..)
-    )
+    matches!(error, E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..))
 }
 
 fn hint_for(code: Code) -> Option<&'static str> {
     match code {
-        Code::Busy => {
-            Some("the application is using its database; try again, or give --busy-timeout more time")
-        }
+        Code::Busy => Some("the application is using its database; try again, or give --busy-timeout more time"),
         Code::DiskFull => Some("free some space; nothing was changed"),
-        Code::PermissionDenied => {
-            Some("the database, its -wal and -shm, and its directory must be writable by you")
-        }
-        Code::Corrupt => {
-            Some("check the file with `PRAGMA integrity_check`; keep a copy before anything else")
-        }
+        Code::PermissionDenied => Some("the database, its -wal and -shm, and its directory must be writable by you"),
+        Code::Corrupt => Some("check the file with `PRAGMA integrity_check`; keep a copy before anything else"),
         Code::ForeignDatabase => Some("name an SQLite database under rewind: database"),
         Code::Io => Some("check the disk and its free space"),
-        Code::RowConflict => {
-            Some("a constraint or a trigger of the application refuses it; nothing was changed")
-        }
+        Code::RowConflict => Some("a constraint or a trigger of the application refuses it; nothing was changed"),
         Code::InvalidConfig => Some("the schema needs a feature that is not built in here"),
         _ => None,
     }
@@ -167,11 +152,11 @@ impl RowNames {
 }
 
 /// `tasks 'T-1'`, or `writes ('a', 3)` for a key of several columns.
-pub(crate) fn row_name(table: &str, key: &[Scalar]) -> String {
+pub(crate) fn row_name(table: &str, key: &[SqlScalar]) -> String {
     let shown: Vec<String> = key
         .iter()
         .map(|value| match value {
-            Scalar::Text(text) => format!("'{text}'"),
+            SqlScalar::Text(text) => format!("'{text}'"),
             other => other.to_string(),
         })
         .collect();

@@ -11,17 +11,17 @@ mod hooks {
     use ic_base::{Code, Diagnosis, Result};
 
     #[derive(Clone, Copy)]
-    pub(super) enum Fault {
+    pub(super) enum InjectedFault {
         Fail,
         Abort,
     }
 
     thread_local! {
-        static LEFT: Cell<(u64, Fault)> = const { Cell::new((0, Fault::Fail)) };
+        static LEFT: Cell<(u64, InjectedFault)> = const { Cell::new((0, InjectedFault::Fail)) };
         static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     }
 
-    pub(super) fn arm(n: u64, fault: Fault) {
+    pub(super) fn arm(n: u64, fault: InjectedFault) {
         LEFT.set((n, fault));
         LOG.take();
     }
@@ -36,8 +36,8 @@ mod hooks {
         LEFT.set((left.saturating_sub(1), fault));
         match fault {
             _ if left != 1 => Ok(()),
-            Fault::Abort => std::process::abort(),
-            Fault::Fail => Err(Diagnosis::new(Code::Io, format!("A fault was asked for before: {sql}"))),
+            InjectedFault::Abort => std::process::abort(),
+            InjectedFault::Fail => Err(Diagnosis::new(Code::Io, format!("A fault was asked for before: {sql}"))),
         }
     }
 }
@@ -45,7 +45,7 @@ mod hooks {
 /// The process aborts before the `n`-th statement of this thread from now on, counted from 1; 0: never.
 pub fn abort_before(n: u64) {
     #[cfg(any(test, feature = "test-hooks"))]
-    hooks::arm(n, hooks::Fault::Abort);
+    hooks::arm(n, hooks::InjectedFault::Abort);
     #[cfg(not(any(test, feature = "test-hooks")))]
     let _ = n;
 }
@@ -53,7 +53,7 @@ pub fn abort_before(n: u64) {
 /// The `n`-th statement of this thread from now on fails with `io_error`, counted from 1; 0: none does.
 pub fn fail_before(n: u64) {
     #[cfg(any(test, feature = "test-hooks"))]
-    hooks::arm(n, hooks::Fault::Fail);
+    hooks::arm(n, hooks::InjectedFault::Fail);
     #[cfg(not(any(test, feature = "test-hooks")))]
     let _ = n;
 }
@@ -68,10 +68,7 @@ pub fn log() -> Vec<String> {
 
 /// Called before each statement and before each step that changes a file.
 #[inline]
-#[cfg_attr(
-    not(any(test, feature = "test-hooks")),
-    allow(clippy::unnecessary_wraps, reason = "it fails in tests")
-)]
+#[cfg_attr(not(any(test, feature = "test-hooks")), allow(clippy::unnecessary_wraps, reason = "it fails in tests"))]
 pub(crate) fn statement(sql: &str) -> Result<()> {
     #[cfg(any(test, feature = "test-hooks"))]
     return hooks::statement(sql);

@@ -5,13 +5,13 @@ use std::path::Path;
 use ic_base::Result;
 use serde::Serialize;
 
-use crate::config::{Anchor, Profile, Table, Target, Triggers};
-use crate::engine::Options;
-use crate::order::Format;
-use crate::plan::Plan;
+use crate::config::{Anchor, Profile, RewindTarget, TableConfig, Triggers};
+use crate::engine::EngineOptions;
+use crate::order::OrderFormat;
+use crate::plan::CutPlan;
 use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind};
-use crate::session::{Session, quote};
-use crate::value::Scalar;
+use crate::session::{DatabaseSession, quote};
+use crate::value::SqlScalar;
 
 mod followers;
 
@@ -23,7 +23,7 @@ pub struct Inspection {
     /// The foreign keys of all tables.
     pub foreign_keys: Vec<ForeignKey>,
     /// A configuration that fits it; `None` if no table has a column to order its rows by.
-    pub target: Option<Target>,
+    pub target: Option<RewindTarget>,
     /// Remarks about that configuration for a person.
     pub notes: Vec<String>,
 }
@@ -65,7 +65,7 @@ const ANCHOR_NAMES: [&str; 9] =
 ///
 /// Errors: `invalid_config` when there is no database; `foreign_database`, `newer_schema`, `corrupt`, `busy`.
 pub fn inspect(path: &Path) -> Result<Inspection> {
-    let session = Session::open(path, Options::default().busy_timeout)?;
+    let session = DatabaseSession::open(path, EngineOptions::default().busy_timeout)?;
     session.reading(|| {
         let catalog = Catalog::read(&session)?;
         let mut tables = Vec::new();
@@ -82,7 +82,7 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
 }
 
 /// The columns of a table that look like times and hold values that can be compared.
-fn candidates(session: &Session, info: &TableInfo) -> Result<Vec<String>> {
+fn candidates(session: &DatabaseSession, info: &TableInfo) -> Result<Vec<String>> {
     if info.kind != TableKind::Table {
         return Ok(Vec::new());
     }
@@ -102,17 +102,17 @@ fn candidates(session: &Session, info: &TableInfo) -> Result<Vec<String>> {
 
 /// The format of a column's values, by its lowest and highest value; [`Sample::Empty`] without rows. `None` when it has NULLs or values
 /// that cannot be compared.
-fn sample(session: &Session, info: &TableInfo, column: &str) -> Result<Option<Sample>> {
+fn sample(session: &DatabaseSession, info: &TableInfo, column: &str) -> Result<Option<Sample>> {
     let (column, table) = (quote(column), quote(&info.name));
     let sql = format!("SELECT count(*) - count({column}), min({column}), max({column}) FROM main.{table}");
     let (nulls, low, high) = session.query_one(&sql, &[], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Scalar>(1)?, row.get::<_, Scalar>(2)?))
+        Ok((row.get::<_, i64>(0)?, row.get::<_, SqlScalar>(1)?, row.get::<_, SqlScalar>(2)?))
     })?;
     Ok(match (low, high) {
         _ if nulls > 0 => None,
-        (Scalar::Null, _) => Some(Sample::Empty),
-        (Scalar::Blob { .. }, _) | (_, Scalar::Blob { .. }) => None,
-        (low, high) => match (Format::of(&low), Format::of(&high)) {
+        (SqlScalar::Null, _) => Some(Sample::Empty),
+        (SqlScalar::Blob { .. }, _) | (_, SqlScalar::Blob { .. }) => None,
+        (low, high) => match (OrderFormat::of(&low), OrderFormat::of(&high)) {
             (Ok(low), Ok(high)) if low == high || is_counter(&low, &high) => Some(Sample::Of(high)),
             _ => None,
         },
@@ -122,24 +122,24 @@ fn sample(session: &Session, info: &TableInfo, column: &str) -> Result<Option<Sa
 #[derive(PartialEq)]
 enum Sample {
     Empty,
-    Of(Format),
+    Of(OrderFormat),
 }
 
 /// Whether these are numbers of which not both are times: a counter may grow into the range of times.
-fn is_counter(low: &Format, high: &Format) -> bool {
-    matches!((low, high), (Format::Number { unit: None }, Format::Number { .. }))
+fn is_counter(low: &OrderFormat, high: &OrderFormat) -> bool {
+    matches!((low, high), (OrderFormat::Number { unit: None }, OrderFormat::Number { .. }))
 }
 
 fn propose(
-    session: &Session,
+    session: &DatabaseSession,
     path: &Path,
     catalog: &Catalog,
     tables: &[InspectedTable],
     notes: &mut Vec<String>,
-) -> Result<Option<Target>> {
+) -> Result<Option<RewindTarget>> {
     for profile in [Profile::Langgraph, Profile::Devs] {
-        let target = firing(Target::of_profile(profile, path), catalog, notes);
-        if Plan::new(&target, catalog).is_ok() {
+        let target = firing(RewindTarget::of_profile(profile, path), catalog, notes);
+        if CutPlan::new(&target, catalog).is_ok() {
             return Ok(Some(target));
         }
         // The notes are about the tables of the profile that did not fit.
@@ -147,13 +147,13 @@ fn propose(
     }
     let Some((anchor, order)) = choose_anchor(catalog, tables) else { return Ok(None) };
     let format = sample(session, anchor, &order)?;
-    let mut chosen: Vec<Table> = Vec::new();
+    let mut chosen: Vec<TableConfig> = Vec::new();
     for table in tables {
         for column in &table.order_candidates {
             let own = sample(session, &table.info, column)?;
             // A table without rows fits every format: nothing in it contradicts the anchor.
             if own == format || own == Some(Sample::Empty) || format == Some(Sample::Empty) {
-                chosen.push(Table::by_column(&table.info.name, column));
+                chosen.push(TableConfig::by_column(&table.info.name, column));
                 break;
             }
         }
@@ -162,13 +162,10 @@ fn propose(
     followers::add_virtual(catalog, &mut chosen, notes);
     for info in catalog.tables.iter().filter(|t| t.kind == TableKind::Table) {
         if !chosen.iter().any(|table| table.name == info.name) {
-            notes.push(format!(
-                "{} is left out: its rows have no time, and no single parent that has.",
-                info.name
-            ));
+            notes.push(format!("{} is left out: its rows have no time, and no single parent that has.", info.name));
         }
     }
-    let target = Target {
+    let target = RewindTarget {
         database: path.to_owned(),
         anchor: Anchor {
             table: anchor.name.clone(),
@@ -186,11 +183,11 @@ fn propose(
         profile: None,
     };
     let target = firing(target, catalog, notes);
-    Ok(Plan::new(&target, catalog).is_ok().then_some(target))
+    Ok(CutPlan::new(&target, catalog).is_ok().then_some(target))
 }
 
 /// Lets the triggers of all tables fire, and notes that.
-fn firing(mut target: Target, catalog: &Catalog, notes: &mut Vec<String>) -> Target {
+fn firing(mut target: RewindTarget, catalog: &Catalog, notes: &mut Vec<String>) -> RewindTarget {
     for table in &mut target.tables {
         let Some(info) = catalog.table(&table.name).filter(|info| !info.triggers.is_empty()) else {
             continue;
@@ -211,8 +208,7 @@ fn choose_anchor<'a>(catalog: &Catalog, tables: &'a [InspectedTable]) -> Option<
     with_order.min_by_key(|(info, _)| {
         let name = info.name.to_ascii_lowercase();
         let by_name = ANCHOR_NAMES.iter().position(|known| *known == name).unwrap_or(ANCHOR_NAMES.len());
-        let into =
-            catalog.foreign_keys.iter().filter(|key| key.parent == info.name && key.child != info.name);
+        let into = catalog.foreign_keys.iter().filter(|key| key.parent == info.name && key.child != info.name);
         // The least is chosen, and the table with the most keys to it is wanted.
         (by_name, usize::MAX - into.count())
     })
@@ -225,11 +221,8 @@ fn anchor_key(info: &TableInfo) -> String {
     match (keys.as_slice(), unique) {
         ([only], _) => (*only).to_owned(),
         (_, Some(unique)) => unique.clone(),
-        (keys, None) => keys
-            .last()
-            .copied()
-            .or(info.columns.first().map(|c| c.name.as_str()))
-            .unwrap_or_default()
-            .to_owned(),
+        (keys, None) => {
+            keys.last().copied().or(info.columns.first().map(|c| c.name.as_str())).unwrap_or_default().to_owned()
+        }
     }
 }

@@ -24,23 +24,17 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, RewindId};
 use ic_store::reference::{self, Referent};
 use ic_store::{Snapshot, path_bytes};
 
-pub use entry::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
-pub use write::{
-    NewRewind, begin, db_done, finish, git_done, leave, redact, reopen, set_child, stop, undone,
-};
+pub use entry::{Deleted, LeftHead, RewindEntry, RewindFailure, RewindJournalSetup, RewindStatus, Stage};
+pub use write::{NewRewind, begin, db_done, finish, git_done, leave, redact, reopen, set_child, stop, undone};
 
 /// How rewinds are referred to.
-pub const REFERENT: Referent = Referent {
-    table: "rewinds",
-    noun: "rewind",
-    not_found: Code::RewindNotFound,
-    listed_by: "ic rewind list",
-};
+pub const REFERENT: Referent =
+    Referent { table: "rewinds", noun: "rewind", not_found: Code::RewindNotFound, listed_by: "ic rewind list" };
 
 /// The rewind with this id. Errors: `rewind_not_found`.
-pub fn get(snapshot: &Snapshot<'_>, id: &RewindId) -> Result<Entry> {
-    let sql = format!("SELECT {} FROM rewinds WHERE id = $1", Entry::COLUMNS);
-    snapshot.query_opt(&sql, &[&id.as_str()], Entry::from_row)?.ok_or_else(|| {
+pub fn get(snapshot: &Snapshot<'_>, id: &RewindId) -> Result<RewindEntry> {
+    let sql = format!("SELECT {} FROM rewinds WHERE id = $1", RewindEntry::COLUMNS);
+    snapshot.query_opt(&sql, &[&id.as_str()], RewindEntry::from_row)?.ok_or_else(|| {
         Diagnosis::new(Code::RewindNotFound, format!("There is no rewind {id}.")).hint("see: ic rewind list")
     })
 }
@@ -48,51 +42,51 @@ pub fn get(snapshot: &Snapshot<'_>, id: &RewindId) -> Result<Entry> {
 /// The rewind that `text` names: an id, or the end of one.
 ///
 /// Errors: `rewind_not_found`, `ambiguous_id`, `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Entry> {
-    reference::find(snapshot, REFERENT, Entry::COLUMNS, text, Entry::from_row)
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<RewindEntry> {
+    reference::find(snapshot, REFERENT, RewindEntry::COLUMNS, text, RewindEntry::from_row)
 }
 
 /// The newest rewind, of any database.
-pub fn newest(snapshot: &Snapshot<'_>) -> Result<Option<Entry>> {
-    let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC LIMIT 1", Entry::COLUMNS);
-    snapshot.query_opt(&sql, &[], Entry::from_row)
+pub fn newest(snapshot: &Snapshot<'_>) -> Result<Option<RewindEntry>> {
+    let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC LIMIT 1", RewindEntry::COLUMNS);
+    snapshot.query_opt(&sql, &[], RewindEntry::from_row)
 }
 
 /// The newest rewind that moved this working tree to `commit`, at which the caller found it.
-pub fn newest_at(snapshot: &Snapshot<'_>, root: &Path, commit: &str) -> Result<Option<Entry>> {
+pub fn newest_at(snapshot: &Snapshot<'_>, root: &Path, commit: &str) -> Result<Option<RewindEntry>> {
     let sql = format!(
         "SELECT {} FROM rewinds WHERE root = $1 AND git_commit = $2 AND stage <> 'planned' ORDER BY seq DESC LIMIT 1",
-        Entry::COLUMNS
+        RewindEntry::COLUMNS
     );
-    snapshot.query_opt(&sql, &[&path_bytes(root), &commit], Entry::from_row)
+    snapshot.query_opt(&sql, &[&path_bytes(root), &commit], RewindEntry::from_row)
 }
 
 /// Every rewind, newest first.
-pub fn list(snapshot: &Snapshot<'_>) -> Result<Vec<Entry>> {
-    let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC", Entry::COLUMNS);
-    snapshot.query_all(&sql, &[], Entry::from_row)
+pub fn list(snapshot: &Snapshot<'_>) -> Result<Vec<RewindEntry>> {
+    let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC", RewindEntry::COLUMNS);
+    snapshot.query_all(&sql, &[], RewindEntry::from_row)
 }
 
 /// The rewinds of a database that began to change something and are not finished, oldest first.
-pub fn unfinished(snapshot: &Snapshot<'_>, database: &Path) -> Result<Vec<Entry>> {
+pub fn unfinished(snapshot: &Snapshot<'_>, database: &Path) -> Result<Vec<RewindEntry>> {
     let sql = format!(
         "SELECT {} FROM rewinds WHERE database = $1 AND status IN ('in_progress', 'stopped')",
-        Entry::COLUMNS
+        RewindEntry::COLUMNS
     );
-    let mut found = snapshot.query_all(&sql, &[&path_bytes(database)], Entry::from_row)?;
-    found.retain(Entry::has_begun);
+    let mut found = snapshot.query_all(&sql, &[&path_bytes(database)], RewindEntry::from_row)?;
+    found.retain(RewindEntry::has_begun);
     found.sort_by_key(|entry| entry.seq);
     Ok(found)
 }
 
 /// The rewinds of any database that move this working tree, began to change something and are not finished, oldest first.
-pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Entry>> {
+pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<RewindEntry>> {
     // `database > ''` searches the index of unfinished rewinds, of which there are few.
     let sql = format!(
         "SELECT {} FROM rewinds WHERE database > $1 AND status IN ('in_progress', 'stopped')",
-        Entry::COLUMNS
+        RewindEntry::COLUMNS
     );
-    let mut found = snapshot.query_all(&sql, &[&path_bytes(Path::new(""))], Entry::from_row)?;
+    let mut found = snapshot.query_all(&sql, &[&path_bytes(Path::new(""))], RewindEntry::from_row)?;
     found.retain(|entry| entry.root == root && entry.has_begun());
     found.sort_by_key(|entry| entry.seq);
     Ok(found)
@@ -102,9 +96,9 @@ pub fn unfinished_in(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Entry>>
 pub fn safety_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let sql = format!(
         "SELECT {} FROM rewinds WHERE seq > 0 AND safety_id IS NOT NULL AND status <> 'undone' ORDER BY seq",
-        Entry::COLUMNS
+        RewindEntry::COLUMNS
     );
-    let mut entries = snapshot.query_all(&sql, &[], Entry::from_row)?;
+    let mut entries = snapshot.query_all(&sql, &[], RewindEntry::from_row)?;
     entries.retain(|entry| entry.is_unfinished() || !entry.is_given_up());
     Ok(entries.into_iter().filter_map(|entry| entry.safety_id).collect())
 }

@@ -14,26 +14,26 @@ pub mod faults;
 mod inspect;
 pub mod journal;
 mod lineage;
-pub mod marks;
 mod order;
 mod plan;
 mod references;
 mod schema;
 mod session;
+pub mod state_marks;
 mod value;
 
-pub use archive::{Archive, ArchiveState, ArchivedTable, Manifest};
-pub use config::{Anchor, Audit, Boundary, DEVS_SQL, Follow, Order, Profile, Table, Target, Triggers};
+pub use archive::{Archive, ArchiveManifest, ArchiveState, ArchivedTable};
+pub use config::{Anchor, Audit, Boundary, DEVS_SQL, Follow, Order, Profile, RewindTarget, TableConfig, Triggers};
 pub use devs::create_devs;
 pub use engine::{
-    Mark, Options, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot, ScopeMark, Task,
-    TaskRef, UndoReport, UndoResult,
+    AnchorTask, EngineOptions, RelationalRollbackEngine, Rewind, RollbackResult, RollbackSnapshot, ScopeMark,
+    StateMark, TaskRef, UndoReport, UndoResult,
 };
 pub use error::{UndoError, UnknownTaskError};
 pub use inspect::{InspectedTable, Inspection, inspect};
-pub use lineage::Described;
+pub use lineage::CheckpointDescription;
 pub use schema::{Column, ForeignKey, TableInfo, TableKind, Trigger};
-pub use value::{RowCounts, Scalar};
+pub use value::{RowCounts, SqlScalar};
 
 /// Tables of vectors for the connections of tests.
 #[cfg(any(test, feature = "test-hooks"))]

@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 
 use ic_base::{Code, Diagnosis, Result};
 
-use crate::config::{Profile, Target};
-use crate::session::Session;
-use crate::value::Scalar;
+use crate::config::{Profile, RewindTarget};
+use crate::session::DatabaseSession;
+use crate::value::SqlScalar;
 
-mod described;
+mod checkpoint_description;
 mod namespace;
 
-pub use described::Described;
+pub use checkpoint_description::CheckpointDescription;
 
 use namespace::Namespace;
 
@@ -25,17 +25,17 @@ const NAMED: usize = 5;
 
 /// The rows to be deleted where ids do not tell it, by their rowids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct LineageRows {
     /// The rows after the target.
     pub(crate) doomed: Vec<i64>,
     /// The last row of each namespace that stays.
     pub(crate) last: Vec<i64>,
 }
 
-impl Rows {
+impl LineageRows {
     /// The value from which statements read both lists.
-    pub(crate) fn parameter(&self) -> Scalar {
-        Scalar::Text(serde_json::json!({ "doomed": self.doomed, "last": self.last }).to_string())
+    pub(crate) fn parameter(&self) -> SqlScalar {
+        SqlScalar::Text(serde_json::json!({ "doomed": self.doomed, "last": self.last }).to_string())
     }
 }
 
@@ -71,7 +71,7 @@ impl Lineage {
     /// The checkpoints of a thread; `None` for a database that is not a checkpointer's.
     ///
     /// Errors: `no_order` when the parents of a namespace do not lead to one first checkpoint.
-    pub(crate) fn of(session: &Session, target: &Target, scope: &[Scalar]) -> Result<Option<Self>> {
+    pub(crate) fn of(session: &DatabaseSession, target: &RewindTarget, scope: &[SqlScalar]) -> Result<Option<Self>> {
         let [thread] = scope else { return Ok(None) };
         if !is_checkpointer(target) {
             return Ok(None);
@@ -79,15 +79,13 @@ impl Lineage {
         let sql = "SELECT c.rowid, c.checkpoint_ns, c.checkpoint_id, c.parent_checkpoint_id, c.metadata \
                    FROM main.checkpoints AS c WHERE c.thread_id IS ?1 ORDER BY c.checkpoint_id";
         let rows = session.query_all(sql, std::slice::from_ref(thread), |row| {
-            let text = |n: usize| Ok::<_, rusqlite::Error>(Scalar::shown(row.get_ref(n)?));
-            let parent = match row.get::<_, Scalar>(3)? {
-                Scalar::Null => None,
+            let text = |n: usize| Ok::<_, rusqlite::Error>(SqlScalar::shown(row.get_ref(n)?));
+            let parent = match row.get::<_, SqlScalar>(3)? {
+                SqlScalar::Null => None,
                 value => Some(value.to_string()).filter(|id| !id.is_empty()),
             };
             let metadata = match row.get_ref(4)? {
-                rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) => {
-                    bytes.to_vec()
-                }
+                rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) => bytes.to_vec(),
                 _ => Vec::new(),
             };
             Ok(Checkpoint { rowid: row.get(0)?, namespace: text(1)?, id: text(2)?, parent, metadata })
@@ -113,14 +111,14 @@ impl Lineage {
     /// The rows that a rewind to this checkpoint deletes, by the parents.
     ///
     /// Errors: `no_order`, which names rows that are neither before nor after it.
-    pub(crate) fn after(&self, id: &str) -> Result<Rows> {
+    pub(crate) fn after(&self, id: &str) -> Result<LineageRows> {
         let mut homes = self.namespaces.iter().filter(|(_, namespace)| namespace.at(id).is_some());
         let (Some((home, own)), None) = (homes.next(), homes.next()) else {
             return Err(refused(&format!("Several checkpoints of this thread are called {id}"), &[]));
         };
         let mut open = Vec::new();
         let doomed_at_home = own.after(id, &mut open);
-        let mut rows = Rows::default();
+        let mut rows = LineageRows::default();
         rows.doomed.extend(doomed_at_home.iter().map(|at| own.rows[*at].rowid));
         rows.last.extend(own.at(id).map(|at| own.rows[at].rowid));
         for (name, other) in self.namespaces.iter().filter(|(name, _)| *name != home) {
@@ -172,7 +170,7 @@ impl Lineage {
 }
 
 /// Whether the anchor is the table of a `LangGraph` checkpointer.
-pub(crate) fn is_checkpointer(target: &Target) -> bool {
+pub(crate) fn is_checkpointer(target: &RewindTarget) -> bool {
     target.profile == Some(Profile::Langgraph) && target.anchor == Profile::Langgraph.anchor()
 }
 

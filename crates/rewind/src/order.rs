@@ -6,18 +6,18 @@
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::error::{RowNames, row_name};
-use crate::plan::{Bound, Condition, CutOrder, CutTable, Line, Plan};
-use crate::session::{Session, quote};
-use crate::value::Scalar;
+use crate::plan::{CutBound, CutOrder, CutPlan, CutTable, PlanLine, SqlCondition};
+use crate::session::{DatabaseSession, quote};
+use crate::value::SqlScalar;
 
 mod format;
 
-pub(crate) use format::{Format, Unit};
+pub(crate) use format::{OrderFormat, Unit};
 
 /// The number of rows of `cut` to be removed, with a check that costs little more than the count alone.
 ///
 /// Errors: `no_order` when that finds a row that cannot be compared; [`check`] finds all of them.
-pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line) -> Result<u64> {
+pub(crate) fn count(session: &DatabaseSession, plan: &CutPlan, cut: &CutTable, line: &PlanLine) -> Result<u64> {
     let by_order = match &cut.order {
         CutOrder::Column(column) if !plan.is_by_rows(cut, line) => Some(column),
         _ => None,
@@ -28,11 +28,11 @@ pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line)
         return session.query_one(&sql, &doomed.params, |row| row.get::<_, i64>(0)).map(unsigned);
     };
     let (rows, sound) = match &line.bound {
-        Bound::After(order) => match Format::of(order)? {
-            Format::Text { glob } => count_texts(session, cut, column, order, glob, line)?,
-            Format::Number { .. } => count_numbers(session, cut, column, line)?,
+        CutBound::After(order) => match OrderFormat::of(order)? {
+            OrderFormat::Text { glob } => count_texts(session, cut, column, order, glob, line)?,
+            OrderFormat::Number { .. } => count_numbers(session, cut, column, line)?,
         },
-        Bound::Everything => count_numbers(session, cut, column, line)?,
+        CutBound::Everything => count_numbers(session, cut, column, line)?,
     };
     // The check names the rows, and reads all of them. It is left out where the count shows that each can be compared.
     if !sound {
@@ -41,62 +41,57 @@ pub(crate) fn count(session: &Session, plan: &Plan, cut: &CutTable, line: &Line)
     Ok(rows)
 }
 
-fn count_numbers(session: &Session, cut: &CutTable, column: &str, line: &Line) -> Result<(u64, bool)> {
-    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+fn count_numbers(session: &DatabaseSession, cut: &CutTable, column: &str, line: &PlanLine) -> Result<(u64, bool)> {
+    let SqlCondition { sql: compared, mut params } = CutPlan::compared(cut, line);
     let (table, order) = (quote(&cut.info.name), format!("c.{}", quote(column)));
     let may_be_null = cut.info.column(column).is_none_or(|c| !c.not_null);
     let or_null = if may_be_null { format!(" OR {order} IS NULL") } else { String::new() };
     let (above, unit, suspect) = match &line.bound {
-        Bound::After(bound) => {
+        CutBound::After(bound) => {
             params.push(bound.clone());
             let unit = Unit::of(bound);
             // Texts and blobs sort after all numbers, so a value below a limit is a number.
             let limit = unit.map_or_else(|| "''".to_owned(), |unit| unit.end().to_string());
-            (
-                format!("{order} {} ?{}", cut.comparison(), params.len()),
-                unit,
-                format!("{order} >= {limit}{or_null}"),
-            )
+            (format!("{order} {} ?{}", cut.comparison(), params.len()), unit, format!("{order} >= {limit}{or_null}"))
         }
-        Bound::Everything => ("TRUE".to_owned(), None, format!("{order} IS NULL")),
+        CutBound::Everything => ("TRUE".to_owned(), None, format!("{order} IS NULL")),
     };
     let sql = format!(
         "SELECT count(*), count(*) FILTER (WHERE {suspect}) FROM main.{table} AS c WHERE ({above}{or_null}) AND {compared}"
     );
     let (rows, suspects) =
         session.query_one(&sql, &params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-    let sound =
-        suspects == 0 && (unit.is_none() || rows > 0 || first_has_unit(session, cut, column, line, unit)?);
+    let sound = suspects == 0 && (unit.is_none() || rows > 0 || first_has_unit(session, cut, column, line, unit)?);
     Ok((unsigned(rows), sound))
 }
 
 /// Whether the first row has the unit of the target: a table in seconds has nothing above a target in milliseconds.
 fn first_has_unit(
-    session: &Session,
+    session: &DatabaseSession,
     cut: &CutTable,
     column: &str,
-    line: &Line,
+    line: &PlanLine,
     unit: Option<Unit>,
 ) -> Result<bool> {
-    let Condition { sql: compared, params } = Plan::compared(cut, line);
+    let SqlCondition { sql: compared, params } = CutPlan::compared(cut, line);
     let (order, table) = (quote(column), quote(&cut.info.name));
     let sql = format!("SELECT c.{order} FROM main.{table} AS c WHERE {compared} LIMIT 1");
-    let first = session.query_all(&sql, &params, |row| row.get::<_, Scalar>(0))?;
+    let first = session.query_all(&sql, &params, |row| row.get::<_, SqlScalar>(0))?;
     let other = first.first().and_then(Unit::of);
     Ok(other.is_none() || other == unit)
 }
 
 fn count_texts(
-    session: &Session,
+    session: &DatabaseSession,
     cut: &CutTable,
     column: &str,
-    bound: &Scalar,
+    bound: &SqlScalar,
     glob: String,
-    line: &Line,
+    line: &PlanLine,
 ) -> Result<(u64, bool)> {
-    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+    let SqlCondition { sql: compared, mut params } = CutPlan::compared(cut, line);
     let (order, table) = (quote(column), quote(&cut.info.name));
-    params.extend([bound.clone(), Scalar::Text(glob)]);
+    params.extend([bound.clone(), SqlScalar::Text(glob)]);
     let n = params.len();
     let sql = format!(
         "SELECT count(*) FILTER (WHERE c.{order} {} ?{}), \
@@ -105,31 +100,30 @@ fn count_texts(
         cut.comparison(),
         n - 1
     );
-    let (rows, sound, all) = session.query_one(&sql, &params, |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    })?;
+    let (rows, sound, all) = session
+        .query_one(&sql, &params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
     Ok((unsigned(rows), sound == all))
 }
 
 /// Checks every row of `cut` that is compared with the target.
 ///
 /// Errors: `no_order`, which names rows that have no order, or one that is not of the target's kind.
-pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()> {
+pub(crate) fn check(session: &DatabaseSession, cut: &CutTable, line: &PlanLine) -> Result<()> {
     let CutOrder::Column(column) = &cut.order else { return Ok(()) };
     if line.rows.is_some() {
         return Ok(());
     }
-    let Condition { sql: compared, mut params } = Plan::compared(cut, line);
+    let SqlCondition { sql: compared, mut params } = CutPlan::compared(cut, line);
     let order = format!("c.{}", quote(column));
     let wrong = match &line.bound {
-        Bound::Everything => format!("{order} IS NULL"),
-        Bound::After(bound) => match Format::of(bound)? {
-            Format::Text { glob } => {
-                params.push(Scalar::Text(glob));
+        CutBound::Everything => format!("{order} IS NULL"),
+        CutBound::After(bound) => match OrderFormat::of(bound)? {
+            OrderFormat::Text { glob } => {
+                params.push(SqlScalar::Text(glob));
                 let n = params.len();
                 format!("{order} IS NULL OR typeof({order}) <> 'text' OR {order} NOT GLOB ?{n}")
             }
-            Format::Number { unit } => {
+            OrderFormat::Number { unit } => {
                 let others = unit.map(|unit| unit.others(&order)).unwrap_or_default();
                 let usual = unit.map_or_else(|| "-9e999 AND ''".to_owned(), Unit::usual);
                 // Nearly all rows are in the usual range, which two comparisons tell.
@@ -150,7 +144,7 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
     let mut names = RowNames::default();
     for (order, key) in session.query_all(&sql, &params, |row| {
         let key = shown_key(row, 1, key.len())?;
-        Ok((Scalar::shown(row.get_ref(0)?), key))
+        Ok((SqlScalar::shown(row.get_ref(0)?), key))
     })? {
         names.push(format!("{} ({column} {order})", row_name(&cut.info.name, &key)));
     }
@@ -158,8 +152,8 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
         return Ok(());
     }
     let what = match &line.bound {
-        Bound::Everything => "These rows have no place in time".to_owned(),
-        Bound::After(bound) => format!("These rows cannot be compared with the target's {bound}"),
+        CutBound::Everything => "These rows have no place in time".to_owned(),
+        CutBound::After(bound) => format!("These rows cannot be compared with the target's {bound}"),
     };
     Err(names
         .refuse(&what)
@@ -168,37 +162,33 @@ pub(crate) fn check(session: &Session, cut: &CutTable, line: &Line) -> Result<()
 }
 
 /// Checks the order of a target. Errors: `no_order` when no row could be compared with it.
-pub(crate) fn check_target(task: &str, column: &str, order: &Scalar) -> Result<()> {
+pub(crate) fn check_target(task: &str, column: &str, order: &SqlScalar) -> Result<()> {
     let refused = |why: &str| {
         Err(Diagnosis::new(Code::NoOrder, format!("The task {task} has {why} in {column}."))
             .hint("nothing can be compared with it; give the task a time"))
     };
     match order {
-        Scalar::Null => refused("no value"),
-        Scalar::Blob { .. } => refused("a BLOB"),
-        Scalar::Real(r) if !r.is_finite() => refused("an infinite value"),
-        other => Format::of(other).map(|_| ()),
+        SqlScalar::Null => refused("no value"),
+        SqlScalar::Blob { .. } => refused("a BLOB"),
+        SqlScalar::Real(r) if !r.is_finite() => refused("an infinite value"),
+        other => OrderFormat::of(other).map(|_| ()),
     }
 }
 
 /// A value of a key in the form for people, whatever its bytes are.
-pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> Scalar {
+pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> SqlScalar {
     use rusqlite::types::ValueRef as V;
     match value {
-        V::Null => Scalar::Null,
-        V::Integer(n) => Scalar::Integer(n),
-        V::Real(r) => Scalar::Real(r),
-        V::Text(text) => Scalar::Text(String::from_utf8_lossy(text).into_owned()),
-        V::Blob(blob) => Scalar::Blob { blob: blob.to_owned() },
+        V::Null => SqlScalar::Null,
+        V::Integer(n) => SqlScalar::Integer(n),
+        V::Real(r) => SqlScalar::Real(r),
+        V::Text(text) => SqlScalar::Text(String::from_utf8_lossy(text).into_owned()),
+        V::Blob(blob) => SqlScalar::Blob { blob: blob.to_owned() },
     }
 }
 
 /// The `columns` values of a row after the first `skipped`, in the form for people.
-pub(crate) fn shown_key(
-    row: &rusqlite::Row<'_>,
-    skipped: usize,
-    columns: usize,
-) -> rusqlite::Result<Vec<Scalar>> {
+pub(crate) fn shown_key(row: &rusqlite::Row<'_>, skipped: usize, columns: usize) -> rusqlite::Result<Vec<SqlScalar>> {
     (skipped..skipped + columns).map(|i| row.get_ref(i).map(shown)).collect()
 }
 

@@ -2,11 +2,11 @@
 
 use ic_base::Result;
 
-use crate::config::{Anchor, Audit, Target};
+use crate::config::{Anchor, Audit, RewindTarget};
 use crate::error::misfit;
-use crate::lineage::{self, Rows};
+use crate::lineage::{self, LineageRows};
 use crate::schema::{Catalog, ForeignKey, Rowid, TableKind};
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 
 mod column;
 mod condition;
@@ -14,7 +14,7 @@ mod sort;
 mod table;
 
 pub(crate) use column::{AuditPlan, column, refuse_triggers, table};
-pub(crate) use condition::Condition;
+pub(crate) use condition::SqlCondition;
 pub(crate) use table::{CutOrder, CutTable};
 
 /// The columns in which a checkpointer describes a checkpoint.
@@ -26,23 +26,23 @@ pub(crate) const UNDONE: &str = "ROLLBACK_UNDONE";
 
 /// The rows to be removed: those with an order above this.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Bound {
-    After(Scalar),
+pub(crate) enum CutBound {
+    After(SqlScalar),
     /// All rows: there was none at the moment to which is rewound.
     Everything,
 }
 
 /// The line between rows that stay and rows that are removed: the bound, and the values of the anchor's scope columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
-    pub(crate) bound: Bound,
-    pub(crate) scope: Vec<Scalar>,
+pub(crate) struct PlanLine {
+    pub(crate) bound: CutBound,
+    pub(crate) scope: Vec<SqlScalar>,
     /// The rows of the anchor to be removed, where their order does not tell it.
-    pub(crate) rows: Option<Rows>,
+    pub(crate) rows: Option<LineageRows>,
 }
 
 /// A target that fits its database.
-pub(crate) struct Plan {
+pub(crate) struct CutPlan {
     pub(crate) anchor: Anchor,
     /// The tables that are cut, children before parents.
     pub(crate) cuts: Vec<CutTable>,
@@ -53,19 +53,16 @@ pub(crate) struct Plan {
     pub(crate) keys: Vec<ForeignKey>,
 }
 
-impl Plan {
+impl CutPlan {
     /// Errors: `invalid_config`, which says what does not fit.
-    pub(crate) fn new(target: &Target, catalog: &Catalog) -> Result<Self> {
+    pub(crate) fn new(target: &RewindTarget, catalog: &Catalog) -> Result<Self> {
         let anchor = check_anchor(&target.anchor, catalog)?;
         let audit = target.audit.as_ref().map(|audit| check_audit(audit, catalog)).transpose()?;
         let mut cuts = Vec::new();
         for table in &target.tables {
             let cut = CutTable::new(table, &target.tables, &anchor, audit.as_ref(), catalog)?;
             if cuts.iter().any(|other: &CutTable| other.info.name == cut.info.name) {
-                return Err(misfit(format!(
-                    "The table {} stands twice in the configuration.",
-                    cut.info.name
-                )));
+                return Err(misfit(format!("The table {} stands twice in the configuration.", cut.info.name)));
             }
             cuts.push(cut);
         }
@@ -84,10 +81,7 @@ impl Plan {
 fn check_anchor(anchor: &Anchor, catalog: &Catalog) -> Result<Anchor> {
     let info = table(catalog, &anchor.table)?;
     if !matches!(info.kind, TableKind::Table | TableKind::View) {
-        return Err(misfit(format!(
-            "{} is no table with rows of its own; it cannot be the anchor.",
-            info.name
-        )));
+        return Err(misfit(format!("{} is no table with rows of its own; it cannot be the anchor.", info.name)));
     }
     let named = |name: &String| column(info, name).map(|c| c.name.clone());
     Ok(Anchor {
@@ -102,10 +96,7 @@ fn check_anchor(anchor: &Anchor, catalog: &Catalog) -> Result<Anchor> {
 fn check_audit(audit: &Audit, catalog: &Catalog) -> Result<AuditPlan> {
     let info = table(catalog, &audit.table)?;
     if info.kind != TableKind::Table {
-        return Err(misfit(format!(
-            "{} is no table with rows of its own; it cannot be the audit.",
-            info.name
-        )));
+        return Err(misfit(format!("{} is no table with rows of its own; it cannot be the audit.", info.name)));
     }
     let named = |name: &String| column(info, name).map(|c| c.name.clone());
     let optional = |name: &Option<String>| name.as_ref().map(named).transpose();

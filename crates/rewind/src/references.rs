@@ -7,28 +7,28 @@ use std::thread::{self, available_parallelism};
 
 use ic_base::{Diagnosis, Result};
 
-use crate::archive::{Archive, ArchivedTable, Manifest, SCHEMA, archived_column, rows_table};
+use crate::archive::{Archive, ArchiveManifest, ArchivedTable, SCHEMA, archived_column, rows_table};
 use crate::error::{RowNames, row_name};
 use crate::order::shown_key;
-use crate::plan::{CutTable, Line, Plan};
+use crate::plan::{CutPlan, CutTable, PlanLine};
 use crate::schema::parent::{has_parent, is_reference, same_parent};
 use crate::schema::{Catalog, ForeignKey, TableInfo};
-use crate::session::{Session, quote};
+use crate::session::{DatabaseSession, quote};
 
 /// Looks for rows that would stay and refer to rows of `cuts` to be removed: [`check_survivors`] before anything is deleted. Where the
 /// database `is_large`, other connections help: a lookup for each row that stays takes most of the time of a large rewind.
 ///
 /// Errors: `row_conflict`, which names rows.
 pub(crate) fn refuse_survivors(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &Catalog,
-    (cuts, line): (&[&CutTable], &Line),
+    (cuts, line): (&[&CutTable], &PlanLine),
     is_large: bool,
 ) -> Result<()> {
     let keys_of = |cut| plan.keys.iter().filter(move |key: &&ForeignKey| key.parent == cut_name(cut));
     let looks: Vec<_> = cuts.iter().flat_map(|cut| keys_of(cut).map(move |key| (*cut, key))).collect();
-    let look = |session: &Session, (cut, key): (&CutTable, &ForeignKey)| {
+    let look = |session: &DatabaseSession, (cut, key): (&CutTable, &ForeignKey)| {
         refuse_survivors_by(session, plan, catalog, (cut, line), key)
     };
     let helpers = if is_large { available_parallelism().map_or(1, NonZero::get).min(looks.len()) } else { 1 };
@@ -36,13 +36,13 @@ pub(crate) fn refuse_survivors(
         return looks.into_iter().try_for_each(|one| look(session, one));
     }
     let next = AtomicUsize::new(0);
-    let work = |session: &Session| -> Vec<(usize, Diagnosis)> {
+    let work = |session: &DatabaseSession| -> Vec<(usize, Diagnosis)> {
         let take = || Some(next.fetch_add(1, Relaxed)).and_then(|n| Some((n, *looks.get(n)?)));
         std::iter::from_fn(take).filter_map(|(n, one)| Some((n, look(session, one).err()?))).collect()
     };
     let (path, patience) = (session.path(), session.patience());
     // Without another connection, the first one does all the work.
-    let help = || Session::open(path, patience).map_or_else(|_| Vec::new(), |session| work(&session));
+    let help = || DatabaseSession::open(path, patience).map_or_else(|_| Vec::new(), |session| work(&session));
     let refusals = thread::scope(|scope| {
         let others: Vec<_> = (1..helpers).map(|_| scope.spawn(help)).collect();
         let mut refusals = work(session);
@@ -61,10 +61,10 @@ fn cut_name(cut: &CutTable) -> &str {
 
 /// Looks for rows that would stay and refer by `key` to rows of `cut` to be removed.
 fn refuse_survivors_by(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &Catalog,
-    (cut, line): (&CutTable, &Line),
+    (cut, line): (&CutTable, &PlanLine),
     key: &ForeignKey,
 ) -> Result<()> {
     let doomed = plan.doomed(cut, line);
@@ -107,11 +107,11 @@ fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {
 ///
 /// Called after the deletes, in their transaction. Errors: `row_conflict`, which names rows.
 pub(crate) fn check_survivors(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &Catalog,
     archive: &Archive,
-    manifest: &Manifest,
+    manifest: &ArchiveManifest,
 ) -> Result<()> {
     let mut attached = false;
     let shrunk = manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
@@ -136,11 +136,7 @@ pub(crate) fn check_survivors(
         let was_deleted = was_deleted.unwrap_or_else(|| "TRUE".to_owned());
         let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
         let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
-        let sql = format!(
-            "SELECT {} {dangling} AND {was_deleted} LIMIT {}",
-            row_key.join(", "),
-            RowNames::LIMIT + 1
-        );
+        let sql = format!("SELECT {} {dangling} AND {was_deleted} LIMIT {}", row_key.join(", "), RowNames::LIMIT + 1);
         let mut names = RowNames::default();
         for values in session.query_all(&sql, &[], |row| shown_key(row, 0, row_key.len()))? {
             names.push(row_name(&key.child, &values));
@@ -155,7 +151,7 @@ pub(crate) fn check_survivors(
 /// SQL that is true for rows whose parent by `key` was archived, compared with the collation of the parent's columns. `None` where that is
 /// not known, because generated columns are not archived.
 pub(crate) fn points_into_archive(
-    session: &Session,
+    session: &DatabaseSession,
     key: &ForeignKey,
     name: impl Fn(&str) -> Option<String>,
     n: usize,

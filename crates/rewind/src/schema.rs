@@ -3,7 +3,7 @@
 use ic_base::Result;
 use serde::Serialize;
 
-use crate::session::{Session, quote};
+use crate::session::{DatabaseSession, quote};
 
 pub(crate) mod module;
 pub(crate) mod parent;
@@ -141,20 +141,13 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn read(session: &Session) -> Result<Self> {
+    pub(crate) fn read(session: &DatabaseSession) -> Result<Self> {
         let listed = session.query_all(
             "SELECT l.name, l.type, l.wr, coalesce(s.sql, '') FROM pragma_table_list AS l \
              JOIN main.sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') \
              WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY s.rowid",
             &[],
-            |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get(2)?,
-                    row.get::<_, String>(3)?,
-                ))
-            },
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?, row.get::<_, String>(3)?)),
         )?;
         let mut tables = Vec::new();
         for (name, kind, without_rowid, sql) in listed {
@@ -178,7 +171,7 @@ impl Catalog {
 }
 
 fn read_table(
-    session: &Session,
+    session: &DatabaseSession,
     name: String,
     kind: TableKind,
     without_rowid: bool,
@@ -201,8 +194,7 @@ fn read_table(
         TableKind::Table => read_unique(session, &name)?,
         _ => (Vec::new(), false),
     };
-    let mut table =
-        TableInfo { name, kind, without_rowid, columns, triggers, unique, sql, rowid: Rowid::None };
+    let mut table = TableInfo { name, kind, without_rowid, columns, triggers, unique, sql, rowid: Rowid::None };
     table.rowid = find_rowid(&table, key_has_index);
     // An INTEGER PRIMARY KEY is unique without an index, so the list of indexes does not name it.
     match &table.rowid {
@@ -216,7 +208,7 @@ fn read_table(
     Ok(table)
 }
 
-fn read_columns(session: &Session, table: &str) -> Result<Vec<Column>> {
+fn read_columns(session: &DatabaseSession, table: &str) -> Result<Vec<Column>> {
     // `hidden` is 1 for what a virtual table hides, and 2 or 3 for generated columns.
     session.query_all(
         "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1 ORDER BY cid",
@@ -234,7 +226,7 @@ fn read_columns(session: &Session, table: &str) -> Result<Vec<Column>> {
 }
 
 /// Sets of columns that are unique, and whether the primary key has an index (then it is not the rowid).
-fn read_unique(session: &Session, table: &str) -> Result<(Vec<Vec<String>>, bool)> {
+fn read_unique(session: &DatabaseSession, table: &str) -> Result<(Vec<Vec<String>>, bool)> {
     let indexes = session.query_all(
         "SELECT name, origin FROM pragma_index_list(?1, 'main') WHERE \"unique\" AND NOT partial ORDER BY seq DESC",
         &[table.into()],
@@ -300,15 +292,13 @@ fn hide_shadows(tables: &mut [TableInfo]) {
     }
 }
 
-fn read_foreign_keys(session: &Session, tables: &[TableInfo]) -> Result<Vec<ForeignKey>> {
+fn read_foreign_keys(session: &DatabaseSession, tables: &[TableInfo]) -> Result<Vec<ForeignKey>> {
     let mut keys = Vec::new();
     for child in tables.iter().filter(|t| t.kind == TableKind::Table) {
         let rows = session.query_all(
             "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1, 'main') ORDER BY id, seq",
             &[child.name.as_str().into()],
-            |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get(3)?))
-            },
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get(3)?)),
         )?;
         for parts in rows.chunk_by(|(a, ..), (b, ..)| a == b) {
             // A key to a table that does not exist cannot refer to a removed row.

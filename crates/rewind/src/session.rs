@@ -14,9 +14,9 @@ use rusqlite::{Connection, OpenFlags, Row, ToSql, params_from_iter};
 
 use crate::error::{diagnose, no_database};
 use crate::faults;
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     connection: Connection,
     path: PathBuf,
     patience: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Session {
     doing: String,
 }
 
-impl Session {
+impl DatabaseSession {
     /// Opens an existing database of another program. Nothing is written.
     pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let path = std::path::absolute(path).while_doing(|| format!("resolving {}", path.display()))?;
@@ -91,7 +91,7 @@ impl Session {
     }
 
     /// Runs one statement; returns the number of rows that it changed, without those that triggers changed.
-    pub(crate) fn execute(&self, sql: &str, params: &[Scalar]) -> Result<u64> {
+    pub(crate) fn execute(&self, sql: &str, params: &[SqlScalar]) -> Result<u64> {
         faults::statement(sql)?;
         let run = || self.connection.prepare(sql)?.execute(params_from_iter(params));
         run().map(|n| n as u64).map_err(|e| self.diagnose(e))
@@ -112,7 +112,7 @@ impl Session {
     pub(crate) fn query_all<T>(
         &self,
         sql: &str,
-        params: &[Scalar],
+        params: &[SqlScalar],
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
         faults::statement(sql)?;
@@ -126,7 +126,7 @@ impl Session {
     pub(crate) fn query_one<T>(
         &self,
         sql: &str,
-        params: &[Scalar],
+        params: &[SqlScalar],
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T> {
         faults::statement(sql)?;
@@ -174,11 +174,8 @@ fn refused_format(path: &Path, diagnosis: Diagnosis) -> Diagnosis {
     if diagnosis.code() != Code::ForeignDatabase || !is_newer_format(path) {
         return diagnosis;
     }
-    Diagnosis::new(
-        Code::NewerSchema,
-        format!("{} has a file format that this SQLite does not know.", path.display()),
-    )
-    .hint("use a newer version of this program")
+    Diagnosis::new(Code::NewerSchema, format!("{} has a file format that this SQLite does not know.", path.display()))
+        .hint("use a newer version of this program")
 }
 
 /// Whether the header says that only a newer SQLite can read the file: <https://sqlite.org/fileformat.html#file_format_version_numbers>.

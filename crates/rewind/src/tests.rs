@@ -1,6 +1,7 @@
 //! The crate as its callers use it, on databases as applications make them.
 
 mod boundary;
+mod faults;
 mod fixture;
 mod inspection;
 mod lineage;
@@ -9,7 +10,6 @@ mod property;
 mod refuse;
 mod scope;
 mod seed;
-mod strange;
-mod trouble;
 mod undo;
+mod unusual_schemas;
 mod vectors;

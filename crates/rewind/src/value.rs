@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A value with its storage class: <https://sqlite.org/datatype3.html>.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Scalar {
+pub enum SqlScalar {
     /// The value NULL, or no value.
     Null,
     /// A 64-bit integer: INTEGER.
@@ -25,7 +25,7 @@ pub enum Scalar {
     },
 }
 
-impl Scalar {
+impl SqlScalar {
     /// The value in the form for people, whatever its bytes are.
     pub(crate) fn shown(value: ValueRef<'_>) -> String {
         match value {
@@ -50,34 +50,34 @@ impl Scalar {
     }
 }
 
-impl fmt::Display for Scalar {
+impl fmt::Display for SqlScalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Self::shown(self.as_ref()))
     }
 }
 
-impl From<&str> for Scalar {
+impl From<&str> for SqlScalar {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl FromSql for Scalar {
+impl FromSql for SqlScalar {
     /// Text that is not UTF-8 is an error: after a conversion it would not be found again.
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(match value {
             ValueRef::Null => Self::Null,
             ValueRef::Integer(n) => Self::Integer(n),
             ValueRef::Real(r) => Self::Real(r),
-            ValueRef::Text(text) => Self::Text(
-                std::str::from_utf8(text).map_err(|e| FromSqlError::Other(Box::new(e)))?.to_owned(),
-            ),
+            ValueRef::Text(text) => {
+                Self::Text(std::str::from_utf8(text).map_err(|e| FromSqlError::Other(Box::new(e)))?.to_owned())
+            }
             ValueRef::Blob(bytes) => Self::Blob { blob: bytes.to_owned() },
         })
     }
 }
 
-impl ToSql for Scalar {
+impl ToSql for SqlScalar {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(self.as_ref()))
     }

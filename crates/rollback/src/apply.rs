@@ -2,26 +2,26 @@
 
 use ic_base::{Code, Diagnosis, Result, RollbackId, Seq, Timestamp};
 use ic_events::{EventType, NewEvent};
-use ic_journal::layer::Layer;
+use ic_journal::layer::LayerName;
 use ic_journal::table::{self, NewRollback, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run, skip};
-use ic_point::Goal;
+use ic_point::PointGoal;
 use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::marks;
-use super::outcome::Rollback;
-use super::plan::{self, Plan};
-use super::request::{Request, To};
-use super::straddling;
+use super::outcome::RollbackSummary;
+use super::plan::{self, RollbackPlan};
+use super::request::{RollbackRequest, RollbackTarget};
+use super::rollback_marks;
+use super::straddling_work;
 
 /// Takes a run back to an earlier phase, or says what that would do (seed 001: `Rollback`).
 ///
 /// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`, `plan_changed`, those of points; the
 /// same in a dry run. Whatever the error, nothing is changed.
-pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
+pub fn rollback(kernel: &Kernel, request: &RollbackRequest<'_>) -> Result<RollbackSummary> {
     rollback_asked_at(kernel, request, None)
 }
 
@@ -29,9 +29,9 @@ pub fn rollback(kernel: &Kernel, request: &Request<'_>) -> Result<Rollback> {
 /// callers who ask at once all intend it (seed 001: last writer wins). The clock decides nothing else.
 pub fn rollback_asked_at(
     kernel: &Kernel,
-    request: &Request<'_>,
+    request: &RollbackRequest<'_>,
     asked_at: Option<Timestamp>,
-) -> Result<Rollback> {
+) -> Result<RollbackSummary> {
     if request.dry_run {
         return kernel.read(|snapshot| {
             kernel.calling_dispatch(snapshot)?;
@@ -56,7 +56,7 @@ pub fn rollback_asked_at(
             planned => planned?,
         };
         let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
-        Ok(Rollback { done: Some((id.clone(), seq)), ..rollback })
+        Ok(RollbackSummary { done: Some((id.clone(), seq)), ..rollback })
     })
 }
 
@@ -71,9 +71,9 @@ struct Since {
 fn at_once(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
-    request: &Request<'_>,
+    request: &RollbackRequest<'_>,
     since: Option<Since>,
-) -> Result<Option<Rollback>> {
+) -> Result<Option<RollbackSummary>> {
     let run = kernel.run(snapshot, request.run)?;
     let newest = table::of_run(snapshot, &run.id)?.pop();
     let is_it = |one: &RollbackRecord| {
@@ -83,9 +83,9 @@ fn at_once(
     };
     let Some(by) = newest.filter(is_it).filter(|_| request.expect_plan.is_none()) else { return Ok(None) };
     // The caller learns of the other rollback, and that nothing was left for its own.
-    let plan = Plan::of_nothing(run, by.cut_seq);
+    let plan = RollbackPlan::of_nothing(run, by.cut_seq);
     let done = Some((by.id, by.seq));
-    Ok(Some(Rollback { done, is_at_once: true, ..Rollback::planned(plan, request.reason) }))
+    Ok(Some(RollbackSummary { done, is_at_once: true, ..RollbackSummary::planned(plan, request.reason) }))
 }
 
 /// Rolls back the record of a run in the caller's transaction. The caller has undone the effects and opened the run again: its undos are
@@ -100,8 +100,8 @@ pub fn take_back(
     (to_phase, include_target): (&str, bool),
     reason: Option<&str>,
 ) -> Result<()> {
-    let plan = straddling::recorded(tx, plan::make(tx, run, to_phase, include_target)?)?;
-    let rollback = Rollback::planned(plan, reason);
+    let plan = straddling_work::recorded(tx, plan::make(tx, run, to_phase, include_target)?)?;
+    let rollback = RollbackSummary::planned(plan, reason);
     let mut remembered = rollback.plan.to_json();
     // What the caller undid besides is not in this row, so an undo of this rollback cannot bring it back.
     remembered["made_by"] = json!("tasks");
@@ -109,9 +109,9 @@ pub fn take_back(
 }
 
 /// The plan of a rollback of the record alone.
-fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<Rollback> {
-    let plan = straddling::recorded(snapshot, planned_by_cut(kernel, snapshot, request)?)?;
-    let planned = Rollback::planned(plan, request.reason);
+fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &RollbackRequest<'_>) -> Result<RollbackSummary> {
+    let plan = straddling_work::recorded(snapshot, planned_by_cut(kernel, snapshot, request)?)?;
+    let planned = RollbackSummary::planned(plan, request.reason);
     let plan_hash = planned.plan_hash.as_str();
     if let Some(expected) = request.expect_plan
         && expected != plan_hash
@@ -131,39 +131,39 @@ fn planned(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> R
 pub(super) fn planned_by_cut(
     kernel: &Kernel,
     snapshot: &Snapshot<'_>,
-    request: &Request<'_>,
-) -> Result<Plan> {
+    request: &RollbackRequest<'_>,
+) -> Result<RollbackPlan> {
     let run = kernel.run(snapshot, request.run)?;
     let goal = match request.to {
-        To::Phase { name, include_target } => Goal::Phase { name: name.to_owned(), include_target },
-        To::Point(text) => ic_point::resolve(snapshot, &run, text)?,
-        To::Without(text) => Goal::Without(Box::new(ic_point::work_of(snapshot, &run, text)?)),
+        RollbackTarget::Phase { name, include_target } => PointGoal::Phase { name: name.to_owned(), include_target },
+        RollbackTarget::Point(text) => ic_point::resolve(snapshot, &run, text)?,
+        RollbackTarget::Without(text) => PointGoal::Without(Box::new(ic_point::work_of(snapshot, &run, text)?)),
     };
     match goal {
-        Goal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
-        Goal::Place(place) => plan::make_at(snapshot, run, place),
-        Goal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch),
+        PointGoal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
+        PointGoal::Place(place) => plan::make_at(snapshot, run, place),
+        PointGoal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch),
     }
 }
 
 fn apply(
     tx: &Transaction<'_>,
     now: Timestamp,
-    rollback: &Rollback,
+    rollback: &RollbackSummary,
     id: &RollbackId,
     remembered: &Value,
 ) -> Result<Seq> {
     let plan = &rollback.plan;
     let seq = append_event(tx, now, rollback, id)?;
-    let row = rollback.row(id, seq, &[Layer::Workflow], remembered);
+    let row = rollback.row(id, seq, &[LayerName::Workflow], remembered);
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
     // The undo of one dispatch leaves the run where it is.
     if plan.cut.only.is_none() {
         run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     }
-    marks::off(tx, now, &plan.reinstated)?;
+    rollback_marks::off(tx, now, &plan.reinstated)?;
     let reason = rollback.reason.as_deref();
-    marks::call_off(tx, now, plan, id, reason)?;
+    rollback_marks::call_off(tx, now, plan, id, reason)?;
     mark_artifacts_rolled_back(tx, &plan.artifacts, id)?;
     cancel_agents_by_phases(tx, now, &plan.failed_agents, plan.next_epoch(), id)?;
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
@@ -171,7 +171,7 @@ fn apply(
     Ok(seq)
 }
 
-fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &Rollback, id: &RollbackId) -> Result<Seq> {
+fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &RollbackSummary, id: &RollbackId) -> Result<Seq> {
     let plan = &rollback.plan;
     let event = NewEvent {
         subject_id: Some(id.as_str()),

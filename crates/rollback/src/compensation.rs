@@ -1,7 +1,7 @@
 //! Compensations of a run: declaring them, running them in reverse, and what is not covered.
 
+mod allowed_directories;
 mod attempts;
-mod place;
 mod plan;
 mod saga;
 
@@ -11,34 +11,34 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
-use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
-use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_events::Cut;
 use ic_kernel::worker::living;
 use ic_phase::{Run, RunStatus};
-use ic_saga::action::FileBefore;
-use ic_saga::compensation::{self, End, NewCompensation};
-use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_saga::action::CompensatedFile;
+use ic_saga::compensation::{self, CompensationEnd, NewCompensation};
+use ic_saga::coverage::{CompensationReport, EffectCoverage};
 use ic_saga::order::FailurePolicy;
 use ic_saga::undo;
-use ic_saga::{Action, Compensation, State};
+use ic_saga::{Compensation, CompensationState, EffectAction};
 use ic_store::Snapshot;
 
 pub use attempts::Undoing;
-pub use plan::{Scope, UndoPlan, plan};
+pub use plan::{EffectScope, UndoPlan, plan};
 pub use saga::{Saga, Sink, Unwatched};
 
 use ic_kernel::Kernel;
-use ic_worktree::{Settings, Workspace, paths_in_root};
+use ic_worktree::{CaptureSettings, Workspace, paths_in_root};
 
-use crate::own_work;
+use crate::dispatch_changes;
 
 /// How the effect of a step is undone, as its caller declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
     /// By an action that is ready.
-    Action(Action),
+    Action(EffectAction),
     /// By restoring paths to what they are now; from the working directory.
     RestoreFiles(Vec<PathBuf>),
     /// By ending a process that runs now.
@@ -62,22 +62,22 @@ pub struct Declaration<'a> {
 ///
 /// Errors: `run_not_active`, `rolling_back`, `stale_dispatch`, `path_not_found` for a path outside of the root, `invalid_value` (no such
 /// process, no file that could be restored, a working directory outside of the project).
-pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) -> Result<Compensation> {
+pub fn add(kernel: &Kernel, settings: &CaptureSettings, declaration: &Declaration<'_>) -> Result<Compensation> {
     kernel.ledger.require_one_host("A compensation")?;
     let id: CompensationId = kernel.context.new_id();
     let run = kernel.read(|snapshot| kernel.run(snapshot, declaration.run))?;
     let mut _held = None;
     let action = match &declaration.declared {
-        Declared::Action(action) => place::in_project(action.clone(), &run.project_dir)?,
+        Declared::Action(action) => allowed_directories::in_project(action.clone(), &run.project_dir)?,
         Declared::KillProcess(pid) => {
-            Action::KillProcess { pid_file: None, identity: Some(living(*pid)?), before: None }
+            EffectAction::KillProcess { pid_file: None, identity: Some(living(*pid)?), before: None }
         }
         Declared::RestoreFiles(paths) => {
             let workspace = Workspace::of_run(kernel, &run, settings)?;
             let paths = paths_in_root(&workspace, paths)?.into_iter().map(PathText).collect::<Vec<_>>();
             // A sweep must not delete the contents before the row that needs them is committed.
-            _held = Some(lock::store(workspace.objects.path(), Mode::Shared, settings.busy_timeout)?);
-            Action::RestoreFiles { files: remember_files(kernel, &workspace, &paths)? }
+            _held = Some(lock::store(workspace.objects.path(), LockMode::Shared, settings.busy_timeout)?);
+            EffectAction::RestoreFiles { files: remember_files(kernel, &workspace, &paths)? }
         }
     };
     kernel.write(|tx, now| {
@@ -101,12 +101,8 @@ pub fn add(kernel: &Kernel, settings: &Settings, declaration: &Declaration<'_>) 
 /// What stands at paths now; the contents are durable. The caller holds the store's lock.
 ///
 /// Errors: `invalid_value` for what could not be restored: a directory, git's own files, the ledger, what lies behind a link.
-pub fn remember_files(
-    kernel: &Kernel,
-    workspace: &Workspace<'_>,
-    paths: &[PathText],
-) -> Result<Vec<FileBefore>> {
-    paths.iter().try_for_each(|path| place::check_file(workspace, path))?;
+pub fn remember_files(kernel: &Kernel, workspace: &Workspace<'_>, paths: &[PathText]) -> Result<Vec<CompensatedFile>> {
+    paths.iter().try_for_each(|path| allowed_directories::check_file(workspace, path))?;
     let writer = workspace.objects.writer(kernel.context.now())?;
     let files = undo::remember_files(&writer, &workspace.root, paths)?;
     writer.finish()?;
@@ -127,14 +123,14 @@ pub fn coverage(kernel: &Kernel, reference: &str) -> Result<(RunId, Compensation
     })
 }
 
-fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> {
-    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
-    let mut steps: Vec<(String, Coverage)> = Vec::new();
+fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, EffectCoverage)>> {
+    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let mut steps: Vec<(String, EffectCoverage)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut names: HashMap<String, String> = HashMap::new();
-    let mut put = |step: String, coverage: Coverage| {
+    let mut put = |step: String, coverage: EffectCoverage| {
         let at = *places.entry(step.clone()).or_insert_with(|| {
-            steps.push((step, Coverage::Undeclared));
+            steps.push((step, EffectCoverage::Undeclared));
             steps.len() - 1
         });
         steps[at].1 = steps[at].1.max(coverage);
@@ -143,12 +139,12 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> 
         if dispatch.rolled_back_by.is_none() {
             let name = dispatch.work.name.clone().unwrap_or_else(|| dispatch.id.short().to_owned());
             names.insert(dispatch.id.as_str().to_owned(), name.clone());
-            put(name, Coverage::Undeclared);
+            put(name, EffectCoverage::Undeclared);
         }
     }
     for compensation in compensation::list(snapshot, &run.id)? {
         // An effect that was skipped belongs to the attempt that was rolled back.
-        let is_over = compensation.state == State::Skipped && compensation.epoch < run.epoch;
+        let is_over = compensation.state == CompensationState::Skipped && compensation.epoch < run.epoch;
         if compensation.rolled_back_by.is_none() && !is_over {
             let work = compensation.dispatch_id.as_ref().and_then(|id| names.get(id.as_str()));
             let coverage = compensation.action.coverage();
@@ -163,11 +159,11 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, Coverage)>> 
 
 /// What the caller asks to be undone.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct CompensationRequest<'a> {
     /// A reference to the run, as a person types it.
     pub run: &'a str,
     /// The effects of the run that are meant.
-    pub scope: Scope,
+    pub scope: EffectScope,
     /// Say what would be undone and change nothing.
     pub dry_run: bool,
     /// What happens to the others when one cannot be undone.
@@ -182,7 +178,7 @@ pub struct Request<'a> {
 
 ic_base::words! {
     /// How far it came.
-    pub enum Status {
+    pub enum CompensationStatus {
         /// Everything that can be undone is.
         Done = "done",
         /// One failed, and the others wait.
@@ -196,11 +192,11 @@ ic_base::words! {
 
 /// What was undone, or would be.
 #[derive(Debug)]
-pub struct Report {
+pub struct CompensationRunReport {
     /// The run whose effects they are.
     pub run_id: RunId,
     /// How far it came.
-    pub status: Status,
+    pub status: CompensationStatus,
     /// The compensations in the order of undoing, as they are now.
     pub results: Vec<Compensation>,
     /// What was meant and is not undone, in the same order, with its present state.
@@ -222,10 +218,10 @@ pub struct Report {
 /// or compensates the run.
 pub fn run(
     kernel: &Kernel,
-    settings: &Settings,
-    request: &Request<'_>,
+    settings: &CaptureSettings,
+    request: &CompensationRequest<'_>,
     sink: &mut dyn Sink,
-) -> Result<Report> {
+) -> Result<CompensationRunReport> {
     kernel.ledger.require_one_host("A compensation")?;
     let run = kernel.read(|snapshot| kernel.run(snapshot, request.run))?;
     let make = || {
@@ -255,18 +251,18 @@ pub fn run(
     // The undo of other effects does not settle what had closed the run before.
     // A cancelled run is closed anyway, and stays cancelled: no work goes on in it that a failure would have to stop.
     let was_cancelled = saga.status_before()? == Some(RunStatus::Cancelled);
-    let is_closed = !was_cancelled
-        && ((!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?));
+    let is_closed =
+        !was_cancelled && ((!is_done && undoing.has_failed) || (was_closed && has_unfinished(kernel, &run.id)?));
     if !is_closed {
         saga.reopen()?;
     }
     let status = match (undoing.has_failed, request.policy) {
-        (false, _) if is_done => Status::Done,
-        (true, FailurePolicy::Continue) => Status::Failed,
-        _ => Status::Stopped,
+        (false, _) if is_done => CompensationStatus::Done,
+        (true, FailurePolicy::Continue) => CompensationStatus::Failed,
+        _ => CompensationStatus::Stopped,
     };
     let left = undoing.left.iter().map(|id| as_it_is(id, &undoing.results, &plan)).collect::<Result<_>>()?;
-    Ok(Report {
+    Ok(CompensationRunReport {
         run_id: run.id,
         status,
         results: undoing.results,
@@ -279,14 +275,14 @@ pub fn run(
 }
 
 /// What [`run`] would undo now, in the same order, with the refusal that it would meet. Takes no lock.
-fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> {
+fn preview(kernel: &Kernel, run: &Run, request: &CompensationRequest<'_>) -> Result<CompensationRunReport> {
     let refusal = Saga::require_takeable(kernel, &run.id).err();
     let planned = kernel.read(|snapshot| {
         let run = ic_phase::run::get(snapshot, &run.id)?;
         let mut all = compensation::list(snapshot, &run.id)?;
         require_open(&all, &run.id, request.skip.0, &|one| one.state.is_open())?;
         for one in all.iter_mut().filter(|one| one.state.is_open() && request.skip.0.contains(&one.step)) {
-            one.state = State::Skipped;
+            one.state = CompensationState::Skipped;
         }
         plan::plan_of(all, snapshot, &run, &request.scope, request.force)
     });
@@ -295,9 +291,9 @@ fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> 
         // The real call would be refused before it found what is wrong with the plan.
         (Err(_), Some(refusal)) | (Err(refusal), None) => return Err(refusal),
     };
-    Ok(Report {
+    Ok(CompensationRunReport {
         run_id: run.id.clone(),
-        status: Status::Planned,
+        status: CompensationStatus::Planned,
         results: plan.undo().cloned().collect(),
         left: plan.left().cloned().collect(),
         pivot: plan.pivot,
@@ -309,7 +305,7 @@ fn preview(kernel: &Kernel, run: &Run, request: &Request<'_>) -> Result<Report> 
 
 /// Captures the tree before files are restored in it: the contents that are replaced may be in no checkpoint yet.
 fn keep_before_files(saga: &Saga<'_>, plan: &UndoPlan) -> Result<Option<CheckpointId>> {
-    let force = own_work::files_of(plan.undo());
+    let force = dispatch_changes::files_of(plan.undo());
     if force.is_empty() {
         return Ok(None);
     }
@@ -354,7 +350,7 @@ pub(crate) fn leave(
         let all = compensation::list(tx, &saga.run_id)?;
         require_open(&all, &saga.run_id, steps, &is_meant)?;
         for one in all.iter().filter(|one| steps.contains(&one.step) && is_meant(one)) {
-            let left = compensation::finish(tx, now, one, End::Skipped(reason))?;
+            let left = compensation::finish(tx, now, one, CompensationEnd::Skipped(reason))?;
             if let Some((_, id)) = rollback {
                 compensation::mark_left(tx, &left, id)?;
             }
@@ -364,12 +360,7 @@ pub(crate) fn leave(
 }
 
 /// Errors: `compensation_not_found` for a step that has no effect which a rollback with this cut would still undo.
-pub(crate) fn require_left_in(
-    snapshot: &Snapshot<'_>,
-    run_id: &RunId,
-    steps: &[String],
-    cut: &Cut,
-) -> Result<()> {
+pub(crate) fn require_left_in(snapshot: &Snapshot<'_>, run_id: &RunId, steps: &[String], cut: &Cut) -> Result<()> {
     require_open(&compensation::list(snapshot, run_id)?, run_id, steps, &|one| is_open_in(one, Some(cut)))
 }
 
@@ -380,12 +371,16 @@ fn is_open_in(one: &Compensation, cut: Option<&Cut>) -> bool {
 /// Whether an undo of the run failed, or was begun and not ended.
 fn has_unfinished(kernel: &Kernel, run: &RunId) -> Result<bool> {
     let all = kernel.read(|snapshot| compensation::list(snapshot, run))?;
-    Ok(all.iter().any(|one| matches!(one.state, State::Failed | State::Running)))
+    Ok(all.iter().any(|one| matches!(one.state, CompensationState::Failed | CompensationState::Running)))
 }
 
 /// A compensation of a plan after the attempts to undo it.
 fn as_it_is(id: &CompensationId, tried: &[Compensation], plan: &UndoPlan) -> Result<Compensation> {
-    tried.iter().chain(plan.undo()).chain(plan.left()).find(|one| one.id == *id).cloned().ok_or_else(|| {
-        Diagnosis::new(Code::Internal, "What is left was not in the plan.").detail("id", id.as_str())
-    })
+    tried
+        .iter()
+        .chain(plan.undo())
+        .chain(plan.left())
+        .find(|one| one.id == *id)
+        .cloned()
+        .ok_or_else(|| Diagnosis::new(Code::Internal, "What is left was not in the plan.").detail("id", id.as_str()))
 }

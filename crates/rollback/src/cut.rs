@@ -8,12 +8,7 @@ use ic_store::Snapshot;
 
 /// The seq of the last advance or override that crossed `target`; the run's creation for the first phase when the
 /// target is included. `None` if the run never crossed it. Skips that were walked past cross too; rollbacks never do.
-pub(crate) fn find(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    target: &str,
-    include_target: bool,
-) -> Result<Option<Seq>> {
+pub(crate) fn find(snapshot: &Snapshot<'_>, run: &Run, target: &str, include_target: bool) -> Result<Option<Seq>> {
     if include_target && target == run.chain.first() {
         return Ok(Some(run.seq));
     }

@@ -19,16 +19,16 @@
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_events::{EventType, NewEvent};
-use ic_journal::steps::{self, Course, Happening, Step, StepKind, StepState};
+use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState, StepEvent, StepKind};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_journal::{Force, choices};
 use ic_phase::run;
-use ic_worktree::Watch;
+use ic_worktree::RestoreWatch;
 use serde_json::Value;
 
-use super::covered::Covered;
+use super::coverage::Covered;
 use super::events::step_event;
-use super::layers::{self, Site, Work, decided_by_force};
+use super::layers::{self, LayerWork, Site, decided_by_force};
 use super::outcome::Parts;
 use crate::compensation::{Saga, Sink};
 
@@ -45,20 +45,20 @@ pub(super) struct Drive<'d, 'k> {
     pub(super) seen: Option<&'d Parts>,
     /// The rollback before this call changed its direction; `None`: it did not.
     pub(super) turned: Option<&'d Turned>,
-    pub(super) watch: &'d Watch,
+    pub(super) watch: &'d RestoreWatch,
 }
 
 /// The state of a rollback before its direction was changed.
 pub(super) struct Turned {
     pub(super) status: RollbackStatus,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<RollbackStep>,
 }
 
 /// The state of a rollback when this call stopped, and what the call did.
 pub(super) struct Driven {
     pub(super) remembered: RollbackRecord,
-    pub(super) steps: Vec<Step>,
-    pub(super) work: Work,
+    pub(super) steps: Vec<RollbackStep>,
+    pub(super) work: LayerWork,
 }
 
 impl Drive<'_, '_> {
@@ -67,7 +67,7 @@ impl Drive<'_, '_> {
     ///
     /// Errors: why the first step of an undo or abort failed that this call began, when nothing was changed by then.
     pub(super) fn to_its_end(&self, mut sink: Option<&mut dyn Sink>) -> Result<Driven> {
-        let mut work = Work::default();
+        let mut work = LayerWork::default();
         loop {
             // Read anew for each step: the journal says what comes next, not what this process remembers.
             let (remembered, all) = self.look()?;
@@ -105,24 +105,24 @@ impl Drive<'_, '_> {
         }
     }
 
-    fn look(&self) -> Result<(RollbackRecord, Vec<Step>)> {
+    fn look(&self) -> Result<(RollbackRecord, Vec<RollbackStep>)> {
         let id = self.id;
         self.saga.kernel.read(|snapshot| Ok((table::get(snapshot, id)?, steps::of_rollback(snapshot, id)?)))
     }
 
-    fn begin(&self, step: &Step, course: Course) -> Result<()> {
+    fn begin(&self, step: &RollbackStep, course: Course) -> Result<()> {
         // The end of an undo or abort is one transaction, and its step stays `pending`: the run is where it was.
         if course.is_back() && step.kind == StepKind::Settle {
             return Ok(());
         }
-        let happening = if course.is_back() { Happening::BeginsBack } else { Happening::Begins };
+        let happening = if course.is_back() { StepEvent::BeginsBack } else { StepEvent::Begins };
         self.saga.write(|tx, now| {
             table::set_status(tx, now, self.id, RollbackStatus::InProgress)?;
             steps::set(tx, now, self.id, step.ord, happening, None)
         })
     }
 
-    fn end(&self, remembered: &RollbackRecord, step: &Step, course: Course, detail: &Value) -> Result<()> {
+    fn end(&self, remembered: &RollbackRecord, step: &RollbackStep, course: Course, detail: &Value) -> Result<()> {
         // The layer of the run recorded its own end in one transaction with what it changed.
         if step.kind == StepKind::Settle {
             return Ok(());
@@ -132,9 +132,9 @@ impl Drive<'_, '_> {
             ic_events::append(tx, now, &done)?;
             if course.is_back() {
                 // What the step found on the way forward is kept: another undo or abort needs it.
-                steps::set(tx, now, self.id, step.ord, Happening::IsUndone, None)
+                steps::set(tx, now, self.id, step.ord, StepEvent::IsUndone, None)
             } else {
-                steps::set(tx, now, self.id, step.ord, Happening::Succeeds, Some(detail))
+                steps::set(tx, now, self.id, step.ord, StepEvent::Succeeds, Some(detail))
             }
         })
     }
@@ -143,7 +143,7 @@ impl Drive<'_, '_> {
     fn stop(
         &self,
         remembered: &RollbackRecord,
-        step: &Step,
+        step: &RollbackStep,
         course: Course,
         error: Option<&Diagnosis>,
     ) -> Result<()> {
@@ -163,7 +163,7 @@ impl Drive<'_, '_> {
     fn restore(
         &self,
         remembered: &RollbackRecord,
-        step: &Step,
+        step: &RollbackStep,
         before: &Turned,
         error: &Diagnosis,
     ) -> Result<()> {
@@ -191,21 +191,22 @@ impl Drive<'_, '_> {
 }
 
 /// The step that is next in this direction; `None`: all are done.
-fn next<'s>(remembered: &RollbackRecord, all: &'s [Step], course: Course) -> Option<&'s Step> {
+fn next<'s>(remembered: &RollbackRecord, all: &'s [RollbackStep], course: Course) -> Option<&'s RollbackStep> {
     if !course.is_back() {
         return all.iter().find(|step| !step.state.is_over());
     }
     if remembered.status.is_over() {
         return None;
     }
-    let is_left =
-        |step: &&Step| is_outside(step) && !matches!(step.state, StepState::Pending | StepState::Skipped);
+    let is_left = |step: &&RollbackStep| {
+        is_outside(step) && !matches!(step.state, RollbackStepState::Pending | RollbackStepState::Skipped)
+    };
     let settle = || all.iter().find(|step| step.kind == StepKind::Settle);
     all.iter().rev().find(is_left).or_else(settle)
 }
 
 /// Whether a step changes something outside of the ledger that can be restored.
-pub(super) fn is_outside(step: &Step) -> bool {
+pub(super) fn is_outside(step: &RollbackStep) -> bool {
     matches!(step.kind, StepKind::Tree | StepKind::Data)
 }
 

@@ -4,28 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
-use ic_checkpoint::manifest::Manifest;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::manifest::CheckpointManifest;
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_store::Snapshot;
-use ic_worktree::{Settings, Warning, Workspace};
+use ic_worktree::{CaptureSettings, Warning, Workspace};
 
 use super::outcome::Parts;
-use super::plan::Plan;
+use super::plan::RollbackPlan;
 
 const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 
 /// The checkpoints before a piece of work and after it; `None` for the second: the work has not ended.
-type Looks = (Checkpoint, Option<Checkpoint>);
+type Looks = (CheckpointRecord, Option<CheckpointRecord>);
 
 /// A warning for each ref and each entry of the stash that changed during the work of the plan, and that stays so. `is_done`: the plan was
 /// carried out, and the repository says what is left.
 pub(super) fn remaining(
     kernel: &Kernel,
-    settings: &Settings,
-    plan: &Plan,
+    settings: &CaptureSettings,
+    plan: &RollbackPlan,
     parts: &Parts,
     is_done: bool,
 ) -> Result<Vec<Warning>> {
@@ -42,10 +42,10 @@ pub(super) fn remaining(
     }
     let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
     let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, plan))?;
-    let state = |look: &Checkpoint| -> Result<Option<GitState>> {
+    let state = |look: &CheckpointRecord| -> Result<Option<GitState>> {
         // A checkpoint whose content was pruned says nothing about refs.
         let is_kept = look.pruned_at.is_none();
-        if is_kept { Ok(Manifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
+        if is_kept { Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
     };
     let mut found = Vec::new();
     for (before, after) in &looks {
@@ -76,7 +76,7 @@ pub(super) fn remaining(
 }
 
 /// The names of those refs whose present commit was recorded by other work that stands.
-fn made_by_others(snapshot: &Snapshot<'_>, plan: &Plan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
+fn made_by_others(snapshot: &Snapshot<'_>, plan: &RollbackPlan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
     let is_of_plan = |id: &DispatchId| {
         let mut going = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
         plan.cut.only.as_ref() == Some(id) || going.any(|work| work.id == *id)
@@ -92,7 +92,7 @@ fn made_by_others(snapshot: &Snapshot<'_>, plan: &Plan, changes: &[RefChange]) -
 }
 
 /// The checkpoints around each work of the plan that a person or a script began: work that it began in turn lies between them.
-fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &Plan) -> Result<Vec<Looks>> {
+fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &RollbackPlan) -> Result<Vec<Looks>> {
     let work: Vec<Dispatch> = match &plan.cut.only {
         Some(only) => vec![dispatch::get(snapshot, only)?],
         None => plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect(),

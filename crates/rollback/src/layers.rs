@@ -9,22 +9,22 @@ mod rows;
 mod run;
 mod tree;
 
-use ic_journal::{Layer as Name, StepKind};
+use ic_journal::{LayerName as Name, StepKind};
 
 pub(super) use effects::plan as plan_effects;
-pub(super) use layer::{Layer, Site, Work, has_tree, until};
+pub(super) use layer::{LayerDriver, LayerWork, Site, has_tree, until};
 pub use rows::has_mark;
 pub(super) use rows::{decided_by_force, rows_that_stay};
 pub(super) use run::end_of_undo;
 pub(super) use tree::require_own;
 
 /// The layer of a step.
-pub(super) fn of(kind: StepKind) -> &'static dyn Layer {
+pub(super) fn of(kind: StepKind) -> &'static dyn LayerDriver {
     match kind {
-        StepKind::Effects => &effects::Outside,
-        StepKind::Tree => &tree::Tree,
-        StepKind::Data => &rows::Rows,
-        StepKind::Settle => &run::Record,
+        StepKind::Effects => &effects::EffectsLayer,
+        StepKind::Tree => &tree::TreeLayer,
+        StepKind::Data => &rows::RowsLayer,
+        StepKind::Settle => &run::RunLayer,
     }
 }
 

@@ -6,50 +6,51 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
 mod apply;
-mod approved;
-mod beside;
 pub mod code;
 pub mod compensation;
-mod covered;
+mod concurrent_work;
+mod coverage;
 mod cut;
-mod elsewhere;
+mod dispatch_changes;
 mod events;
 mod execute;
 mod git_remains;
-mod layered;
+mod layered_rollback;
 mod layers;
 mod leaving_commits;
-mod marks;
+mod other_places;
 mod outcome;
 mod outside_change;
-mod own_work;
 mod plan;
+mod plan_approval;
 mod preflight;
 mod preview;
-mod purged;
+mod purge_losses;
 mod redo;
 mod reference;
 mod refusals;
 mod request;
-mod straddling;
-mod undo;
+mod reversal;
+mod rollback_marks;
+mod straddling_work;
 mod undo_preconditions;
 
 pub use apply::{rollback, rollback_asked_at, take_back};
-pub use ic_journal::Layer;
-pub use layered::{is_at_work, require_whole, resume, roll_back};
+pub use dispatch_changes::{CommitState, OwnCommit};
+pub use ic_journal::LayerName;
+pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
 pub use outcome::{
-    Data, Effects, LayeredRollback, LayeredStatus, Outcome, Parts, Refusal, Resuming, Rollback, Undone,
+    Data, Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Resuming, RollbackOutput, RollbackSummary,
+    UndoneRollback,
 };
 pub use outside_change::OutsideChange;
-pub use own_work::{CommitState, OwnCommit};
-pub use plan::{Plan, make as plan, undone_before};
+pub use plan::{RollbackPlan, make as plan, undone_before};
 pub use preview::{preview_abort, preview_resume, preview_undo};
-pub use purged::{FilesAlone, files_alone};
-pub use redo::{Newest, Whose, newest, older};
+pub use purge_losses::{FilesAlone, files_alone};
+pub use redo::{NewestUndo, RedoOwner, newest, older};
 pub use reference::{named, require_unfinished, run_of};
 pub use refusals::command_alone;
-pub use request::{LayeredRequest, Layers, Request, ResumeRequest, To, UndoRequest};
-pub use undo::{abort, undo, way_back};
+pub use request::{LayeredRequest, Layers, ResumeRequest, RollbackRequest, RollbackTarget, UndoRequest};
+pub use reversal::{abort, undo, way_back};

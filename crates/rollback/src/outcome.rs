@@ -4,23 +4,23 @@ use std::path::PathBuf;
 
 use ic_base::{Diagnosis, RollbackId, Seq};
 use ic_journal::table::{NewRollback, RollbackRecord, RollbackStatus};
-use ic_journal::{Course, Layer, Step};
-use ic_rewind::Target;
+use ic_journal::{Course, LayerName, RollbackStep};
+use ic_rewind::RewindTarget;
 use ic_saga::Compensation;
-use ic_worktree::{Report, Warning};
+use ic_worktree::{RestoreReport, Warning};
 use serde_json::Value;
 
+use super::dispatch_changes::OwnCommit;
 use super::leaving_commits::LeavingCommit;
 use super::outside_change::OutsideChange;
-use super::own_work::OwnCommit;
-use super::plan::Plan;
-use super::straddling::Lost;
+use super::plan::RollbackPlan;
+use super::straddling_work::Lost;
 
 /// A rollback, done or only planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollback {
+pub struct RollbackSummary {
     /// What it changes, with the states before.
-    pub plan: Plan,
+    pub plan: RollbackPlan,
     /// The hash of the plan.
     pub plan_hash: String,
     /// The caller's reason, for the record.
@@ -31,9 +31,9 @@ pub struct Rollback {
     pub is_at_once: bool,
 }
 
-impl Rollback {
+impl RollbackSummary {
     /// A plan of which nothing is done yet.
-    pub(super) fn planned(plan: Plan, reason: Option<&str>) -> Self {
+    pub(super) fn planned(plan: RollbackPlan, reason: Option<&str>) -> Self {
         let reason = reason.map(str::to_owned);
         Self { plan_hash: plan.hash(), plan, reason, done: None, is_at_once: false }
     }
@@ -43,7 +43,7 @@ impl Rollback {
         &'a self,
         id: &'a RollbackId,
         seq: Seq,
-        layers: &'a [Layer],
+        layers: &'a [LayerName],
         remembered: &'a Value,
     ) -> NewRollback<'a> {
         NewRollback {
@@ -81,7 +81,7 @@ pub struct Parts {
     /// Effects outside of the project; `None` where the layer is not covered.
     pub effects: Option<Effects>,
     /// Files and git's state; `None` where neither layer is covered.
-    pub tree: Option<Report>,
+    pub tree: Option<RestoreReport>,
     /// Files outside of the project that tool calls named.
     pub outside: Vec<OutsideChange>,
     /// Commits that leave their branches, newest first; `None` if git's state stays.
@@ -97,14 +97,14 @@ pub struct Parts {
 impl Parts {
     /// Whether something was not restored because it cannot be: it is named.
     pub fn is_partial(&self) -> bool {
-        self.tree.as_ref().is_some_and(Report::is_partial)
+        self.tree.as_ref().is_some_and(RestoreReport::is_partial)
             || self.outside.iter().any(OutsideChange::is_incomplete)
     }
 
     /// Whether anything outside of the ledger would be changed, or blocks a change.
     pub(super) fn is_any(&self) -> bool {
         let effects = self.effects.as_ref();
-        let is_tree = |tree: &Report| {
+        let is_tree = |tree: &RestoreReport| {
             let moves_git = tree.git.as_ref().is_some_and(|git| !git.plan.is_empty());
             moves_git || !tree.plan.steps.is_empty() || !tree.conflicts.is_empty()
         };
@@ -135,15 +135,15 @@ ic_base::words! {
 #[derive(Debug)]
 pub struct LayeredRollback {
     /// The workflow layer's plan, the hash of the whole, and its id once it is begun.
-    pub rollback: Rollback,
+    pub rollback: RollbackSummary,
     /// The layers that it covers, sorted.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<LayerName>,
     /// What is planned outside of the ledger.
     pub parts: Parts,
     /// How far it came.
     pub status: LayeredStatus,
     /// Its steps; empty for a dry run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RollbackStep>,
     /// What the real call would answer instead of rolling back, with the same flags, and then, one after another, with each flag that decides
     /// the one before; only of a dry run.
     pub refusals: Vec<Refusal>,
@@ -175,24 +175,24 @@ pub struct Refusal {
 
 /// How far a rollback that was begun came.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RollbackOutput {
     /// Its row, read again at the end.
     pub remembered: RollbackRecord,
     /// Its steps, in the order of going forward.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RollbackStep>,
     /// What this call undid. Empty for an undo or abort, which the steps describe.
     pub parts: Parts,
 }
 
 /// A rollback that was undone or aborted, as far as it could be.
 #[derive(Debug)]
-pub struct Undone {
+pub struct UndoneRollback {
     /// Its row, read again at the end.
     pub remembered: RollbackRecord,
     /// Its steps; none of a rollback of the workflow layer alone.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RollbackStep>,
     /// What was done about files and git's state: a report for each restore that was undone, newest first.
-    pub tree: Vec<Report>,
+    pub tree: Vec<RestoreReport>,
     /// Files outside of the project that tool calls named.
     pub outside: Vec<OutsideChange>,
     /// The rows that are restored; `None` where none had been removed.
@@ -213,10 +213,10 @@ pub struct Undone {
     pub refusals: Vec<Refusal>,
 }
 
-impl Undone {
+impl UndoneRollback {
     /// Whether something was not restored, as [`Parts::is_partial`].
     pub fn is_partial(&self) -> bool {
-        self.tree.iter().any(Report::is_partial) || self.outside.iter().any(OutsideChange::is_incomplete)
+        self.tree.iter().any(RestoreReport::is_partial) || self.outside.iter().any(OutsideChange::is_incomplete)
     }
 
     /// The same, with the warning about a restore that was finished first.
@@ -234,11 +234,11 @@ pub struct Resuming {
     /// Its row, which is not changed.
     pub remembered: RollbackRecord,
     /// Its steps, in the order of going forward.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RollbackStep>,
     /// The effects that would be undone; `None`: that step is behind, or the direction is an undo or abort.
     pub effects: Option<Effects>,
     /// What would be done about files and git's state.
-    pub tree: Vec<Report>,
+    pub tree: Vec<RestoreReport>,
     /// Commits that would leave their branches, newest first.
     pub commits: Vec<LeavingCommit>,
     /// The rows that would be removed or restored.
@@ -257,7 +257,7 @@ pub struct Data {
 }
 
 impl Data {
-    pub(super) fn of(target: &Target) -> Self {
+    pub(super) fn of(target: &RewindTarget) -> Self {
         Self { database: target.database.clone(), rows: Vec::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_worktree::outside::OF_CLIENT;
+use ic_worktree::outside_files::OF_CLIENT;
 use serde_json::{Value, json};
 
 /// What is done with a file outside of the project.

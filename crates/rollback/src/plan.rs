@@ -5,9 +5,9 @@ use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
 use ic_events::Cut;
 use ic_journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
 use ic_kernel::Kernel;
-use ic_phase::skip::{self, Skip};
+use ic_phase::skip::{self, SkipRecord};
 use ic_phase::{Run, RunStatus, machine};
-use ic_point::Place;
+use ic_point::PointPosition;
 use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
 use ic_session::call;
 use ic_store::Snapshot;
@@ -18,7 +18,7 @@ use super::cut;
 
 /// Everything that a rollback over the workflow layer changes, with the states before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct RollbackPlan {
     /// The run, before the rollback.
     pub run: Run,
     /// The phase that it goes back to.
@@ -40,7 +40,7 @@ pub struct Plan {
     /// Agents that had ended: they are marked. Oldest first.
     pub marked_agents: Vec<Agent>,
     /// Skips: they are cleared. Oldest first.
-    pub skips: Vec<Skip>,
+    pub skips: Vec<SkipRecord>,
     /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
     pub reinstated: Vec<RollbackId>,
     /// Those of the dispatches that began before the cut and are covered because of what they did after it. Oldest first.
@@ -50,7 +50,7 @@ pub struct Plan {
 /// Plans the rollback of `run` to `to_phase`; reads only.
 ///
 /// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`.
-pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: bool) -> Result<Plan> {
+pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: bool) -> Result<RollbackPlan> {
     let phases = machine::check_rollback(&run, to_phase, include_target)?;
     let seq = cut::find(snapshot, &run, to_phase, include_target)?.ok_or_else(|| {
         Diagnosis::new(
@@ -66,28 +66,20 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 /// Plans the rollback of `run` to a place: what was recorded after it, whatever its phase. The phases that are left only move the pointer.
 ///
 /// Errors: those of [`make`].
-pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: Place) -> Result<Plan> {
+pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: PointPosition) -> Result<RollbackPlan> {
     machine::check_rollback(&run, &place.phase, true).map_err(|error| at_the_end(&run, &place, error))?;
-    let cut = Cut {
-        run_id: run.id.clone(),
-        seq: place.seq,
-        phases: Vec::new(),
-        only: None,
-        descendants: Vec::new(),
-    };
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None, descendants: Vec::new() };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
-    Ok(Plan { point: Some(place.reference), ..plan })
+    Ok(RollbackPlan { point: Some(place.reference), ..plan })
 }
 
 /// A refusal for a place within a phase gets another hint: the caller named no phase that could be replaced by another.
-fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
+fn at_the_end(run: &Run, place: &PointPosition, error: Diagnosis) -> Diagnosis {
     if error.code() != Code::TerminalPhase {
         return error;
     }
-    let earlier = format!(
-        "name a point from before the run was completed, of those that ic log {} lists",
-        run.id.short()
-    );
+    let earlier =
+        format!("name a point from before the run was completed, of those that ic log {} lists", run.id.short());
     match place.reference.strip_prefix("checkpoint:") {
         Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id} --yes; or {earlier}")),
         None => error.hint(earlier),
@@ -98,7 +90,7 @@ fn at_the_end(run: &Run, place: &Place, error: Diagnosis) -> Diagnosis {
 ///
 /// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
 /// tool call, `run_not_active`, `rolling_back`.
-pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<Plan> {
+pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<RollbackPlan> {
     // In a completed run, too, one piece of work can be undone. The run stays completed.
     if run.status != RunStatus::Completed {
         run.require_active()?;
@@ -110,9 +102,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
         let (part, hint) = match dispatch.undone_in_part_from() {
             Some(cut) => (
                 format!(", what it did after event {cut}"),
-                format!(
-                    "{back}; or undo the rest of it too, with all that came after: ic undo dispatch:{id} --yes"
-                ),
+                format!("{back}; or undo the rest of it too, with all that came after: ic undo dispatch:{id} --yes"),
             ),
             None => (String::new(), back),
         };
@@ -162,13 +152,12 @@ fn of_cut(
     run: Run,
     cut: Cut,
     (to_phase, include_target): (&str, bool),
-) -> Result<Plan> {
+) -> Result<RollbackPlan> {
     let dispatches = cancel::taken_back(snapshot, &cut)?;
     let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
-    let (marked_dispatches, cancelled_dispatches) =
-        dispatches.into_iter().partition(|d| d.status.is_finished());
+    let (marked_dispatches, cancelled_dispatches) = dispatches.into_iter().partition(|d| d.status.is_finished());
     let (failed_agents, marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
-    Ok(Plan {
+    Ok(RollbackPlan {
         artifacts: artifact::taken_back(snapshot, &cut)?,
         skips: skip::taken_back(snapshot, &cut, to_phase)?,
         cancelled_dispatches,
@@ -194,9 +183,8 @@ fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
 
 /// The undos of one dispatch each that stand, were made after the event `seq`, and undid work from before it. Oldest first.
 fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
-    let is_across = |one: &RollbackRecord| {
-        one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq
-    };
+    let is_across =
+        |one: &RollbackRecord| one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
     let all = table::of_run(snapshot, run)?;
     Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
 }
@@ -209,7 +197,7 @@ pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<Ro
     kernel.read(|snapshot| Ok(undone_across(snapshot, run, seq)?.pop()))
 }
 
-impl Plan {
+impl RollbackPlan {
     /// The point that it goes back to, where the work after that point can be undone alone: it has ended, and stands.
     pub fn point_of_one(&self) -> Option<&str> {
         let point = self.point.as_deref()?;
@@ -218,28 +206,20 @@ impl Plan {
     }
 
     /// The plan with work that began before the cut too, and the agents that work on it. `straddling`: oldest first.
-    pub(super) fn with_straddling(
-        mut self,
-        snapshot: &Snapshot<'_>,
-        straddling: Vec<Dispatch>,
-    ) -> Result<Self> {
+    pub(super) fn with_straddling(mut self, snapshot: &Snapshot<'_>, straddling: Vec<Dispatch>) -> Result<Self> {
         if straddling.is_empty() {
             return Ok(self);
         }
         self.straddling = straddling.iter().map(|one| one.id.clone()).collect();
-        let (marked, cancelled): (Vec<_>, Vec<_>) =
-            straddling.into_iter().partition(|one| one.status.is_finished());
-        for (list, more) in
-            [(&mut self.marked_dispatches, marked), (&mut self.cancelled_dispatches, cancelled)]
-        {
+        let (marked, cancelled): (Vec<_>, Vec<_>) = straddling.into_iter().partition(|one| one.status.is_finished());
+        for (list, more) in [(&mut self.marked_dispatches, marked), (&mut self.cancelled_dispatches, cancelled)] {
             list.extend(more);
             list.sort_by_key(|one| one.seq);
         }
         let dispatches = self.cancelled_dispatches.iter().chain(&self.marked_dispatches);
         // Looked up anew: agents that work on the added dispatches are covered, too.
         let agents = agent::taken_back(snapshot, &self.cut, &dispatches.map(|one| &one.id).collect())?;
-        (self.failed_agents, self.marked_agents) =
-            agents.into_iter().partition(|a| a.status == AgentStatus::Active);
+        (self.failed_agents, self.marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
         Ok(self)
     }
 
@@ -288,8 +268,8 @@ impl Plan {
     }
 
     /// How many rows of each kind are changed.
-    pub fn counts(&self) -> Counts {
-        Counts {
+    pub fn counts(&self) -> PlanCounts {
+        PlanCounts {
             phases: self.rolled_back_phases().len(),
             dispatches: self.cancelled_dispatches.len() + self.marked_dispatches.len(),
             artifacts: self.artifacts.len(),
@@ -308,9 +288,8 @@ impl Plan {
         let dispatches = |list: &[Dispatch]| -> Vec<Value> {
             list.iter().map(|d| json!([d.id.as_str(), d.status.as_str()])).collect()
         };
-        let agents = |list: &[Agent]| -> Vec<Value> {
-            list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect()
-        };
+        let agents =
+            |list: &[Agent]| -> Vec<Value> { list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect() };
         let mut plan = json!({
             "version": 1,
             "run_id": self.run.id.as_str(),
@@ -338,8 +317,7 @@ impl Plan {
             plan[ONLY] = json!(only.as_str());
         }
         if !self.cut.descendants.is_empty() {
-            plan[DESCENDANTS] =
-                json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+            plan[DESCENDANTS] = json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
         if !self.straddling.is_empty() {
             plan["straddling"] = json!(self.straddling.iter().map(DispatchId::as_str).collect::<Vec<_>>());
@@ -361,7 +339,7 @@ pub(super) fn left_phases(plan: &Value) -> &Value {
 
 /// The numbers of rows that a rollback changes, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PlanCounts {
     /// Phases that the run leaves.
     pub phases: usize,
     /// Dispatches, cancelled or only marked.
@@ -374,7 +352,7 @@ pub struct Counts {
     pub skips: usize,
 }
 
-impl Counts {
+impl PlanCounts {
     /// The member `counts` of an event: the same keys for every set of layers.
     pub(super) fn to_json(self) -> Value {
         json!({

@@ -4,30 +4,30 @@ use std::path::Path;
 
 use ic_base::{Code, CompensationId, Diagnosis, Result};
 use ic_journal::table::{self, RollbackStatus};
-use ic_journal::{Course, Force, Layer as Name, Step};
+use ic_journal::{Course, Force, LayerName as Name, RollbackStep};
 use ic_kernel::Kernel;
 use ic_saga::owner::OwnerLock;
-use ic_worktree::{Settings, Warning, Watch, root_of};
+use ic_worktree::{CaptureSettings, RestoreWatch, Warning, root_of};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::covered::Covered;
-use super::elsewhere;
+use super::coverage::Covered;
 use super::git_remains;
-use super::layers::{self, Site, Work};
-use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Rollback};
+use super::layers::{self, LayerWork, Site};
+use super::other_places;
+use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, RollbackSummary};
 use super::outside_change::OutsideChange;
-use super::plan::{Counts, Plan};
+use super::plan::{PlanCounts, RollbackPlan};
 use super::refusals::refusals;
 use super::request::LayeredRequest;
-use super::straddling::{self, Lost};
+use super::straddling_work::{self, Lost};
 
 pub(super) fn plan(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     request: &LayeredRequest<'_>,
     layers: &[Name],
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<LayeredRollback> {
     let plan = &kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
@@ -40,19 +40,18 @@ pub(super) fn plan(
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     let (parts, mut refused) = look(kernel, settings, (plan, request), layers, watch)?;
     let root = root_of(&plan.run.project_dir);
-    let plan = kernel.read(|snapshot| straddling::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
+    let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
-    let mut rollback = Rollback::planned(plan, request.base.reason);
+    let mut rollback = RollbackSummary::planned(plan, request.base.reason);
     refused.extend(refusals(&parts, request, rollback.plan.point_of_one()));
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     }
     require_expected(&rollback, request.base.expect_plan)?;
     let is_everything = request.layers.is_everything(request.base.to);
-    let rows_stay =
-        if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
+    let rows_stay = if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
     let elsewhere = if layers.contains(&Name::Files) {
-        kernel.read(|snapshot| elsewhere::changed(snapshot, &rollback.plan))?
+        kernel.read(|snapshot| other_places::changed(snapshot, &rollback.plan))?
     } else {
         Vec::new()
     };
@@ -74,15 +73,15 @@ pub(super) fn plan(
 /// What each layer would undo, and what it refuses.
 fn look(
     kernel: &Kernel,
-    settings: &Settings,
-    (plan, request): (&Plan, &LayeredRequest<'_>),
+    settings: &CaptureSettings,
+    (plan, request): (&RollbackPlan, &LayeredRequest<'_>),
     layers: &[Name],
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<(Parts, Vec<Refusal>)> {
     let mut refused = Vec::new();
-    let mut work = Work::default();
+    let mut work = LayerWork::default();
     for kind in layers::kinds(layers) {
-        let step = Step::planned(kind);
+        let step = RollbackStep::planned(kind);
         decided(request, &mut refused, |request| {
             let covered = Covered::planned(plan, layers, request, settings);
             let mut site = Site::to_look(kernel, settings, &covered, watch);
@@ -99,7 +98,7 @@ fn look(
 }
 
 /// A warning where files are restored, and the commits that have them are not.
-fn git_stays(settings: &Settings, root: &Path) -> Option<Warning> {
+fn git_stays(settings: &CaptureSettings, root: &Path) -> Option<Warning> {
     let has_git = ic_store::git_dirs(root).is_some();
     (has_git && !settings.checkpointing.include_git).then(|| Warning {
         code: "git_stays",
@@ -110,22 +109,19 @@ fn git_stays(settings: &Settings, root: &Path) -> Option<Warning> {
 }
 
 /// Errors: `plan_changed` if the caller expects another plan.
-fn require_expected(rollback: &Rollback, expected: Option<&str>) -> Result<()> {
+fn require_expected(rollback: &RollbackSummary, expected: Option<&str>) -> Result<()> {
     let Some(expected) = expected.filter(|expected| *expected != rollback.plan_hash) else { return Ok(()) };
-    Err(Diagnosis::new(
-        Code::PlanChanged,
-        "The plan is not the expected one: something changed since it was made.",
-    )
-    .hint("look at the new plan: add --dry-run and leave out --expect-plan")
-    .detail("expected", expected)
-    .detail("plan_hash", rollback.plan_hash.as_str()))
+    Err(Diagnosis::new(Code::PlanChanged, "The plan is not the expected one: something changed since it was made.")
+        .hint("look at the new plan: add --dry-run and leave out --expect-plan")
+        .detail("expected", expected)
+        .detail("plan_hash", rollback.plan_hash.as_str()))
 }
 
 /// Errors: `nothing_to_undo` where a run is back before a point already, and nothing of what was undone is there again. A rollback of
 /// nothing would block a redo.
-fn require_any(kernel: &Kernel, plan: &Plan, parts: &Parts) -> Result<()> {
+fn require_any(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<()> {
     let is_in_record =
-        plan.counts() != Counts::default() || !plan.reinstated.is_empty() || plan.run.phase != plan.to_phase;
+        plan.counts() != PlanCounts::default() || !plan.reinstated.is_empty() || plan.run.phase != plan.to_phase;
     let (Some(point), false) = (&plan.point, is_in_record || plan.reopens() || parts.is_any()) else {
         return Ok(());
     };
@@ -135,9 +131,7 @@ fn require_any(kernel: &Kernel, plan: &Plan, parts: &Parts) -> Result<()> {
     let (run, by) = (plan.run.id.short(), stands.id.short());
     Err(Diagnosis::new(
         Code::NothingToUndo,
-        format!(
-            "The run {run} is back before {point} already, by the rollback {by}: nothing is left to undo."
-        ),
+        format!("The run {run} is back before {point} already, by the rollback {by}: nothing is left to undo."),
     )
     .hint(format!("to bring back what was undone: ic rollback undo {by} --yes")))
 }
@@ -163,20 +157,15 @@ fn decided<'r, T>(
 }
 
 pub(super) fn hash(
-    rollback: &Rollback,
+    rollback: &RollbackSummary,
     layers: &[Name],
     force: Force,
     effects: Option<&Effects>,
     parts: &Parts,
 ) -> String {
     let effects = effects.map(|effects| {
-        let ids = |list: &mut dyn Iterator<Item = &CompensationId>| {
-            list.map(ToString::to_string).collect::<Vec<_>>()
-        };
-        json!([
-            ids(&mut effects.compensations.iter().map(|c| &c.id)),
-            ids(&mut effects.left.iter().map(|c| &c.id))
-        ])
+        let ids = |list: &mut dyn Iterator<Item = &CompensationId>| list.map(ToString::to_string).collect::<Vec<_>>();
+        json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter().map(|c| &c.id))])
     });
     let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
     let data = parts.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));

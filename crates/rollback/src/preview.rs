@@ -1,26 +1,26 @@
 //! What an undo or abort of a rollback would do: nothing is changed or locked, and the run stays where it is.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_journal::steps::{self, Course, Step, StepKind, StepState};
+use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind};
 use ic_journal::table::{self, RollbackRecord};
 use ic_journal::{Force, choices};
 use ic_kernel::Kernel;
 use ic_saga::Compensation;
 use ic_store::Snapshot;
-use ic_worktree::{Report, Settings, Watch};
+use ic_worktree::{CaptureSettings, RestoreReport, RestoreWatch};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::covered::{Covered, cut_of};
+use super::coverage::{Covered, cut_of};
 use super::execute::is_outside;
-use super::layered::to_skip;
-use super::layers::{self, Site, Work};
-use super::outcome::{Refusal, Resuming, Undone};
+use super::layered_rollback::to_skip;
+use super::layers::{self, LayerWork, Site};
+use super::outcome::{Refusal, Resuming, UndoneRollback};
 use super::outside_change::OutsideChange;
 use super::reference::unfinished;
 use super::refusals::refused_effects;
 use super::request::{ResumeRequest, UndoRequest};
-use super::undo::undoable_but_for;
+use super::reversal::undoable_but_for;
 use super::undo_preconditions::{settled, undone_effects};
 use crate::compensation::{self, Saga};
 
@@ -30,10 +30,10 @@ use crate::compensation::{self, Saga};
 /// because `undo` finishes it first.
 pub fn preview_undo(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     request: &UndoRequest<'_>,
-    watch: &Watch,
-) -> Result<Undone> {
+    watch: &RestoreWatch,
+) -> Result<UndoneRollback> {
     let (named, _) = super::reference::named(kernel, request.rollback)?;
     let (remembered, ..) = kernel.read(|snapshot| undoable_but_for(snapshot, request, named.id.as_str()))?;
     Saga::require_free(kernel, &remembered.run_id)?;
@@ -47,10 +47,10 @@ pub fn preview_undo(
 /// Errors: `plan_changed` if the caller insists on another plan than this undo of a rollback has now, and those of [`preview_undo`].
 pub(super) fn require_expected(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     request: &UndoRequest<'_>,
     named: &RollbackRecord,
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<()> {
     if request.expect_plan.is_none() {
         return Ok(());
@@ -62,7 +62,7 @@ pub(super) fn require_expected(
     require_hash(request, &planned)
 }
 
-fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
+fn require_hash(request: &UndoRequest<'_>, planned: &UndoneRollback) -> Result<()> {
     match (request.expect_plan, &planned.plan_hash) {
         (Some(expected), Some(hash)) if expected != hash => Err(Diagnosis::new(
             Code::PlanChanged,
@@ -78,11 +78,11 @@ fn require_hash(request: &UndoRequest<'_>, planned: &Undone) -> Result<()> {
 /// What an undo of this rollback would do, and what refuses it. Takes no lock: a process may have the run.
 fn planned(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     request: &UndoRequest<'_>,
     named: &RollbackRecord,
-    watch: &Watch,
-) -> Result<Undone> {
+    watch: &RestoreWatch,
+) -> Result<UndoneRollback> {
     let (remembered, until, mut refusals, steps) = kernel.read(|snapshot| {
         let (remembered, until, refusals) = undoable_but_for(snapshot, request, named.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
@@ -91,10 +91,10 @@ fn planned(
     let is_rest = remembered.status.is_over() && until.is_none();
     // A step that was skipped is undone too, except by an undo that has begun.
     let begins = until.is_some() || steps::course(&steps) == Course::Reapply;
-    let is_left = |step: &Step| match step.state {
-        StepState::Pending => false,
-        StepState::Skipped => is_rest || begins,
-        StepState::Running | StepState::Done | StepState::Failed => !is_rest,
+    let is_left = |step: &RollbackStep| match step.state {
+        RollbackStepState::Pending => false,
+        RollbackStepState::Skipped => is_rest || begins,
+        RollbackStepState::Running | RollbackStepState::Done | RollbackStepState::Failed => !is_rest,
     };
     let effects = kernel.read(|snapshot| {
         if is_rest {
@@ -102,14 +102,14 @@ fn planned(
         }
         not_made_again(snapshot, &remembered, settled(snapshot, &remembered)?.seq)
     })?;
-    let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
+    let left: Vec<&RollbackStep> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     // A rollback that was aborted was never settled; a step that was skipped then is undone in the direction of its journal.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
-    let (Work { tree, outside, data, .. }, refused) =
+    let (LayerWork { tree, outside, data, .. }, refused) =
         looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     refusals.extend(refused);
     let course = Course::Undo;
-    let undone = Undone {
+    let undone = UndoneRollback {
         remembered,
         steps,
         tree,
@@ -123,22 +123,18 @@ fn planned(
         plan_hash: None,
         refusals,
     };
-    Ok(Undone { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
+    Ok(UndoneRollback { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
 }
 
 /// The effects that stay undone. An effect that is a file comes back with the tree.
-fn not_made_again(
-    snapshot: &Snapshot<'_>,
-    remembered: &RollbackRecord,
-    until: Seq,
-) -> Result<Vec<Compensation>> {
+fn not_made_again(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, until: Seq) -> Result<Vec<Compensation>> {
     let mut effects = undone_effects(snapshot, remembered, until)?;
     effects.retain(|effect| !effect.goes_with_tree());
     Ok(effects)
 }
 
 /// The SHA-256 of what an undo does, in hex: the same for a dry run and the real call while nothing that it touches changes.
-fn hash(undone: &Undone, without_effects: bool) -> String {
+fn hash(undone: &UndoneRollback, without_effects: bool) -> String {
     let steps: Vec<_> =
         undone.steps.iter().map(|step| json!([step.ord, step.kind.as_str(), step.state.as_str()])).collect();
     let tree: Vec<&str> = undone.tree.iter().map(|report| report.plan_hash.as_str()).collect();
@@ -157,7 +153,12 @@ fn hash(undone: &Undone, without_effects: bool) -> String {
 ///
 /// Errors: those of `abort` that leave no plan, and what would stop it in the middle. A restore of the tree that was interrupted counts as
 /// finished, because `abort` finishes it first.
-pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Undone> {
+pub fn preview_abort(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    reference: &str,
+    watch: &RestoreWatch,
+) -> Result<UndoneRollback> {
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, reference)?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
@@ -166,14 +167,14 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     kernel.accept_late_of(&remembered.id)?;
     Saga::require_free(kernel, &remembered.run_id)?;
     let now = steps::course(&steps);
-    let is_left = |step: &Step| match now {
+    let is_left = |step: &RollbackStep| match now {
         // A step that was skipped on the way forward is decided anew by the abort.
         Course::Forward => steps::may_have_changed(step, &steps),
-        Course::Abort => !matches!(step.state, StepState::Pending | StepState::Skipped),
-        Course::Undo => step.state != StepState::Done,
+        Course::Abort => !matches!(step.state, RollbackStepState::Pending | RollbackStepState::Skipped),
+        Course::Undo => step.state != RollbackStepState::Done,
         Course::Reapply => !step.state.is_over(),
     };
-    let left: Vec<&Step> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
+    let left: Vec<&RollbackStep> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     let course = now.aborted();
     let effects = if course.is_back() {
         choices::run_status(&remembered)?;
@@ -181,9 +182,9 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
     } else {
         Vec::new()
     };
-    let (Work { tree, outside, data, .. }, refusals) =
+    let (LayerWork { tree, outside, data, .. }, refusals) =
         looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
-    Ok(Undone {
+    Ok(UndoneRollback {
         remembered,
         steps,
         tree,
@@ -204,9 +205,9 @@ pub fn preview_abort(kernel: &Kernel, settings: &Settings, reference: &str, watc
 /// Errors: those of `resume` that change nothing.
 pub fn preview_resume(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     request: &ResumeRequest<'_>,
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<Resuming> {
     let (remembered, steps) = kernel.read(|snapshot| {
         let remembered = unfinished(kernel, snapshot, request.rollback)?;
@@ -216,28 +217,27 @@ pub fn preview_resume(
     kernel.accept_late_of(&remembered.id)?;
     Saga::require_free(kernel, &remembered.run_id)?;
     let course = steps::course(&steps);
-    let is_left = |step: &&Step| match step.state {
+    let is_left = |step: &&RollbackStep| match step.state {
         _ if step.kind == StepKind::Settle => false,
-        StepState::Pending => !course.is_back(),
-        StepState::Skipped => false,
-        StepState::Done => course.is_back() && is_outside(step),
-        StepState::Running | StepState::Failed => !course.is_back() || is_outside(step),
+        RollbackStepState::Pending => !course.is_back(),
+        RollbackStepState::Skipped => false,
+        RollbackStepState::Done => course.is_back() && is_outside(step),
+        RollbackStepState::Running | RollbackStepState::Failed => !course.is_back() || is_outside(step),
     };
-    let mut left: Vec<&Step> = steps.iter().filter(is_left).collect();
+    let mut left: Vec<&RollbackStep> = steps.iter().filter(is_left).collect();
     if request.skip_step {
         let skipped = to_skip(&steps, &remembered)?;
         left.retain(|step| step.ord != skipped.ord);
     }
     if !request.skip_effects.is_empty() {
         let cut = cut_of(&remembered)?;
-        kernel.read(|snapshot| {
-            compensation::require_left_in(snapshot, &remembered.run_id, request.skip_effects, &cut)
-        })?;
+        kernel
+            .read(|snapshot| compensation::require_left_in(snapshot, &remembered.run_id, request.skip_effects, &cut))?;
     }
     let looked = looked_at(kernel, settings, &remembered, (course, &left), request.force, watch);
     // The real call would begin anyway, and stop there.
     let (mut work, mut refusals) =
-        looked.unwrap_or_else(|error| (Work::default(), vec![Refusal { error, flag: None }]));
+        looked.unwrap_or_else(|error| (LayerWork::default(), vec![Refusal { error, flag: None }]));
     if let Some(effects) = &mut work.effects {
         for list in [&mut effects.compensations, &mut effects.left] {
             list.retain(|one| !request.skip_effects.contains(&one.step));
@@ -256,12 +256,12 @@ fn would_stop(
     kernel: &Kernel,
     remembered: &RollbackRecord,
     request: &ResumeRequest<'_>,
-    work: &Work,
+    work: &LayerWork,
 ) -> Result<Vec<Refusal>> {
     let covered = Covered::begun(kernel, remembered)?;
     let (force, choices) = (covered.force(request.force)?, covered.choices()?);
     let left = work.effects.as_ref().filter(|effects| !effects.left.is_empty() && !force.past_pivot);
-    let in_conflict = |tree: &&Report| !tree.conflicts.is_empty() && !force.files && !choices.keep_theirs;
+    let in_conflict = |tree: &&RestoreReport| !tree.conflicts.is_empty() && !force.files && !choices.keep_theirs;
     let files = work
         .tree
         .iter()
@@ -273,14 +273,14 @@ fn would_stop(
 /// What these steps would do in this direction, and what refuses it in the tree or in rows. `decided`: the refusals that the caller passes.
 fn looked_at(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     remembered: &RollbackRecord,
-    (course, left): (Course, &[&Step]),
+    (course, left): (Course, &[&RollbackStep]),
     decided: Force,
-    watch: &Watch,
-) -> Result<(Work, Vec<Refusal>)> {
+    watch: &RestoreWatch,
+) -> Result<(LayerWork, Vec<Refusal>)> {
     let covered = Covered::begun(kernel, remembered)?;
-    let (mut work, mut refused) = (Work::default(), Vec::new());
+    let (mut work, mut refused) = (LayerWork::default(), Vec::new());
     // An undo or abort restores rows before the tree; the preview has the same order.
     let mut left = left.to_vec();
     if course.is_back() {

@@ -4,14 +4,14 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_phase::run::{self, Run};
 use ic_store::Snapshot;
 
-use ic_journal::steps::{self, Step};
+use ic_journal::steps::{self, RollbackStep};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
 
 /// The rollback that is named by its own id, or the newest one of a named run, with its steps.
 ///
 /// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
-pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<Step>)> {
+pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<RollbackStep>)> {
     kernel.read(|snapshot| {
         let remembered = table::resolve(snapshot, reference).or_else(|missing| {
             let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
@@ -50,9 +50,7 @@ fn run_instead(
             Ok((run, none))
         }
         // These forms can name only a run.
-        Err(error)
-            if error.code() == Code::RunNotFound && (reference == "@" || reference.starts_with("scope:")) =>
-        {
+        Err(error) if error.code() == Code::RunNotFound && (reference == "@" || reference.starts_with("scope:")) => {
             Err(error.hint("name a rollback by its id: ic rollback list"))
         }
         Err(error) if matches!(error.code(), Code::RunNotFound | Code::InvalidReference) => Err(missing),
@@ -66,13 +64,8 @@ pub fn require_unfinished(kernel: &Kernel, reference: &str) -> Result<()> {
 }
 
 /// The unfinished rollback that is named, by its own id or by its run's. Errors: `nothing_to_resume` if nothing of it is left to do.
-pub(super) fn unfinished(
-    kernel: &Kernel,
-    snapshot: &Snapshot<'_>,
-    reference: &str,
-) -> Result<RollbackRecord> {
-    let is_open =
-        |r: &RollbackRecord| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
+pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<RollbackRecord> {
+    let is_open = |r: &RollbackRecord| matches!(r.status, RollbackStatus::InProgress | RollbackStatus::Stopped);
     let over = |over: String| {
         Diagnosis::new(Code::NothingToResume, format!("{over}: nothing is left to resume.")).hint(
             "see: ic rollback list; of a workflow: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",

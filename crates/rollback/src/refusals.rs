@@ -3,11 +3,11 @@
 use ic_base::{Code, Diagnosis, shell_word};
 use serde_json::json;
 
+use super::dispatch_changes::{AT_ONCE, CUT_OFF};
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
-use super::own_work::{AT_ONCE, CUT_OFF};
-use super::request::{LayeredRequest, To, before};
-use ic_worktree::{Conflict, Report};
+use super::request::{LayeredRequest, RollbackTarget, before};
+use ic_worktree::{Conflict, RestoreReport};
 
 /// The refusals of a plan: `pivot`, `foreign_commits`, `file_conflict`.
 ///
@@ -24,8 +24,7 @@ pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Optio
 
 /// The command that undoes only the work before which a point lies: changes of others do not block that.
 pub fn command_alone(point: Option<&str>) -> Option<String> {
-    let work =
-        point.and_then(|point| ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind)));
+    let work = point.and_then(|point| ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind)));
     work.map(|work| format!("ic undo --dispatch {work} --yes"))
 }
 
@@ -62,25 +61,21 @@ fn refused_pushed(commits: &[LeavingCommit], point: Option<&str>) -> Option<Refu
 pub(super) fn refused_effects(effects: &Effects) -> Refusal {
     let steps: Vec<&str> = effects.left.iter().map(|left| left.step.as_str()).collect();
     let (what, before): (String, Vec<&str>) = match effects.pivot.as_deref() {
-        Some(pivot) => {
-            (format!("The step {pivot}"), steps.iter().copied().filter(|step| *step != pivot).collect())
-        }
+        Some(pivot) => (format!("The step {pivot}"), steps.iter().copied().filter(|step| *step != pivot).collect()),
         None => ("A later step".to_owned(), steps),
     };
     let before = if before.is_empty() { String::new() } else { format!(": {}", before.join(", ")) };
     let error = Diagnosis::new(
         Code::Pivot,
-        format!(
-            "{what} cannot be undone, so earlier effects are not undone either{before}. Nothing was changed."
-        ),
+        format!("{what} cannot be undone, so earlier effects are not undone either{before}. Nothing was changed."),
     )
     .hint("--past-pivot undoes the rest anyway; --dry-run shows them")
     .detail("left", effects.left.iter().map(|left| left.id.to_string()).collect::<Vec<_>>());
     Refusal { error, flag: Some("--past-pivot") }
 }
 
-fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
-    if let To::Without(dispatch) = to
+fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&str>) -> Refusal {
+    if let RollbackTarget::Without(dispatch) = to
         && tree.conflicts.iter().any(|one| one.reason == CUT_OFF)
     {
         let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
@@ -90,7 +85,7 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
         ));
         return Refusal { error, flag: Some("--keep-theirs") };
     }
-    if let To::Without(dispatch) = to
+    if let RollbackTarget::Without(dispatch) = to
         && tree.plan.steps.is_empty()
     {
         // Nothing of the work can be told from what others did, so there is nothing that a flag could restore.
@@ -103,7 +98,7 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
         return Refusal { error, flag: Some("--keep-theirs") };
     }
     let has_step = |conflict: &Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
-    if let (To::Without(dispatch), Some(without)) = (to, tree.conflicts.iter().find(|one| !has_step(one))) {
+    if let (RollbackTarget::Without(dispatch), Some(without)) = (to, tree.conflicts.iter().find(|one| !has_step(one))) {
         if without.reason.contains(AT_ONCE) {
             return at_once(tree, dispatch, &without.path.0);
         }
@@ -116,16 +111,15 @@ fn refused_files(tree: &Report, to: To<'_>, point: Option<&str>) -> Refusal {
         ));
         return Refusal { error, flag: Some("--keep-theirs") };
     }
-    let error = ic_worktree::refused(tree)
-        .hint(format!(
-            "{}leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them",
-            alone_first(point)
-        ));
+    let error = ic_worktree::refused(tree).hint(format!(
+        "{}leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them",
+        alone_first(point)
+    ));
     Refusal { error, flag: Some("--force-files") }
 }
 
 /// The undo of one of several dispatches that worked at once need not wait for the others: each would be refused for the same path.
-fn at_once(tree: &Report, dispatch: &str, path: &[u8]) -> Refusal {
+fn at_once(tree: &RestoreReport, dispatch: &str, path: &[u8]) -> Refusal {
     let path = String::from_utf8_lossy(path);
     let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
     let error = ic_worktree::refused(tree).hint(format!(

@@ -2,12 +2,12 @@
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::Strategy;
-use ic_journal::{Force, Layer};
-use ic_worktree::Settings;
+use ic_journal::{Force, LayerName};
+use ic_worktree::CaptureSettings;
 
 /// The target of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To<'a> {
+pub enum RollbackTarget<'a> {
     /// To where the run last left this phase.
     Phase {
         /// A phase of the run's chain.
@@ -29,11 +29,11 @@ pub(crate) fn before(dispatch: &str) -> String {
 
 /// A rollback of the record, as the caller asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct RollbackRequest<'a> {
     /// A reference to the run, as a person types it.
     pub run: &'a str,
     /// The target of the rollback.
-    pub to: To<'a>,
+    pub to: RollbackTarget<'a>,
     /// The caller's reason, for the record.
     pub reason: Option<&'a str>,
     /// Only plan; write nothing.
@@ -48,7 +48,7 @@ pub enum Layers<'a> {
     /// All that apply: rows only where a state database is configured; of one dispatch alone its record, effects and files.
     All,
     /// Exactly these layers, in any order.
-    Only(&'a [Layer]),
+    Only(&'a [LayerName]),
 }
 
 impl Layers<'_> {
@@ -56,20 +56,20 @@ impl Layers<'_> {
     ///
     /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
     /// git where checkpoints do not have its state.
-    pub(crate) fn of(self, to: To<'_>, settings: &Settings) -> Result<Vec<Layer>> {
-        let is_of_one = matches!(to, To::Without(_));
-        let goes = |layer: &Layer| match layer {
-            Layer::Workflow | Layer::Effects | Layer::Files => true,
+    pub(crate) fn of(self, to: RollbackTarget<'_>, settings: &CaptureSettings) -> Result<Vec<LayerName>> {
+        let is_of_one = matches!(to, RollbackTarget::Without(_));
+        let goes = |layer: &LayerName| match layer {
+            LayerName::Workflow | LayerName::Effects | LayerName::Files => true,
             // Git's state is included only where checkpoints have it.
-            Layer::Git => !is_of_one && settings.checkpointing.include_git,
-            Layer::Data => !is_of_one && settings.state.is_some(),
+            LayerName::Git => !is_of_one && settings.checkpointing.include_git,
+            LayerName::Data => !is_of_one && settings.state.is_some(),
         };
         let chosen = match self {
-            Self::All => return Ok(Layer::ALL.into_iter().filter(goes).collect()),
+            Self::All => return Ok(LayerName::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if let To::Without(dispatch) = to
-            && chosen.iter().any(|layer| matches!(layer, Layer::Git | Layer::Data))
+        if let RollbackTarget::Without(dispatch) = to
+            && chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
         {
             return Err(Diagnosis::new(
                 Code::Usage,
@@ -80,12 +80,12 @@ impl Layers<'_> {
                 before(dispatch)
             )));
         }
-        if chosen.contains(&Layer::Git) && !settings.checkpointing.include_git {
+        if chosen.contains(&LayerName::Git) && !settings.checkpointing.include_git {
             return Err(Diagnosis::new(
                 Code::NoCheckpoint,
                 "The state of git is in no checkpoint here: include-git is false in the configuration.",
             )
-            .hint(format!("keep it unchanged: --layer={}", ic_journal::layer::all_but(chosen, Layer::Git))));
+            .hint(format!("keep it unchanged: --layer={}", ic_journal::layer::all_but(chosen, LayerName::Git))));
         }
         ic_journal::layer::checked(chosen)
     }
@@ -97,24 +97,22 @@ impl Layers<'_> {
     pub fn of_restore(self) -> Result<Option<Strategy>> {
         let Self::Only(chosen) = self else { return Ok(None) };
         let no_run = "No run is rolled back here, only a checkpoint restored";
-        if chosen.contains(&Layer::Data) {
+        if chosen.contains(&LayerName::Data) {
             return Err(Diagnosis::new(Code::Usage, format!("{no_run}: that restores no rows."))
                 .hint("leave the layer data out; rows alone: ic rewind to TASK --yes"));
         }
-        match (chosen.contains(&Layer::Files), chosen.contains(&Layer::Git)) {
+        match (chosen.contains(&LayerName::Files), chosen.contains(&LayerName::Git)) {
             (true, true) => Ok(None),
             (true, false) => Ok(Some(Strategy::FilesOnly)),
             (false, true) => Ok(Some(Strategy::GitOnly)),
-            (false, false) => {
-                Err(Diagnosis::new(Code::Usage, format!("{no_run}: it has files and git alone."))
-                    .hint("name one of them: --layer=files"))
-            }
+            (false, false) => Err(Diagnosis::new(Code::Usage, format!("{no_run}: it has files and git alone."))
+                .hint("name one of them: --layer=files")),
         }
     }
 
     /// Whether everything is to go back: then what stays is warned about.
-    pub(crate) fn is_everything(self, to: To<'_>) -> bool {
-        self == Self::All && !matches!(to, To::Without(_))
+    pub(crate) fn is_everything(self, to: RollbackTarget<'_>) -> bool {
+        self == Self::All && !matches!(to, RollbackTarget::Without(_))
     }
 }
 
@@ -122,7 +120,7 @@ impl Layers<'_> {
 #[derive(Debug, Clone)]
 pub struct LayeredRequest<'a> {
     /// The run, the phase, and what the caller expects.
-    pub base: Request<'a>,
+    pub base: RollbackRequest<'a>,
     /// The layers that are rolled back.
     pub layers: Layers<'a>,
     /// The refusals that the caller has decided to pass.

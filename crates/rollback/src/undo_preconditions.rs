@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_events::{Event, EventType};
 use ic_journal::choices;
-use ic_journal::layer::Layer;
-use ic_journal::made::safety_of;
+use ic_journal::layer::LayerName;
+use ic_journal::step_results::safety_of;
 use ic_journal::steps;
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::{RunStatus, run};
-use ic_saga::compensation::{self, Compensation, State};
+use ic_saga::compensation::{self, Compensation, CompensationState};
 use ic_store::Snapshot;
 
-use super::covered::cut_of;
+use super::coverage::cut_of;
 
 /// Errors: `rolling_back` for a rollback that is not finished, `nothing_to_undo` for one that was undone or aborted.
 pub(super) fn require_done(remembered: &RollbackRecord) -> Result<()> {
@@ -71,10 +71,7 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
     if remembered.plan["made_by"] == "tasks" {
         return Err(Diagnosis::new(
             Code::NotUndoable,
-            format!(
-                "The rollback {} was made by a program's own tasks; it cannot be undone.",
-                remembered.id.short()
-            ),
+            format!("The rollback {} was made by a program's own tasks; it cannot be undone.", remembered.id.short()),
         )
         .hint("run the program again; the files alone: ic checkpoint undo --yes"));
     }
@@ -93,10 +90,8 @@ struct Ended(Vec<(Seq, EventType, String)>);
 impl Ended {
     /// The work that those rollbacks ended that began at `since` or later: the others ended their work before it.
     fn of(rollbacks: &[&RollbackRecord], since: Seq) -> Self {
-        const LISTS: [(&str, EventType); 2] = [
-            ("cancelled_dispatches", EventType::DispatchCancelled),
-            ("failed_agents", EventType::AgentFailed),
-        ];
+        const LISTS: [(&str, EventType); 2] =
+            [("cancelled_dispatches", EventType::DispatchCancelled), ("failed_agents", EventType::AgentFailed)];
         let of_one = |one: &RollbackRecord, (list, event_type): (&str, EventType)| {
             let seq = one.seq;
             one.cancelled(list).into_iter().map(move |id| (seq, event_type, id)).collect::<Vec<_>>()
@@ -121,8 +116,7 @@ impl Ended {
 
 fn type_of(event: &Event) -> Result<EventType> {
     EventType::parse(&event.event_type).ok_or_else(|| {
-        let message =
-            format!("The event {} has the type {:?}, which is not known.", event.seq, event.event_type);
+        let message = format!("The event {} has the type {:?}, which is not known.", event.seq, event.event_type);
         Diagnosis::new(Code::Corrupt, message).hint("run `ic events verify`")
     })
 }
@@ -175,17 +169,12 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
 /// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
 fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<()> {
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
-    let later = |other: &RollbackRecord| {
-        other.seq > remembered.seq && other.status.stands() && other.only().is_none()
-    };
+    let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && other.only().is_none();
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Err(Diagnosis::new(
             Code::RunChanged,
-            format!(
-                "The run {run_id} was rolled back since the rollback {id}, by the rollback {}.",
-                later.id.short()
-            ),
+            format!("The run {run_id} was rolled back since the rollback {id}, by the rollback {}.", later.id.short()),
         )
         .hint(format!("undo that first: ic rollback {verb} {} --yes", later.id.short())));
     }
@@ -197,21 +186,13 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     }
     Err(Diagnosis::new(
         Code::RunChanged,
-        format!(
-            "The run {run_id} was {} at the rollback {id}, and is {} now.",
-            before.as_str(),
-            now.as_str()
-        ),
+        format!("The run {run_id} was {} at the rollback {id}, and is {} now.", before.as_str(), now.as_str()),
     )
     .hint(format!("its files alone: ic checkpoint list; the run: ic run status {run_id}")))
 }
 
 /// What can be done where the run continued since: a later rollback can be undone, anything else stays.
-fn way_around(
-    snapshot: &Snapshot<'_>,
-    remembered: &RollbackRecord,
-    later: Option<&RollbackRecord>,
-) -> Result<String> {
+fn way_around(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, later: Option<&RollbackRecord>) -> Result<String> {
     if let Some(later) = later.filter(|later| later.plan["made_by"] != "tasks") {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Ok(format!("undo that first: ic rollback {verb} {} --yes", later.id.short()));
@@ -234,7 +215,7 @@ pub(super) fn undone_effects(
     remembered: &RollbackRecord,
     until: Seq,
 ) -> Result<Vec<Compensation>> {
-    if !remembered.layers.contains(&Layer::Effects) {
+    if !remembered.layers.contains(&LayerName::Effects) {
         return Ok(Vec::new());
     }
     let cut = cut_of(remembered)?;
@@ -251,8 +232,8 @@ pub(super) fn undone_effects(
     })?;
     let mut all = compensation::list(snapshot, &remembered.run_id)?;
     all.retain(|c| {
-        (c.state == State::Running
-            || (c.state == State::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
+        (c.state == CompensationState::Running
+            || (c.state == CompensationState::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
             && cut.covers(c.seq, &c.phase, c.dispatch_id.as_ref())
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });

@@ -1,19 +1,19 @@
 //! Points of the kinds that agents make: before a person's prompt, and before a command that destroys.
 
 use ic_base::Code;
-use ic_dispatch::dispatch::Work;
+use ic_dispatch::dispatch::DispatchWork;
 use ic_kernel::Kernel;
 use ic_ops::{dispatch, run};
 use ic_phase::Run;
-use ic_phase::point::{Kind, NewPoint, announce, insert};
-use ic_rollback::{Request, Rollback, To, rollback};
+use ic_phase::point::{NewPoint, PointKind, announce, insert};
+use ic_rollback::{RollbackRequest, RollbackSummary, RollbackTarget, rollback};
 use ic_testkit::{kernel, new_run};
 
 const PROMPT: &str = "0190aaaa-0000-7000-8000-000000000001";
 const LATER: &str = "0190aaaa-0000-7000-8000-000000000002";
 const GUARD: &str = "0190bbbb-0000-7000-8000-000000000003";
 
-fn make(kernel: &Kernel, run: &Run, kind: Kind, name: &str, title: &str) {
+fn make(kernel: &Kernel, run: &Run, kind: PointKind, name: &str, title: &str) {
     let new = NewPoint { kind, name, attempt: 1, session: Some("session"), title: Some(title) };
     let made = kernel.write(|tx, now| {
         let seq = announce(tx, now, run, &new)?;
@@ -23,17 +23,22 @@ fn make(kernel: &Kernel, run: &Run, kind: Kind, name: &str, title: &str) {
 }
 
 fn work(kernel: &Kernel, run: &Run, name: &str) -> String {
-    let work = Work { name: Some(name.to_owned()), ..Work::default() };
+    let work = DispatchWork { name: Some(name.to_owned()), ..DispatchWork::default() };
     dispatch::create(kernel, run.id.as_str(), None, &work, None).expect("a dispatch").0.id.to_string()
 }
 
-fn back(kernel: &Kernel, run: &Run, to: &str, dry_run: bool) -> ic_base::Result<Rollback> {
-    let request =
-        Request { run: run.id.as_str(), to: To::Point(to), reason: None, dry_run, expect_plan: None };
+fn back(kernel: &Kernel, run: &Run, to: &str, dry_run: bool) -> ic_base::Result<RollbackSummary> {
+    let request = RollbackRequest {
+        run: run.id.as_str(),
+        to: RollbackTarget::Point(to),
+        reason: None,
+        dry_run,
+        expect_plan: None,
+    };
     rollback(kernel, &request)
 }
 
-fn marked(rollback: &Rollback) -> Vec<String> {
+fn marked(rollback: &RollbackSummary) -> Vec<String> {
     rollback.plan.cancelled_dispatches.iter().map(|dispatch| dispatch.id.to_string()).collect()
 }
 
@@ -42,16 +47,15 @@ fn a_run_goes_back_to_before_a_prompt_and_a_command() {
     let kernel = kernel();
     let run = run::create(&kernel, &new_run("a,b,c"), None).expect("a run").run;
     let before = work(&kernel, &run, "before");
-    make(&kernel, &run, Kind::Prompt, PROMPT, "make it\u{202e} blue\nand round");
+    make(&kernel, &run, PointKind::Prompt, PROMPT, "make it\u{202e} blue\nand round");
     let first = work(&kernel, &run, "first");
-    make(&kernel, &run, Kind::Guard, GUARD, "rm -rf build");
+    make(&kernel, &run, PointKind::Guard, GUARD, "rm -rf build");
     let second = work(&kernel, &run, "second");
-    make(&kernel, &run, Kind::Prompt, LATER, "no, green");
+    make(&kernel, &run, PointKind::Prompt, LATER, "no, green");
     let third = work(&kernel, &run, "third");
 
     let listed = kernel.read(|snapshot| ic_point::list(snapshot, &run, false, 10)).expect("a list");
-    let told: Vec<_> =
-        listed.iter().map(|one| (one.kind, one.reference.as_str(), one.title.as_str())).collect();
+    let told: Vec<_> = listed.iter().map(|one| (one.kind, one.reference.as_str(), one.title.as_str())).collect();
     assert_eq!(told[0], ("prompt", format!("prompt:{}", &LATER[28..]).as_str(), "no, green"));
     assert_eq!(told[1], ("guard", format!("guard:{GUARD}").as_str(), "rm -rf build"));
     assert_eq!((told[2].0, told[2].2.contains(['\n', '\u{202e}'])), ("prompt", false), "{told:?}");

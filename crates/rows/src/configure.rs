@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_kernel::Kernel;
 use ic_kernel::config::{self, DEVS_DATABASE};
-use ic_rewind::{Profile, RelationalRollbackEngine, Target, create_devs};
-use ic_worktree::Settings;
+use ic_rewind::{Profile, RelationalRollbackEngine, RewindTarget, create_devs};
+use ic_worktree::CaptureSettings;
 use serde_json::Value;
 
-use super::remembered::options;
+use super::rewind_records::options;
 
 /// The result of setting a profile up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
+pub struct RewindSetup {
     /// The profile that was set up.
     pub profile: Profile,
     /// The file of the database.
@@ -34,11 +34,11 @@ pub struct Configured {
 /// have the names already; `invalid_value` without the database of another program; `invalid_config` when it does not fit.
 pub fn init(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     file: &Path,
     profile: Profile,
     database: Option<&Path>,
-) -> Result<Configured> {
+) -> Result<RewindSetup> {
     kernel.ledger.require_one_host("A rewind")?;
     let root = &kernel.project.root;
     let named = database.map(|path| kernel.project.directory.join(path));
@@ -46,14 +46,11 @@ pub fn init(
         (Some(path), _) => path.clone(),
         (None, Profile::Devs) => kernel.store().join(DEVS_DATABASE),
         (None, Profile::Langgraph) => {
-            return Err(Diagnosis::new(
-                Code::InvalidValue,
-                "The database of the checkpointer was not named.",
-            )
-            .hint("name it: --database PATH"));
+            return Err(Diagnosis::new(Code::InvalidValue, "The database of the checkpointer was not named.")
+                .hint("name it: --database PATH"));
         }
     };
-    let target = Target::of_profile(profile, &path);
+    let target = RewindTarget::of_profile(profile, &path);
     let written = named.as_deref().map(|path| within(path, root)).transpose()?;
     let part = part(&target, written.as_deref(), &[])?;
     let new = composed(file, &part)?;
@@ -64,18 +61,18 @@ pub fn init(
     }
     replace(file, &new)?;
     let is_there = is_there || has_made_tables;
-    Ok(Configured { profile, database: path, file: file.to_owned(), has_made_tables, is_there })
+    Ok(RewindSetup { profile, database: path, file: file.to_owned(), has_made_tables, is_there })
 }
 
 /// Adds a target as the part `rewind` to the configuration `file`. Errors: `config_not_changed` when it has one already.
-pub fn add_to_configuration(file: &Path, root: &Path, target: &Target, notes: &[String]) -> Result<()> {
+pub fn add_to_configuration(file: &Path, root: &Path, target: &RewindTarget, notes: &[String]) -> Result<()> {
     replace(file, &composed(file, &configuration_text(root, target, notes)?)?)
 }
 
 /// The part `rewind` of a configuration in `root` for a target, as YAML, with notes as comments.
 ///
 /// Errors: `invalid_value` when the path of the database is not UTF-8, which no YAML can be.
-pub fn configuration_text(root: &Path, target: &Target, notes: &[String]) -> Result<String> {
+pub fn configuration_text(root: &Path, target: &RewindTarget, notes: &[String]) -> Result<String> {
     part(target, Some(&within(&target.database, root)?), notes)
 }
 
@@ -84,24 +81,21 @@ fn within(path: &Path, root: &Path) -> Result<String> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = path.strip_prefix(root).unwrap_or(&path);
     written.to_str().map(str::to_owned).ok_or_else(|| {
-        Diagnosis::new(
-            Code::InvalidValue,
-            format!("The path {} is not UTF-8, and a configuration is.", path.display()),
-        )
-        .hint("give the database a name in UTF-8, or a link to it")
+        Diagnosis::new(Code::InvalidValue, format!("The path {} is not UTF-8, and a configuration is.", path.display()))
+            .hint("give the database a name in UTF-8, or a link to it")
     })
 }
 
-fn part(target: &Target, database: Option<&str>, notes: &[String]) -> Result<String> {
-    let value = |target: &Target| {
-        serde_json::to_value(Target { database: PathBuf::new(), ..target.clone() })
+fn part(target: &RewindTarget, database: Option<&str>, notes: &[String]) -> Result<String> {
+    let value = |target: &RewindTarget| {
+        serde_json::to_value(RewindTarget { database: PathBuf::new(), ..target.clone() })
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The configuration cannot be written: {e}.")))
     };
     let mut keys = serde_json::Map::new();
     if let Some(profile) = target.profile {
         keys.insert("profile".to_owned(), value(target)?["profile"].clone());
         // The parts that the profile supplies are left to it.
-        if value(&Target::of_profile(profile, Path::new("")))? != value(target)? {
+        if value(&RewindTarget::of_profile(profile, Path::new("")))? != value(target)? {
             keys.extend(own_keys(value(target)?));
         }
     } else {

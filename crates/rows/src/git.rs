@@ -7,32 +7,32 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::capture::Progress;
-use ic_checkpoint::git::{self, Losses, Standing};
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{Kind, Link};
-use ic_rewind::journal::{self, Entry, Left};
+use ic_checkpoint::capture::CaptureProgress;
+use ic_checkpoint::git::{self, HeadStanding, Losses};
+use ic_checkpoint::lock::LockMode;
+use ic_checkpoint::record::{CheckpointKind, CheckpointLink};
+use ic_rewind::journal::{self, LeftHead, RewindEntry};
 
 use ic_kernel::Kernel;
+use ic_worktree::capture::Purpose;
 use ic_worktree::files_of_database;
-use ic_worktree::shot::Purpose;
-use ic_worktree::{Settings, Workspace};
+use ic_worktree::{CaptureSettings, Workspace};
 
 /// The number of paths that an error names.
 const NAMED: usize = 5;
 
 /// What git would do in a rewind.
 #[derive(Debug, Clone)]
-pub struct GitPlan {
+pub struct GitStagePlan {
     /// The full hash of the commit to which the tree goes.
     pub commit: String,
     /// The commit and the branch that are checked out now.
-    pub standing: Standing,
+    pub standing: HeadStanding,
     /// What only the safety checkpoint would have after that.
     pub losses: Losses,
 }
 
-impl GitPlan {
+impl GitStagePlan {
     /// Whether anything would change.
     pub fn moves(&self) -> bool {
         self.standing.head.as_deref() != Some(self.commit.as_str()) || !self.losses.is_empty()
@@ -68,23 +68,21 @@ impl GitPlan {
             return Ok(());
         }
         let paths: BTreeSet<Vec<u8>> = self.losses.paths().cloned().collect();
-        Err(named("The tree has changes that the move to the task's commit would lose", &paths).hint(
-            "commit them; or go anyway (a checkpoint keeps them): --force; or leave the tree: --no-git",
-        ))
+        Err(named("The tree has changes that the move to the task's commit would lose", &paths)
+            .hint("commit them; or go anyway (a checkpoint keeps them): --force; or leave the tree: --no-git"))
     }
 }
 
 fn named(what: &str, paths: &BTreeSet<Vec<u8>>) -> Diagnosis {
     let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
     let shown: Vec<String> = paths.iter().take(NAMED).map(text).collect();
-    let more =
-        if paths.len() > NAMED { format!(", and {} more", paths.len() - NAMED) } else { String::new() };
+    let more = if paths.len() > NAMED { format!(", and {} more", paths.len() - NAMED) } else { String::new() };
     Diagnosis::new(Code::FileConflict, format!("{what}: {}{more}. Nothing was changed.", shown.join(", ")))
         .detail("paths", paths.iter().map(text).collect::<Vec<_>>())
 }
 
 /// What a move to a task's commit would do in the work tree of `root`.
-pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
+pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitStagePlan> {
     let refused = |why: &str| {
         Diagnosis::new(Code::CommitUnusable, format!("The task {task} has the commit {commit}, {why}."))
             .hint("leave the tree unchanged: --no-git")
@@ -97,17 +95,17 @@ pub(super) fn plan(root: &Path, task: &str, commit: &str) -> Result<GitPlan> {
     let commit = git::commit_id(root, commit)
         .ok_or_else(|| refused("which this repository does not have, or is not the id of a commit"))?;
     let losses = git::losses(root, &commit)?;
-    Ok(GitPlan { commit, standing, losses })
+    Ok(GitStagePlan { commit, standing, losses })
 }
 
 /// Moves the tree to the entry's commit, after its present state is in a safety checkpoint.
-pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, commit: &str) -> Result<()> {
+pub(super) fn carry_out(kernel: &Kernel, settings: &CaptureSettings, entry: &RewindEntry, commit: &str) -> Result<()> {
     let plan = plan(&entry.root, &entry.task_id, commit)?;
     if plan.moves() {
         // Once the move has begun, local changes may be its own.
         plan.refuse(entry.is_forced || entry.safety_id.is_some())?;
         let workspace = Workspace::open(kernel, entry.root.clone(), settings)?;
-        let _held = workspace.lock(Mode::Exclusive)?;
+        let _held = workspace.lock(LockMode::Exclusive)?;
         save(&workspace, entry, &plan)?;
         git::checkout(&entry.root, commit).map_err(|error| {
             error.hint("the safety checkpoint has what was there; resume it: ic rewind resume --yes")
@@ -125,13 +123,13 @@ pub(super) fn carry_out(kernel: &Kernel, settings: &Settings, entry: &Entry, com
 }
 
 /// Makes the present state durable, records that in the journal, and keeps the commit reachable.
-fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> {
+fn save(workspace: &Workspace<'_>, entry: &RewindEntry, plan: &GitStagePlan) -> Result<()> {
     let message = format!("before the rewind {} to {}", entry.id.short(), entry.task_id);
-    let link = Link { message: Some(message), ..Link::default() };
+    let link = CheckpointLink { message: Some(message), ..CheckpointLink::default() };
     let force = plan.losses.changed.union(&plan.losses.in_the_way).cloned().collect();
     let shot =
         // The ref comes before the journal: once the journal names it, an undo relies on it.
-        workspace.shoot(Purpose { force, ..Purpose::new(Kind::Safety, link) }, &Progress::default())?;
+        workspace.shoot(Purpose { force, ..Purpose::new(CheckpointKind::Safety, link) }, &CaptureProgress::default())?;
     let kept_ref = plan.standing.head.as_ref().map(|_| {
         let name = plan.standing.branch.as_deref().unwrap_or(b"HEAD");
         [format!("refs/ic/rewound/{}/", entry.id).as_bytes(), name].concat()
@@ -139,7 +137,7 @@ fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> 
     if let (Some(name), Some(head)) = (&kept_ref, &plan.standing.head) {
         git::keep(&entry.root, name, head)?;
     }
-    let left = Left { branch: plan.standing.branch.clone(), head: plan.standing.head.clone(), kept_ref };
+    let left = LeftHead { branch: plan.standing.branch.clone(), head: plan.standing.head.clone(), kept_ref };
     workspace.kernel.write_late_too(|tx, now| {
         let safety = shot.record(tx, now, None)?;
         journal::leave(tx, now, &entry.id, &safety.id, &left)
@@ -147,6 +145,6 @@ fn save(workspace: &Workspace<'_>, entry: &Entry, plan: &GitPlan) -> Result<()> 
 }
 
 /// The command that restores the tree from before a rewind; `None` if it was not moved.
-pub fn restore_command(entry: &Entry) -> Option<String> {
+pub fn restore_command(entry: &RewindEntry) -> Option<String> {
     entry.safety_id.as_ref().map(|id| format!("ic checkpoint restore {} --yes", id.short()))
 }

@@ -11,8 +11,8 @@ mod configure;
 mod git;
 pub mod lock;
 mod plan;
-mod remembered;
 mod retention;
+mod rewind_records;
 mod stages;
 mod undo;
 mod vectors;
@@ -20,25 +20,25 @@ mod vectors;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result, RewindId};
-use ic_rewind::journal::{self, Entry, NewRewind, Setup, Stage, Status};
-use ic_rewind::{RelationalRollbackEngine, RollbackSnapshot, Target, Task, TaskRef};
+use ic_rewind::journal::{self, NewRewind, RewindEntry, RewindJournalSetup, RewindStatus, Stage};
+use ic_rewind::{AnchorTask, RelationalRollbackEngine, RewindTarget, RollbackSnapshot, TaskRef};
 
-pub use configure::{Configured, add_to_configuration, configuration_text, init};
-pub use git::{GitPlan, restore_command};
-pub use remembered::{list, open_remembered};
+pub use configure::{RewindSetup, add_to_configuration, configuration_text, init};
+pub use git::{GitStagePlan, restore_command};
 pub use retention::give_up_archives;
-pub use undo::{Undone, preview_undo, undo};
-pub use vectors::Watch;
+pub use rewind_records::{list, open_remembered};
+pub use undo::{UndoneRewind, preview_undo, undo};
+pub use vectors::VectorWatch;
 
-use remembered::{here, options};
+use rewind_records::{here, options};
 
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
-use ic_worktree::{Settings, Warning};
+use ic_worktree::{CaptureSettings, Warning};
 
 /// The task to which to rewind, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct RewindRequest<'a> {
     /// The key of the task.
     pub task: &'a str,
     /// Values of the anchor's scope columns, where the key is not enough.
@@ -49,7 +49,7 @@ pub struct Request<'a> {
     pub force: bool,
 }
 
-impl Request<'_> {
+impl RewindRequest<'_> {
     fn task_ref(&self) -> TaskRef {
         let task = TaskRef::new(self.task);
         self.scope.iter().fold(task, |task, (column, value)| task.in_scope(column, value.as_str()))
@@ -58,18 +58,18 @@ impl Request<'_> {
 
 /// What a rewind would do.
 #[derive(Debug, Clone)]
-pub struct Preview {
+pub struct RewindPreview {
     /// The file of the database.
     pub database: PathBuf,
     /// The task, its order, and the rows that would go.
     pub snapshot: RollbackSnapshot,
     /// What git would do; `None`: the tree stays.
-    pub git: Option<GitPlan>,
+    pub git: Option<GitStagePlan>,
     /// The command that prunes vectors; `None`: there is none.
     pub vectors: Option<Vec<String>>,
 }
 
-impl Preview {
+impl RewindPreview {
     /// Whether everything is already what the rewind would make it.
     pub fn is_at_target(&self) -> bool {
         self.snapshot.affected_row_counts.total() == 0 && self.git.as_ref().is_none_or(|git| !git.moves())
@@ -78,18 +78,18 @@ impl Preview {
 
 /// The result of a call that was to rewind.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RewindOutcome {
     /// Nothing was begun, because everything was at the target already.
-    NothingToDo(Box<Preview>),
+    NothingToDo(Box<RewindPreview>),
     /// It was begun, and is done or stopped.
-    Begun(Box<Entry>),
+    Begun(Box<RewindEntry>),
 }
 
 /// The configuration by which can be rewound here.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundRewind {
     /// The database and its tables.
-    pub setup: Setup,
+    pub setup: RewindJournalSetup,
     /// A warning where this is not from the configuration: the tree of an old commit may have none.
     pub warning: Option<Warning>,
 }
@@ -98,30 +98,24 @@ pub struct Found {
 /// of that rewind.
 ///
 /// Errors: `invalid_config` if neither exists.
-pub fn setup(kernel: &Kernel, config: &Config) -> Result<Found> {
+pub fn setup(kernel: &Kernel, config: &Config) -> Result<FoundRewind> {
     let root = &kernel.project.root;
     if let Some(rewinding) = &config.rewind {
-        return Ok(Found { setup: rewinding.setup(root, kernel.store()), warning: None });
+        return Ok(FoundRewind { setup: rewinding.setup(root, kernel.store()), warning: None });
     }
     if let Some(entry) = rewind_that_moved(kernel, root)? {
         let message = format!(
             "the tree has no section `rewind` in its configuration; taken from the rewind {}, which brought the tree here",
             entry.id.short()
         );
-        return Ok(Found {
-            setup: entry.setup,
-            warning: Some(Warning { code: "config_of_rewind", message }),
-        });
+        return Ok(FoundRewind { setup: entry.setup, warning: Some(Warning { code: "config_of_rewind", message }) });
     }
-    Err(Diagnosis::new(
-        Code::InvalidConfig,
-        "The configuration has no section `rewind`: nothing can be rewound.",
-    )
-    .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
+    Err(Diagnosis::new(Code::InvalidConfig, "The configuration has no section `rewind`: nothing can be rewound.")
+        .hint("ic rewind init --profile devs; or, for a database that is there: ic rewind inspect DB --write"))
 }
 
 /// The newest rewind that moved the tree to the commit at which it still is.
-fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
+fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<RewindEntry>> {
     if ic_store::git_dirs(root).is_none() {
         return Ok(None);
     }
@@ -135,7 +129,12 @@ fn rewind_that_moved(kernel: &Kernel, root: &Path) -> Result<Option<Entry>> {
 /// be able to look while one runs or is unfinished.
 ///
 /// Errors: `invalid_config`; `invalid_value` for a scope where the tasks have none; `busy`, `corrupt`.
-pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+pub fn targets(
+    settings: &CaptureSettings,
+    setup: &RewindJournalSetup,
+    scope: Option<&str>,
+    limit: u32,
+) -> Result<Vec<AnchorTask>> {
     RelationalRollbackEngine::open(&setup.target, options(settings))?.read_newest_tasks(scope, limit)
 }
 
@@ -145,10 +144,10 @@ pub fn targets(settings: &Settings, setup: &Setup, scope: Option<&str>, limit: u
 /// `git_in_progress`, `invalid_config`, `stale_dispatch`, `busy`.
 pub fn preview(
     kernel: &Kernel,
-    settings: &Settings,
-    setup: &Setup,
-    request: &Request<'_>,
-) -> Result<Preview> {
+    settings: &CaptureSettings,
+    setup: &RewindJournalSetup,
+    request: &RewindRequest<'_>,
+) -> Result<RewindPreview> {
     kernel.ledger.require_one_host("A rewind")?;
     lock::require_free(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
@@ -161,18 +160,18 @@ pub fn preview(
 /// says that it stopped, and where.
 pub fn rewind(
     kernel: &Kernel,
-    settings: &Settings,
-    setup: &Setup,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Outcome> {
+    settings: &CaptureSettings,
+    setup: &RewindJournalSetup,
+    request: &RewindRequest<'_>,
+    watch: &VectorWatch,
+) -> Result<RewindOutcome> {
     kernel.ledger.require_one_host("A rewind")?;
     // The lock is taken before the journal is read: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
     let planned = plan::plan(kernel, settings, setup, request, false)?;
     if planned.preview.is_at_target() {
-        return Ok(Outcome::NothingToDo(Box::new(planned.preview)));
+        return Ok(RewindOutcome::NothingToDo(Box::new(planned.preview)));
     }
     let id: RewindId = kernel.context.new_id();
     let archive = archive_path(kernel, &id)?;
@@ -191,21 +190,26 @@ pub fn rewind(
         journal::begin(tx, now, &new)?;
         journal::get(tx, &id)
     })?;
-    stages::carry_out(kernel, settings, entry, watch).map(|entry| Outcome::Begun(Box::new(entry)))
+    stages::carry_out(kernel, settings, entry, watch).map(|entry| RewindOutcome::Begun(Box::new(entry)))
 }
 
 /// Resumes a rewind that stopped, or whose process died. One that is done is returned without any change.
 ///
 /// Errors: `rewind_not_found`, `busy` while its process works on it, `nothing_to_resume` if it was undone.
-pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Watch) -> Result<Entry> {
+pub fn resume(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    reference: &str,
+    watch: &VectorWatch,
+) -> Result<RewindEntry> {
     kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, settings.busy_timeout)?;
     // Read again under the lock: the process that had the lock may have finished the rewind.
     let entry = here(kernel, kernel.read(|snapshot| journal::get(snapshot, &found.id))?);
     match entry.status {
-        Status::Done => return Ok(entry),
-        Status::Undone => {
+        RewindStatus::Done => return Ok(entry),
+        RewindStatus::Undone => {
             return Err(Diagnosis::new(
                 Code::NothingToResume,
                 format!("The rewind {} was undone; there is nothing to resume.", entry.id.short()),
@@ -213,7 +217,7 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
             .hint(format!("rewind again: ic rewind to {} --yes", entry.task_id))
             .detail("rewind_id", entry.id.as_str()));
         }
-        Status::InProgress | Status::Stopped => {}
+        RewindStatus::InProgress | RewindStatus::Stopped => {}
     }
     if !entry.has_begun() {
         refuse_unfinished(kernel, &entry.setup.target)?;
@@ -230,12 +234,12 @@ pub fn resume(kernel: &Kernel, settings: &Settings, reference: &str, watch: &Wat
 
 /// Whether resuming a rewind needs the configuration of the tree: for the checkpoint before git moves. After that the tree may be an old
 /// one with another configuration.
-pub fn needs_configuration(entry: &Entry) -> bool {
+pub fn needs_configuration(entry: &RewindEntry) -> bool {
     entry.stage == Stage::Planned
 }
 
 /// One rewind: the one that `reference` names, else the newest. Errors: `rewind_not_found`.
-pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
+pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<RewindEntry> {
     let entry = kernel.read(|snapshot| match reference {
         Some(reference) => journal::resolve(snapshot, reference),
         None => journal::newest(snapshot)?.ok_or_else(|| {
@@ -247,7 +251,7 @@ pub fn show(kernel: &Kernel, reference: Option<&str>) -> Result<Entry> {
 }
 
 /// Removes the archives that retention does not keep, after a rewind is done. A failure is returned as a warning.
-pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
+pub fn tidy(kernel: &Kernel, settings: &CaptureSettings) -> Option<Warning> {
     let error = give_up_archives(kernel, &settings.retention.policy(), false).err()?;
     Some(Warning {
         code: "retention_failed",
@@ -256,7 +260,7 @@ pub fn tidy(kernel: &Kernel, settings: &Settings) -> Option<Warning> {
 }
 
 /// Errors: `not_finished` while a rewind of the database has begun to change something and is not finished.
-pub fn refuse_unfinished(kernel: &Kernel, target: &Target) -> Result<()> {
+pub fn refuse_unfinished(kernel: &Kernel, target: &RewindTarget) -> Result<()> {
     let unfinished = kernel.read(|snapshot| journal::unfinished(snapshot, &target.database))?;
     let Some(entry) = unfinished.first() else { return Ok(()) };
     let id = entry.id.short();
@@ -282,7 +286,7 @@ fn archive_path(kernel: &Kernel, id: &RewindId) -> Result<PathBuf> {
 pub const NOTE: &str = "It removes rows; it does not restore rows that were updated since.";
 
 /// The stages that are still to be done, in their order: `git`, `sqlite`, `vectors`. Empty for a rewind that is done or undone.
-pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
+pub fn stages_left(entry: &RewindEntry) -> Vec<&'static str> {
     if !entry.is_unfinished() {
         return Vec::new();
     }
@@ -294,6 +298,6 @@ pub fn stages_left(entry: &Entry) -> Vec<&'static str> {
 }
 
 /// The command that resumes an unfinished rewind.
-pub fn resume_command(entry: &Entry) -> Option<String> {
+pub fn resume_command(entry: &RewindEntry) -> Option<String> {
     entry.is_unfinished().then(|| format!("ic rewind resume {} --yes", entry.id.short()))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
+use ic_store::lock::{FileLock, HeldLock, LockMode, Rank, wait};
 use ic_store::{path_bytes, private};
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ pub fn directory(store: &Path) -> Result<PathBuf> {
 /// Takes the lock that makes every other rewind of this database wait. Errors: `busy` past the timeout.
 pub fn database(store: &Path, database: &Path, timeout: Duration) -> Result<FileLock> {
     let path = directory(store)?.join(name_of(database));
-    FileLock::take(&path, Rank::Database, Mode::Exclusive, timeout)
+    FileLock::take(&path, Rank::Database, LockMode::Exclusive, timeout)
         .while_doing(|| format!("locking {}", path.display()))?
         .ok_or_else(|| under_way(database))
 }
@@ -28,14 +28,14 @@ pub fn database(store: &Path, database: &Path, timeout: Duration) -> Result<File
 pub fn require_free(store: &Path, database: &Path, timeout: Duration) -> Result<()> {
     let path = store.join("rewinds").join(name_of(database));
     let doing = || format!("looking at {}", path.display());
-    let _held = Held::new(Rank::Database);
+    let _held = HeldLock::new(Rank::Database);
     let file = match File::open(&path) {
         // No process ever locked it.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         file => file.while_doing(doing)?,
     };
     // A shared lock, so that two checks do not block each other.
-    let is_free = wait(&file, Mode::Shared, timeout).while_doing(doing)?;
+    let is_free = wait(&file, LockMode::Shared, timeout).while_doing(doing)?;
     if is_free { Ok(()) } else { Err(under_way(database)) }
 }
 

@@ -2,26 +2,26 @@
 
 use ic_base::Result;
 use ic_kernel::Kernel;
-use ic_rewind::journal::Setup;
-use ic_rewind::{RelationalRollbackEngine, Task};
-use ic_worktree::{Settings, Workspace};
+use ic_rewind::journal::RewindJournalSetup;
+use ic_rewind::{AnchorTask, RelationalRollbackEngine};
+use ic_worktree::{CaptureSettings, Workspace};
 
-use super::remembered::options;
-use super::{Preview, Request, git};
+use super::rewind_records::options;
+use super::{RewindPreview, RewindRequest, git};
 
 /// A rewind that nothing refuses.
-pub(super) struct Planned {
-    pub(super) preview: Preview,
-    pub(super) task: Task,
+pub(super) struct PlannedRewind {
+    pub(super) preview: RewindPreview,
+    pub(super) task: AnchorTask,
 }
 
 pub(super) fn plan(
     kernel: &Kernel,
-    settings: &Settings,
-    setup: &Setup,
-    request: &Request<'_>,
+    settings: &CaptureSettings,
+    setup: &RewindJournalSetup,
+    request: &RewindRequest<'_>,
     is_preview: bool,
-) -> Result<Planned> {
+) -> Result<PlannedRewind> {
     // Checked here, because a rewind with nothing to do writes nothing, and only writes check the caller.
     kernel.require_current_caller()?;
     let engine = RelationalRollbackEngine::open(&setup.target, options(settings))?;
@@ -42,6 +42,6 @@ pub(super) fn plan(
         }
     }
     let preview =
-        Preview { database: setup.target.database.clone(), snapshot, git, vectors: setup.vectors.clone() };
-    Ok(Planned { preview, task })
+        RewindPreview { database: setup.target.database.clone(), snapshot, git, vectors: setup.vectors.clone() };
+    Ok(PlannedRewind { preview, task })
 }

@@ -12,10 +12,10 @@ use ic_checkpoint::retention::Policy;
 use ic_journal::table::needs_no_archive;
 use ic_kernel::Kernel;
 use ic_rewind::Archive;
-use ic_rewind::journal::{Entry, Status};
+use ic_rewind::journal::{RewindEntry, RewindStatus};
 
 use super::lock;
-use super::remembered::list;
+use super::rewind_records::list;
 
 /// Removes the archives that `policy` does not keep; returns their rewinds, oldest first. `keep_last` counts the rewinds of one database
 /// that can be undone; those that were undone are kept for their age alone.
@@ -46,10 +46,10 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
 }
 
 /// The rewinds whose archives exist and are not kept.
-fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<Entry>> {
+fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<RewindEntry>> {
     let mut newer: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    let is_chosen = |entry: &Entry| {
-        if entry.status == Status::Done {
+    let is_chosen = |entry: &RewindEntry| {
+        if entry.status == RewindStatus::Done {
             let of_database = newer.entry(entry.database.clone()).or_default();
             *of_database += 1;
             if *of_database <= policy.keep_last {
@@ -61,7 +61,7 @@ fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<Ent
     Ok(list(kernel)?.into_iter().filter(is_chosen).collect())
 }
 
-fn databases(entries: &[Entry]) -> Vec<PathBuf> {
+fn databases(entries: &[RewindEntry]) -> Vec<PathBuf> {
     let mut databases: Vec<PathBuf> = entries.iter().map(|entry| entry.database.clone()).collect();
     databases.sort_unstable();
     databases.dedup();

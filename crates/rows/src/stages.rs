@@ -2,23 +2,23 @@
 
 use ic_base::{Diagnosis, Result};
 use ic_kernel::Kernel;
-use ic_rewind::journal::{self, Deleted, Entry, Failure, Stage};
+use ic_rewind::journal::{self, Deleted, RewindEntry, RewindFailure, Stage};
 use ic_rewind::{Archive, ArchiveState, Rewind};
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
 use super::git;
-use super::remembered::{here, open_remembered, options};
-use super::vectors::{self, Watch};
+use super::rewind_records::{here, open_remembered, options};
+use super::vectors::{self, VectorWatch};
 
 /// Executes the stages that are left of a rewind, until it is done or a stage fails; returns the entry as last written.
 ///
 /// Errors: the failure itself when nothing was changed before it.
 pub(super) fn carry_out(
     kernel: &Kernel,
-    settings: &Settings,
-    mut entry: Entry,
-    watch: &Watch,
-) -> Result<Entry> {
+    settings: &CaptureSettings,
+    mut entry: RewindEntry,
+    watch: &VectorWatch,
+) -> Result<RewindEntry> {
     while entry.stage != Stage::VectorDone {
         let done = match (entry.stage, entry.git_commit.as_deref()) {
             (Stage::Planned, Some(commit)) => git::carry_out(kernel, settings, &entry, commit),
@@ -39,7 +39,7 @@ pub(super) fn carry_out(
 }
 
 /// The second stage: one transaction on the application's database.
-fn database(kernel: &Kernel, settings: &Settings, entry: &Entry) -> Result<()> {
+fn database(kernel: &Kernel, settings: &CaptureSettings, entry: &RewindEntry) -> Result<()> {
     let mut archive = Archive::at(&entry.archive);
     let mut engine = open_remembered(&entry.setup.target, options(settings))?;
     // The process may have died between the application's commit and the journal's.
@@ -54,8 +54,8 @@ fn database(kernel: &Kernel, settings: &Settings, entry: &Entry) -> Result<()> {
 }
 
 /// Records that a stage failed. Errors: the failure itself when nothing was changed before it.
-fn stop(kernel: &Kernel, entry: &Entry, error: Diagnosis) -> Result<Entry> {
-    let failure = Failure { code: error.code().as_str().to_owned(), message: error.message().to_owned() };
+fn stop(kernel: &Kernel, entry: &RewindEntry, error: Diagnosis) -> Result<RewindEntry> {
+    let failure = RewindFailure { code: error.code().as_str().to_owned(), message: error.message().to_owned() };
     let stopped = kernel.write_late_too(|tx, now| {
         journal::stop(tx, now, entry, &failure)?;
         journal::get(tx, &entry.id)

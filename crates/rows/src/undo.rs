@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_kernel::Kernel;
-use ic_rewind::journal::{self, Entry, Stage, Status};
-use ic_rewind::{Archive, Options, RelationalRollbackEngine, UndoError, UndoReport, UndoResult};
+use ic_rewind::journal::{self, RewindEntry, RewindStatus, Stage};
+use ic_rewind::{Archive, EngineOptions, RelationalRollbackEngine, UndoError, UndoReport, UndoResult};
 
-use super::remembered::{here, open_remembered};
+use super::rewind_records::{here, open_remembered};
 use super::{lock, vectors};
 
 /// A rewind that was undone.
 #[derive(Debug)]
-pub struct Undone {
+pub struct UndoneRewind {
     /// Its row, with the new status.
-    pub entry: Entry,
+    pub entry: RewindEntry,
     /// The rows that are back, by table; empty if none were gone.
     pub restored: Vec<(String, u64)>,
     /// Whether this is only a preview: nothing was changed.
@@ -26,7 +26,7 @@ pub struct Undone {
 /// The tree and vectors are not changed. The journal has everything that is needed, so the configuration of the tree is not read. Errors:
 /// `rewind_not_found`; `nothing_to_undo` if it was undone, or its archive was removed; `row_conflict`, naming the rows that refuse it;
 /// `busy`. Nothing is changed then.
-pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<UndoneRewind> {
     kernel.ledger.require_one_host("A rewind")?;
     let found = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     let _lock = lock::database(kernel.store(), &found.database, busy_timeout)?;
@@ -42,24 +42,24 @@ pub fn undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<
         journal::undone(tx, now, &entry)?;
         journal::get(tx, &entry.id)
     })?;
-    Ok(Undone { entry: here(kernel, entry), restored, is_dry_run: false })
+    Ok(UndoneRewind { entry: here(kernel, entry), restored, is_dry_run: false })
 }
 
 /// What [`undo`] would do now. Nothing is locked or changed.
 ///
 /// Errors: those of `undo`, except for the application's triggers and its constraints over expressions.
-pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<Undone> {
+pub fn preview_undo(kernel: &Kernel, busy_timeout: Duration, reference: &str) -> Result<UndoneRewind> {
     kernel.ledger.require_one_host("A rewind")?;
     let entry = here(kernel, kernel.read(|snapshot| journal::resolve(snapshot, reference))?);
     lock::require_free(kernel.store(), &entry.database, busy_timeout)?;
     require_undoable(kernel, &entry)?;
     let restored = put_back(busy_timeout, &entry, |engine, archive| engine.preview_undo(archive))?;
-    Ok(Undone { entry, restored, is_dry_run: true })
+    Ok(UndoneRewind { entry, restored, is_dry_run: true })
 }
 
 /// Errors: `nothing_to_undo`; `stale_dispatch` for a caller whose work was rolled back.
-fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
-    if entry.status == Status::Undone {
+fn require_undoable(kernel: &Kernel, entry: &RewindEntry) -> Result<()> {
+    if entry.status == RewindStatus::Undone {
         return Err(Diagnosis::new(
             Code::NothingToUndo,
             format!("The rewind {} was undone already.", entry.id.short()),
@@ -85,7 +85,7 @@ fn require_undoable(kernel: &Kernel, entry: &Entry) -> Result<()> {
 /// which would return.
 fn put_back(
     busy_timeout: Duration,
-    entry: &Entry,
+    entry: &RewindEntry,
     act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<Vec<(String, u64)>> {
     let archive = Archive::at(&entry.archive);
@@ -100,7 +100,7 @@ fn put_back(
         )
         .hint("put the archive of this rewind there; nothing was changed"));
     }
-    let options = Options { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
+    let options = EngineOptions { busy_timeout: busy_timeout.max(Duration::from_millis(1)) };
     let mut engine = open_remembered(&entry.setup.target, options)?;
     match act(&mut engine, &archive) {
         Ok(report) => {
@@ -109,10 +109,7 @@ fn put_back(
         }
         Err(UndoError::AllThere { .. }) => {
             let tables = archive.manifest()?.tables.into_iter().rev();
-            Ok(tables
-                .map(|table| (table.name, table.rows))
-                .filter(|_| entry.stage >= Stage::DbDone)
-                .collect())
+            Ok(tables.map(|table| (table.name, table.rows)).filter(|_| entry.stage >= Stage::DbDone).collect())
         }
         Err(UndoError::Failed(error)) => Err(error),
     }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_kernel::Kernel;
-use ic_rewind::journal::{self, Entry};
-use ic_saga::child::{self, Command, Exit, Program};
+use ic_rewind::journal::{self, RewindEntry};
+use ic_saga::child::{self, ChildCommand, ChildExit, Program};
 use ic_saga::process::{ProcessIdentity, end_group};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{GRACE, describe};
 
 /// A flag that ends a rewind early and may be set by another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct VectorWatch {
     /// Set by an interrupt: then the command for vectors is ended.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -24,7 +24,7 @@ const LONGEST_LOG: u64 = 8 << 20;
 /// Runs the command, if one is configured, and records that every stage is done.
 ///
 /// The command gets the rewind's id and the task in its environment, and may run again with the same.
-pub(super) fn carry_out(kernel: &Kernel, entry: &Entry, watch: &Watch) -> Result<()> {
+pub(super) fn carry_out(kernel: &Kernel, entry: &RewindEntry, watch: &VectorWatch) -> Result<()> {
     if let Some(argv) = &entry.setup.vectors {
         run(kernel, entry, argv, watch)?;
     }
@@ -32,7 +32,7 @@ pub(super) fn carry_out(kernel: &Kernel, entry: &Entry, watch: &Watch) -> Result
     kernel.write_late_too(|tx, now| journal::finish(tx, now, entry))
 }
 
-fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result<()> {
+fn run(kernel: &Kernel, entry: &RewindEntry, argv: &[String], watch: &VectorWatch) -> Result<()> {
     let order = entry.deleted.snapshot_created_at.to_string();
     let variables = [
         ("IC_REWIND", entry.id.as_str()),
@@ -41,7 +41,7 @@ fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result
     ];
     let program = Program::Argv(argv.iter().map(Into::into).collect());
     let log = entry.archive.with_extension("log");
-    let command = Command {
+    let command = ChildCommand {
         program: &program,
         directory: &entry.root,
         environment: variables.map(|(name, value)| (name.into(), value.into())).to_vec(),
@@ -60,7 +60,7 @@ fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result
     let is_interrupted = || watch.interrupted.load(Ordering::Relaxed);
     let outcome = child::run(&command, &mut born, &mut |_| {}, &is_interrupted)?;
     match outcome.exit {
-        Exit::Code(0) => Ok(()),
+        ChildExit::Code(0) => Ok(()),
         other => Err(Diagnosis::new(
             Code::Io,
             format!("The command for vectors failed: {}.", with_tail(&describe(&other), &outcome.tail)),
@@ -69,7 +69,7 @@ fn run(kernel: &Kernel, entry: &Entry, argv: &[String], watch: &Watch) -> Result
 }
 
 /// Ends the command that a dead process left running: two must not prune at once.
-pub(super) fn end_leftover(entry: &Entry) -> Result<()> {
+pub(super) fn end_leftover(entry: &RewindEntry) -> Result<()> {
     let child = entry.child.as_deref().and_then(|text| serde_json::from_str::<ProcessIdentity>(text).ok());
     match child {
         Some(child) => end_group(&child, GRACE).map(|_| ()),

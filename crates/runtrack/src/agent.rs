@@ -2,21 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{
-    AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits,
-};
+use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde_json::{Value, json};
 
 /// How agents are referred to.
-pub const REFERENT: Referent = Referent {
-    table: "run_agents",
-    noun: "agent",
-    not_found: Code::AgentNotFound,
-    listed_by: "ic run agent list RUN",
-};
+pub const REFERENT: Referent =
+    Referent { table: "run_agents", noun: "agent", not_found: Code::AgentNotFound, listed_by: "ic run agent list RUN" };
 
 ic_base::words! {
     /// The state of an agent.
@@ -80,7 +74,7 @@ impl Agent {
     const COLUMNS: &'static str = "id, seq, run_id, phase, type, name, dispatch_id, status, created_at, updated_at, \
         rolled_back_by";
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
             id: AgentId::from_ledger(row.get(0)?),
             seq: row.get(1)?,
@@ -166,13 +160,7 @@ pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> R
 }
 
 /// Ends the work of an active agent. Errors: `agent_finished`; `stale_dispatch` if it was rolled back.
-pub fn finish(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    agent: &Agent,
-    epoch: i64,
-    status: AgentStatus,
-) -> Result<Agent> {
+pub fn finish(tx: &Transaction<'_>, now: Timestamp, agent: &Agent, epoch: i64, status: AgentStatus) -> Result<Agent> {
     if let Some(rollback) = &agent.rolled_back_by {
         return Err(Diagnosis::new(
             Code::StaleDispatch,
@@ -207,11 +195,7 @@ pub fn fail_active(tx: &Transaction<'_>, now: Timestamp, run_id: &RunId, epoch: 
 
 /// The agents that a rollback covers: recorded after the cut, of a rolled-back phase, or working on one of the dispatches that it covers
 /// (what such an agent still reports must count for nothing). Oldest first.
-pub fn taken_back(
-    snapshot: &Snapshot<'_>,
-    cut: &Cut,
-    dispatches: &BTreeSet<&DispatchId>,
-) -> Result<Vec<Agent>> {
+pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, dispatches: &BTreeSet<&DispatchId>) -> Result<Vec<Agent>> {
     let mut agents = list(snapshot, &cut.run_id)?;
     agents.retain(|a| {
         let works_on_it = a.dispatch_id.as_ref().is_some_and(|id| dispatches.contains(id));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{ArtifactId, Code, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 /// What redaction leaves of a path.
@@ -79,7 +79,7 @@ pub struct NewArtifact<'a> {
 
 /// Which artifacts of a run are wanted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Filter<'a> {
+pub struct ArtifactFilter<'a> {
     /// Only those of this phase.
     pub phase: Option<&'a str>,
     /// Only those with this status.
@@ -100,7 +100,7 @@ impl Artifact {
     const COLUMNS: &'static str = "id, seq, run_id, phase, path, type, content_hash, dispatch_id, status, created_at, \
         rolled_back_by";
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
             id: ArtifactId::from_ledger(row.get(0)?),
             seq: row.get(1)?,
@@ -180,7 +180,7 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewArtifact<'_>) -> Resul
 }
 
 /// The wanted artifacts of a run, oldest first.
-pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId, filter: Filter<'_>) -> Result<Vec<Artifact>> {
+pub fn list(snapshot: &Snapshot<'_>, run_id: &RunId, filter: ArtifactFilter<'_>) -> Result<Vec<Artifact>> {
     let sql = format!(
         "SELECT {} FROM run_artifacts WHERE run_id = $1 AND ($2 IS NULL OR phase = $2) \
          AND ($3 IS NULL OR status = $3) ORDER BY seq",
@@ -201,7 +201,7 @@ pub fn content_hashes(snapshot: &Snapshot<'_>) -> Result<Vec<String>> {
 
 /// The artifacts that a rollback covers: recorded after the cut, or of a rolled-back phase. Oldest first.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
-    let filter = Filter { status: Some(ArtifactStatus::Active), phase: None };
+    let filter = ArtifactFilter { status: Some(ArtifactStatus::Active), phase: None };
     let mut artifacts = list(snapshot, &cut.run_id, filter)?;
     artifacts.retain(|a| cut.covers(a.seq, &a.phase, a.dispatch_id.as_ref()));
     Ok(artifacts)
@@ -210,11 +210,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
 /// Marks artifacts as rolled back (seed 001: `MarkArtifactsRolledBack`). Nothing is deleted.
 ///
 /// `artifacts` is what [`taken_back`] found in the same transaction.
-pub fn mark_artifacts_rolled_back(
-    tx: &Transaction<'_>,
-    artifacts: &[Artifact],
-    rollback: &RollbackId,
-) -> Result<()> {
+pub fn mark_artifacts_rolled_back(tx: &Transaction<'_>, artifacts: &[Artifact], rollback: &RollbackId) -> Result<()> {
     for artifact in artifacts {
         // Exactly one row must change: an artifact that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(

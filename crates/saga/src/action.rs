@@ -9,7 +9,7 @@ use ic_checkpoint::manifest::{PathText, hash_text};
 use ic_events::Hash;
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::Coverage;
+use crate::coverage::EffectCoverage;
 use crate::process::ProcessIdentity;
 
 /// How long an undo may take unless it says otherwise: one that hangs must not hold a rollback for ever.
@@ -18,7 +18,7 @@ pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);
 /// The way in which an effect is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Action {
+pub enum EffectAction {
     /// A program is run, without a shell.
     Exec {
         /// The program's name and its arguments.
@@ -38,7 +38,7 @@ pub enum Action {
     /// Paths are restored to what they were when this was registered.
     RestoreFiles {
         /// Each path from the project's root, and what stood there.
-        files: Vec<FileBefore>,
+        files: Vec<CompensatedFile>,
     },
     /// A process is ended.
     KillProcess {
@@ -98,24 +98,23 @@ impl How {
         // Without a bound, a backoff of one minute is two hours by the eighth attempt, and the run is closed all that time.
         const LONGEST: Duration = Duration::from_mins(5);
         let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
-        (attempt <= self.retries)
-            .then(|| Duration::from_millis(self.backoff_ms.saturating_mul(doubled)).min(LONGEST))
+        (attempt <= self.retries).then(|| Duration::from_millis(self.backoff_ms.saturating_mul(doubled)).min(LONGEST))
     }
 }
 
 /// A path, and what stood there when its compensation was registered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileBefore {
+pub struct CompensatedFile {
     /// From the project's root.
     pub path: PathText,
     /// What was at the path: a file, a link, or nothing.
-    pub before: Before,
+    pub before: EffectBefore,
 }
 
 /// What was at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "was", rename_all = "snake_case")]
-pub enum Before {
+pub enum EffectBefore {
     /// There was neither a file nor a link.
     Absent,
     /// There was a regular file.
@@ -133,7 +132,7 @@ pub enum Before {
     },
 }
 
-impl Action {
+impl EffectAction {
     /// The words for the kinds.
     pub const KINDS: [&'static str; 6] = ["exec", "file", "process", "skip", "retry", "pivot"];
 
@@ -150,13 +149,13 @@ impl Action {
     }
 
     /// What it says about its step.
-    pub fn coverage(&self) -> Coverage {
+    pub fn coverage(&self) -> EffectCoverage {
         match self {
             Self::Exec { .. } | Self::Shell { .. } | Self::RestoreFiles { .. } | Self::KillProcess { .. } => {
-                Coverage::Compensated
+                EffectCoverage::Compensated
             }
-            Self::Skip { .. } | Self::Retry { .. } => Coverage::Skip,
-            Self::Pivot { .. } => Coverage::Pivot,
+            Self::Skip { .. } | Self::Retry { .. } => EffectCoverage::Skip,
+            Self::Pivot { .. } => EffectCoverage::Pivot,
         }
     }
 
@@ -188,8 +187,8 @@ impl Action {
             _ => &[],
         };
         files.iter().filter_map(|file| match file.before {
-            Before::File { hash, .. } => Some(hash),
-            Before::Absent | Before::Symlink { .. } => None,
+            EffectBefore::File { hash, .. } => Some(hash),
+            EffectBefore::Absent | EffectBefore::Symlink { .. } => None,
         })
     }
 }
@@ -200,39 +199,39 @@ mod tests {
 
     use ic_checkpoint::manifest::PathText;
 
-    use super::{Action, Before, FileBefore, How};
+    use super::{CompensatedFile, EffectAction, EffectBefore, How};
 
     #[test]
     fn an_action_is_read_as_it_was_written() {
         let how = How { retries: 2, backoff_ms: 5, timeout_ms: Some(7), ..How::default() };
         let actions = [
-            Action::Exec { argv: vec!["rm".to_owned(), "x".to_owned()], how: how.clone() },
-            Action::Shell { line: "rm x".to_owned(), how },
-            Action::RestoreFiles {
+            EffectAction::Exec { argv: vec!["rm".to_owned(), "x".to_owned()], how: how.clone() },
+            EffectAction::Shell { line: "rm x".to_owned(), how },
+            EffectAction::RestoreFiles {
                 files: vec![
-                    FileBefore { path: PathText(b"\xff".to_vec()), before: Before::Absent },
-                    FileBefore {
+                    CompensatedFile { path: PathText(b"\xff".to_vec()), before: EffectBefore::Absent },
+                    CompensatedFile {
                         path: PathText(b"a".to_vec()),
-                        before: Before::File { hash: [7; 32], mode: 0o755 },
+                        before: EffectBefore::File { hash: [7; 32], mode: 0o755 },
                     },
-                    FileBefore {
+                    CompensatedFile {
                         path: PathText(b"l".to_vec()),
-                        before: Before::Symlink { target: PathText(b"a".to_vec()) },
+                        before: EffectBefore::Symlink { target: PathText(b"a".to_vec()) },
                     },
                 ],
             },
-            Action::KillProcess {
+            EffectAction::KillProcess {
                 pid_file: Some(PathText(b"server.pid".to_vec())),
                 identity: None,
                 before: None,
             },
-            Action::Skip { reason: None },
-            Action::Retry { reason: None },
-            Action::Pivot { reason: Some("sent".to_owned()) },
+            EffectAction::Skip { reason: None },
+            EffectAction::Retry { reason: None },
+            EffectAction::Pivot { reason: Some("sent".to_owned()) },
         ];
         for action in actions {
             let text = serde_json::to_string(&action).unwrap();
-            assert_eq!(serde_json::from_str::<Action>(&text).unwrap(), action, "{text}");
+            assert_eq!(serde_json::from_str::<EffectAction>(&text).unwrap(), action, "{text}");
         }
     }
 

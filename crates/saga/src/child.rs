@@ -30,9 +30,9 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::process::{Ended, ProcessIdentity, end_group, program_name};
+use crate::process::{EndedProcess, ProcessIdentity, end_group, program_name};
 use gate::Gate;
-use log::Log;
+use log::CommandLog;
 
 /// How often it is asked whether the run is cancelled. The end of the command is noticed at once.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ pub enum Program {
 
 /// How a command is run.
 #[derive(Debug, Clone)]
-pub struct Command<'a> {
+pub struct ChildCommand<'a> {
     /// The program or the line that is run.
     pub program: &'a Program,
     /// The directory in which it starts.
@@ -69,7 +69,7 @@ pub struct Command<'a> {
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
+pub enum ChildExit {
     /// By itself, with this code.
     Code(i32),
     /// By this signal, which was not ours.
@@ -84,9 +84,9 @@ pub enum Exit {
 
 /// What came of running a command.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// How it ended: by itself, by a signal, or by this program.
-    pub exit: Exit,
+    pub exit: ChildExit,
     /// The time from the opening of the gate to the end of the command.
     pub duration: Duration,
     /// How much it wrote, kept or not.
@@ -97,8 +97,8 @@ pub struct Outcome {
     pub log_error: Option<Diagnosis>,
 }
 
-impl Outcome {
-    fn not_begun(exit: Exit) -> Self {
+impl CommandOutcome {
+    fn not_begun(exit: ChildExit) -> Self {
         Self { exit, duration: Duration::ZERO, output_bytes: 0, tail: Vec::new(), log_error: None }
     }
 }
@@ -114,35 +114,35 @@ impl Outcome {
 /// cancellation the whole group has been ended. Errors: `io_error` or `permission_denied` when the group could not
 /// be ended or the command not be waited for; it may then still run.
 pub fn run(
-    command: &Command<'_>,
+    command: &ChildCommand<'_>,
     born: &mut dyn FnMut(&ProcessIdentity) -> Result<()>,
     live: &mut (dyn FnMut(&[u8]) + Send),
     cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Outcome> {
+) -> Result<CommandOutcome> {
     // Asked before a process is made: a run that is cancelled already must not even start one.
     if cancelled() {
-        return Ok(Outcome::not_begun(Exit::Cancelled));
+        return Ok(CommandOutcome::not_begun(ChildExit::Cancelled));
     }
     let environment = gate::environment(command);
     let argv = match lookup::argv(command.program, command.directory, &environment) {
         Ok(argv) => argv,
-        Err(why) => return Ok(Outcome::not_begun(Exit::NotStarted(why))),
+        Err(why) => return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why))),
     };
     let (reader, writer) = output::pipe()?;
     let gate = match Gate::close(&argv, command.directory, &environment, writer) {
         Ok(gate) => gate,
         Err(error) => {
             let why = format!("{} could not be started: {error}.", lookup::shown(&argv[0]));
-            return Ok(Outcome::not_begun(Exit::NotStarted(why)));
+            return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
         }
     };
     let Some(identity) = gate.identity()? else {
         let why = format!("{} could not be started: its process was ended at once.", lookup::shown(&argv[0]));
-        return Ok(Outcome::not_begun(Exit::NotStarted(why)));
+        return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
     };
     born(&identity)?;
 
-    let mut log = Log::append_to(command.log, command.longest_log);
+    let mut log = CommandLog::append_to(command.log, command.longest_log);
     let over = OnceLock::new();
     let (finished, written) = thread::scope(|scope| {
         let reading = thread::Builder::new()
@@ -157,8 +157,8 @@ pub fn run(
         finished.map(|finished| (finished, written))
     })?;
     let refused = if finished.at_gate { lookup::refused(&argv[0], &written.tail) } else { None };
-    let exit = refused.map_or(finished.exit, Exit::NotStarted);
-    Ok(Outcome {
+    let exit = refused.map_or(finished.exit, ChildExit::NotStarted);
+    Ok(CommandOutcome {
         exit,
         duration: finished.duration,
         output_bytes: written.bytes,
@@ -168,7 +168,7 @@ pub fn run(
 }
 
 struct Finished {
-    exit: Exit,
+    exit: ChildExit,
     duration: Duration,
     /// The process ended as the gate's, and had not become the command.
     at_gate: bool,
@@ -178,7 +178,7 @@ struct Finished {
 fn follow(
     mut gate: Gate,
     identity: &ProcessIdentity,
-    command: &Command<'_>,
+    command: &ChildCommand<'_>,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Finished> {
     let ended = await_end(identity.pid)?;
@@ -186,7 +186,7 @@ fn follow(
     gate.open();
     let ours = match watch(&ended, command.timeout, start, cancelled) {
         // It may have ended by itself just now; then the status says how.
-        Some(exit) => (end_group(identity, command.grace)? != Ended::WasGone).then_some(exit),
+        Some(exit) => (end_group(identity, command.grace)? != EndedProcess::WasGone).then_some(exit),
         None => None,
     };
     let duration = start.elapsed();
@@ -198,8 +198,8 @@ fn follow(
             .caused_by(error)
     })?;
     let by_itself = match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        (Some(code), _) => ChildExit::Code(code),
+        (None, signal) => ChildExit::Signal(signal.unwrap_or_default()),
     };
     let at_gate = ours.is_none() && status.code().is_some_and(|code| gate::is_failure(code, &name));
     Ok(Finished { exit: ours.unwrap_or(by_itself), duration, at_gate })
@@ -211,13 +211,13 @@ fn watch(
     timeout: Option<Duration>,
     start: Instant,
     cancelled: &(dyn Fn() -> bool + Sync),
-) -> Option<Exit> {
+) -> Option<ChildExit> {
     loop {
         let left = timeout.map_or(CANCEL_INTERVAL, |timeout| timeout.saturating_sub(start.elapsed()));
         match ended.recv_timeout(left.min(CANCEL_INTERVAL)) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) if left.is_zero() => return Some(Exit::TimedOut),
-            Err(RecvTimeoutError::Timeout) if cancelled() => return Some(Exit::Cancelled),
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return Some(ChildExit::TimedOut),
+            Err(RecvTimeoutError::Timeout) if cancelled() => return Some(ChildExit::Cancelled),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }

@@ -14,8 +14,8 @@
 //!
 //! That the outcome of an undo is not known is a column of its own, `outcome_unknown`, because a redaction empties the error.
 
-mod marks;
 mod redact;
+mod rollback_marks;
 mod state;
 
 use std::collections::BTreeMap;
@@ -26,19 +26,19 @@ use ic_base::{
 };
 use ic_events::{EventType, Hash, NewEvent};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::action::Action;
+use crate::action::EffectAction;
 use crate::order::StartedStep;
 use crate::process::ProcessIdentity;
 
-pub use marks::{arm_again, mark, mark_left, mark_rolled_back, taken_back, unmark};
 pub use redact::{redact, redact_error};
-pub use state::{End, State};
-use state::{Happening, next};
+pub use rollback_marks::{arm_again, mark, mark_left, mark_rolled_back, taken_back, unmark};
+pub use state::{CompensationEnd, CompensationState};
+use state::{CompensationEvent, next};
 
 /// How compensations are referred to.
 pub const REFERENT: Referent = Referent {
@@ -80,11 +80,11 @@ pub struct Compensation {
     /// When its effect was begun, among those of the run: 1, 2, ...
     pub ord: i64,
     /// What is done to undo the effect.
-    pub action: Action,
+    pub action: EffectAction,
     /// What it does, for people; `None` where the action says enough.
     pub description: Option<String>,
     /// How far it is.
-    pub state: State,
+    pub state: CompensationState,
     /// How the step ended, if that is known.
     pub step_ended: Option<StepEnd>,
     /// What the step said about what it made.
@@ -121,7 +121,7 @@ pub struct NewCompensation<'a> {
     /// The phase it belongs to.
     pub phase: &'a str,
     /// What is done to undo the effect.
-    pub action: &'a Action,
+    pub action: &'a EffectAction,
     /// What it does, for people; masked when it is written.
     pub description: Option<&'a str>,
 }
@@ -129,14 +129,14 @@ pub struct NewCompensation<'a> {
 impl Compensation {
     /// Whether it is done and only restored files: a restore of the tree to before it makes the effect again.
     pub fn goes_with_tree(&self) -> bool {
-        self.state == State::Done && matches!(self.action, Action::RestoreFiles { .. })
+        self.state == CompensationState::Done && matches!(self.action, EffectAction::RestoreFiles { .. })
     }
 
     const COLUMNS: &'static str = "id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, args, description, \
         state, step_ended, outputs, attempts, last_error, child, rolled_back_by, created_at, outcome_unknown, \
         updated_at";
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let step_ended = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "compensations", StepEnd::parse)?),
             None => None,
@@ -153,7 +153,7 @@ impl Compensation {
             ord: row.get(8)?,
             action: row.parse(9, "compensations", from_text)?,
             description: row.get(10)?,
-            state: row.parse(11, "compensations", State::parse)?,
+            state: row.parse(11, "compensations", CompensationState::parse)?,
             step_ended,
             outputs: optional(row, 13)?.unwrap_or_default(),
             attempts: row.get(14)?,
@@ -168,7 +168,7 @@ impl Compensation {
 
     /// Whether it is not known if an effect was undone, wholly or in part.
     pub fn is_cut_off(&self) -> bool {
-        self.state == State::Failed && self.outcome_unknown
+        self.state == CompensationState::Failed && self.outcome_unknown
     }
 
     /// Its step, as the pure functions of [`crate::order`] see it.
@@ -177,14 +177,14 @@ impl Compensation {
             id: self.id.as_str().to_owned(),
             name: self.step.clone(),
             needs: self.needs.clone(),
-            pivot: matches!(self.action, Action::Pivot { .. }),
+            pivot: matches!(self.action, EffectAction::Pivot { .. }),
             // Where the end is not known, because the step was declared by hand or lost in a crash, it may have succeeded. A pivot that may
             // have succeeded must hold.
             succeeded: self.step_ended != Some(StepEnd::Failed),
         }
     }
 
-    fn event(&self, event_type: EventType, to: State) -> NewEvent<'_> {
+    fn event(&self, event_type: EventType, to: CompensationState) -> NewEvent<'_> {
         NewEvent {
             subject_id: Some(self.id.as_str()),
             from: Some(self.state.as_str()),
@@ -198,7 +198,7 @@ fn from_text<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-fn optional<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> Result<Option<T>> {
+fn optional<T: DeserializeOwned>(row: &LedgerRow<'_>, index: usize) -> Result<Option<T>> {
     match row.get::<Option<String>>(index)? {
         Some(_) => row.parse(index, "compensations", from_text).map(Some),
         None => Ok(None),
@@ -215,15 +215,15 @@ pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> R
     let (run_id, epoch) = new.run;
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
-        to: Some(State::Registered.as_str()),
+        to: Some(CompensationState::Registered.as_str()),
         payload: Some(json!({ "step": new.step, "phase": new.phase, "kind": new.action.kind() })),
         ..NewEvent::of(run_id, epoch, EventType::CompensationRegistered)
     };
     let seq = ic_events::append(tx, now, &event)?;
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
-        from: Some(State::Registered.as_str()),
-        to: Some(State::Armed.as_str()),
+        from: Some(CompensationState::Registered.as_str()),
+        to: Some(CompensationState::Armed.as_str()),
         ..NewEvent::of(run_id, epoch, EventType::CompensationArmed)
     };
     ic_events::append(tx, now, &event)?;
@@ -282,7 +282,7 @@ pub fn begin_step_again(
 ) -> Result<()> {
     let one = get(tx, id)?;
     let state = match one.state {
-        State::Failed => next(one.state, Happening::ArmedAgain)?,
+        CompensationState::Failed => next(one.state, CompensationEvent::ArmedAgain)?,
         state => state,
     };
     let event = one.event(EventType::CompensationArmed, state);
@@ -302,24 +302,18 @@ pub fn end_step(
     compensation: &Compensation,
     end: Option<StepEnd>,
     outputs: &BTreeMap<String, String>,
-    action: &Action,
+    action: &EffectAction,
 ) -> Result<()> {
     tx.execute_one(
         "UPDATE compensations SET step_ended = $1, outputs = $2, args = $3, updated_at = $4 WHERE id = $5",
-        &[
-            &end.map(StepEnd::as_str),
-            &to_text(outputs)?,
-            &to_text(action)?,
-            &now.millis(),
-            &compensation.id.as_str(),
-        ],
+        &[&end.map(StepEnd::as_str), &to_text(outputs)?, &to_text(action)?, &now.millis(), &compensation.id.as_str()],
     )
 }
 
 /// Records that an attempt to undo begins.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, compensation: &Compensation) -> Result<Compensation> {
     let from = get(tx, &compensation.id)?.state;
-    let state = next(from, Happening::Begins)?;
+    let state = next(from, CompensationEvent::Begins)?;
     let event = NewEvent {
         payload: Some(json!({ "attempt": compensation.attempts + 1 })),
         ..compensation.event(EventType::CompensationStarted, state)
@@ -346,15 +340,15 @@ pub fn finish(
     tx: &Transaction<'_>,
     now: Timestamp,
     compensation: &Compensation,
-    end: End<'_>,
+    end: CompensationEnd<'_>,
 ) -> Result<Compensation> {
     let event_type = match end {
-        End::Done => EventType::CompensationDone,
-        End::Failed(_) | End::CutOff => EventType::CompensationFailed,
-        End::Skipped(_) => EventType::CompensationSkipped,
+        CompensationEnd::Done => EventType::CompensationDone,
+        CompensationEnd::Failed(_) | CompensationEnd::CutOff => EventType::CompensationFailed,
+        CompensationEnd::Skipped(_) => EventType::CompensationSkipped,
     };
     let from = get(tx, &compensation.id)?.state;
-    let state = next(from, Happening::Ends(end))?;
+    let state = next(from, CompensationEvent::Ends(end))?;
     let event = NewEvent {
         reason: end.error(),
         payload: Some(json!({ "attempts": compensation.attempts, "step": compensation.step })),
@@ -368,7 +362,7 @@ pub fn finish(
         &[
             &state.as_str(),
             &error.as_deref(),
-            &(end == End::CutOff),
+            &(end == CompensationEnd::CutOff),
             &now.millis(),
             &compensation.id.as_str(),
             &from.as_str(),

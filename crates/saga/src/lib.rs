@@ -9,12 +9,12 @@ pub mod action;
 pub mod child;
 pub mod compensation;
 pub mod coverage;
+mod description;
 pub mod order;
 pub mod owner;
 pub mod process;
-mod said;
 pub mod tail;
 pub mod undo;
 
-pub use action::Action;
-pub use compensation::{Compensation, State};
+pub use action::EffectAction;
+pub use compensation::{Compensation, CompensationState};

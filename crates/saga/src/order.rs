@@ -28,7 +28,7 @@ pub struct StartedStep {
 
 /// What is undone of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum OrderScope {
     /// Every step that was started.
     All,
     /// The step of this name and everything that depends on it.
@@ -51,11 +51,11 @@ pub enum FailurePolicy {
 /// `started` is in the order of the starts. That order need not be one that the needs allow (a step that was resumed starts
 /// again, after the steps that depend on it). A cycle, which no valid workflow has, is broken at the step that
 /// started last.
-pub fn undo_order(started: &[StartedStep], scope: &Scope) -> Vec<usize> {
+pub fn undo_order(started: &[StartedStep], scope: &OrderScope) -> Vec<usize> {
     let graph = links(started);
     let steps = match scope {
-        Scope::All => (0..started.len()).collect(),
-        Scope::Dependents(name) => {
+        OrderScope::All => (0..started.len()).collect(),
+        OrderScope::Dependents(name) => {
             let is_first = |at: &usize| started[*at].name == *name || started[*at].needs.contains(name);
             let first: BTreeSet<usize> = (0..started.len()).filter(is_first).collect();
             &graph.descendants(first.iter().copied()) | &first
@@ -70,12 +70,12 @@ pub struct Continuation {
     /// Those that can still be undone, first undone first.
     pub may_run: Vec<usize>,
     /// Those that must stay, and why.
-    pub left: Vec<Left>,
+    pub left: Vec<NotUndone>,
 }
 
 /// A step that must stay because something that depends on it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct NotUndone {
     /// An index into the steps as they started.
     pub step: usize,
     /// The steps that depend on it and could not be undone, in the order in which they started.
@@ -99,7 +99,7 @@ pub fn blocked_by(started: &[StartedStep], order: &[usize], unfinished: &[usize]
         match because.remove(&step) {
             None => continuation.may_run.push(step),
             Some(because) => {
-                continuation.left.push(Left { step, because: because.into_iter().collect() });
+                continuation.left.push(NotUndone { step, because: because.into_iter().collect() });
             }
         }
     }
@@ -126,8 +126,7 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
     let pivot = started.iter().rposition(|step| step.pivot && step.succeeded);
     let stays = match pivot {
         Some(pivot) if !force => {
-            let is_same_step =
-                |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
+            let is_same_step = |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
             let later = (pivot..started.len()).filter(is_same_step);
             let held: BTreeSet<usize> = (0..=pivot).chain(later).collect();
             &links(started).ancestors(held.iter().copied()) | &held

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
-use ic_store::lock::{self, FileLock, Mode, Rank};
+use ic_store::lock::{self, FileLock, LockMode, Rank};
 use ic_store::{Snapshot, Transaction, private};
 
 use crate::process::ProcessIdentity;
@@ -29,7 +29,7 @@ impl OwnerLock {
         private::directory(&directory).while_doing(doing)?;
         // A process that only checks holds the lock for a moment; an owner keeps it for hours, so a longer wait is useless.
         let path = directory.join(run.as_str());
-        let taken = FileLock::take(&path, Rank::Owner, Mode::Exclusive, LOOK).while_doing(doing)?;
+        let taken = FileLock::take(&path, Rank::Owner, LockMode::Exclusive, LOOK).while_doing(doing)?;
         taken.map(|lock| Self { _lock: lock }).ok_or_else(|| is_held(run))
     }
 
@@ -40,7 +40,7 @@ impl OwnerLock {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             file => file.while_doing(doing)?,
         };
-        let is_free = lock::wait(&file, Mode::Shared, Duration::ZERO).while_doing(doing)?;
+        let is_free = lock::wait(&file, LockMode::Shared, Duration::ZERO).while_doing(doing)?;
         if is_free { Ok(()) } else { Err(is_held(run)) }
     }
 }
@@ -72,9 +72,7 @@ pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> 
 /// The process that has a run, or had it last; `None` if none is on record. The lock says whether it still has it.
 pub fn holder(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<ProcessIdentity>> {
     let sql = "SELECT process FROM run_owners WHERE run_id = $1 AND process IS NOT NULL";
-    snapshot.query_opt(sql, &[&run.as_str()], |row| {
-        row.parse(0, "run_owners", |text| serde_json::from_str(text).ok())
-    })
+    snapshot.query_opt(sql, &[&run.as_str()], |row| row.parse(0, "run_owners", |text| serde_json::from_str(text).ok()))
 }
 
 /// Errors: `work_running` if another process has claimed the run since.
@@ -107,11 +105,7 @@ pub fn remember_status(tx: &Transaction<'_>, run: &RunId, status: Option<&str>) 
 }
 
 /// The status that [`remember_status`] remembered, as `parse` reads it. Errors: `corrupt` for a text that it does not know.
-pub fn status_before<T>(
-    snapshot: &Snapshot<'_>,
-    run: &RunId,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>> {
+pub fn status_before<T>(snapshot: &Snapshot<'_>, run: &RunId, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
     let sql = "SELECT status_before FROM run_owners WHERE run_id = $1 AND status_before IS NOT NULL";
     snapshot.query_opt(sql, &[&run.as_str()], |row| row.parse(0, "run_owners", &parse))
 }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use table::Entry;
+use table::ProcessEntry;
 
 /// How long a killed process may take to disappear: it may be stuck in the kernel, waiting for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ fn own_boot() -> String {
 
 /// What became of a process that was to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndedProcess {
     /// It ended after SIGTERM, within the grace period.
     Terminated,
     /// It was killed after the grace period.
@@ -147,7 +147,7 @@ impl ProcessIdentity {
     }
 
     /// The entry of this process, be it a zombie; none when it is gone or the number belongs to another.
-    fn entry(&self) -> Result<Option<Entry>> {
+    fn entry(&self) -> Result<Option<ProcessEntry>> {
         if self.place() != Place::Here {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ impl ProcessIdentity {
     }
 
     /// The living members of the group that this process leads or led; empty when that cannot be said for certain.
-    fn living_members(&self) -> Result<Vec<Entry>> {
+    fn living_members(&self) -> Result<Vec<ProcessEntry>> {
         if self.place() != Place::Here {
             return Ok(Vec::new());
         }
@@ -175,10 +175,7 @@ impl ProcessIdentity {
         if self.is_elsewhere() {
             return Err(Diagnosis::new(
                 Code::Io,
-                format!(
-                    "Process {} is one of another machine or container. Nothing was signalled.",
-                    self.pid
-                ),
+                format!("Process {} is one of another machine or container. Nothing was signalled.", self.pid),
             )
             .hint("end it there"));
         }
@@ -187,9 +184,10 @@ impl ProcessIdentity {
             1 => "process 1, which holds up the system",
             pid if pid == std::process::id() => "this program itself",
             _ => {
-                return i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or_else(|| {
-                    Diagnosis::new(Code::InvalidValue, format!("{} is no process number.", self.pid))
-                });
+                return i32::try_from(self.pid)
+                    .ok()
+                    .and_then(Pid::from_raw)
+                    .ok_or_else(|| Diagnosis::new(Code::InvalidValue, format!("{} is no process number.", self.pid)));
             }
         };
         Err(Diagnosis::new(Code::InvalidValue, format!("Asked to end {what}. Nothing was signalled.")))
@@ -201,14 +199,11 @@ impl ProcessIdentity {
 /// When it returns Ok the process is gone, or a zombie that its parent has not collected. Errors: `invalid_value`
 /// for pid 0, 1 and our own; `permission_denied` when the process is another user's; `io_error` when it outlives
 /// even SIGKILL, or the table of processes cannot be read.
-pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
+pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<EndedProcess> {
     let pid = identity.refuse_own()?;
     let target = Target::of(identity, pid);
-    let ended = until_gone(
-        grace,
-        || Ok(identity.entry()?.is_none_or(|entry| !entry.alive)),
-        |signal| target.signal(signal),
-    )?;
+    let ended =
+        until_gone(grace, || Ok(identity.entry()?.is_none_or(|entry| !entry.alive)), |signal| target.signal(signal))?;
     ended.ok_or_else(|| outlived(&format!("Process {pid}")))
 }
 
@@ -217,7 +212,7 @@ pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
 /// The process itself is ended too when it has left its group. Without its leader a group is taken for the same
 /// one when all its members started no earlier than the leader (and, where start times have no order, never).
 /// Errors: as [`end`]; `invalid_value` also for our own group.
-pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
+pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedProcess> {
     let pid = identity.refuse_own()?;
     if pid == getpgrp() {
         return Err(Diagnosis::new(
@@ -232,9 +227,9 @@ pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<Ended> {
     )?;
     let ended = ended.ok_or_else(|| outlived(&format!("Process group {pid}")))?;
     match (ended, end(identity, grace)?) {
-        (ended, Ended::WasGone) => Ok(ended),
-        (Ended::Killed, _) | (_, Ended::Killed) => Ok(Ended::Killed),
-        _ => Ok(Ended::Terminated),
+        (ended, EndedProcess::WasGone) => Ok(ended),
+        (EndedProcess::Killed, _) | (_, EndedProcess::Killed) => Ok(EndedProcess::Killed),
+        _ => Ok(EndedProcess::Terminated),
     }
 }
 
@@ -248,18 +243,18 @@ fn until_gone(
     grace: Duration,
     gone: impl Fn() -> Result<bool>,
     signal: impl Fn(Signal) -> Result<bool>,
-) -> Result<Option<Ended>> {
+) -> Result<Option<EndedProcess>> {
     // Checked first: when the process is gone, its number may belong to another.
     if gone()? || !signal(Signal::TERM)? {
-        return Ok(Some(Ended::WasGone));
+        return Ok(Some(EndedProcess::WasGone));
     }
     // A stopped process receives its signals only when it continues.
     signal(Signal::CONT)?;
     if wait_for(&gone, grace)? {
-        return Ok(Some(Ended::Terminated));
+        return Ok(Some(EndedProcess::Terminated));
     }
     signal(Signal::KILL)?;
-    Ok(wait_for(&gone, KILL_LIMIT)?.then_some(Ended::Killed))
+    Ok(wait_for(&gone, KILL_LIMIT)?.then_some(EndedProcess::Killed))
 }
 
 fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
@@ -316,10 +311,9 @@ fn sent(result: rustix::io::Result<()>, what: &str) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(Errno::SRCH) => Ok(false),
-        Err(Errno::PERM) => Err(Diagnosis::new(
-            Code::PermissionDenied,
-            format!("May not signal {what}: it belongs to another user."),
-        )),
+        Err(Errno::PERM) => {
+            Err(Diagnosis::new(Code::PermissionDenied, format!("May not signal {what}: it belongs to another user.")))
+        }
         Err(error) => Err(Diagnosis::new(Code::Io, format!("Could not signal {what}: {error}."))),
     }
 }

@@ -10,13 +10,13 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::{Objects, Writer};
 use ic_checkpoint::restore::database;
-use ic_checkpoint::rootfs::{Found, RootDir};
+use ic_checkpoint::rootfs::{EntryState, RootDir};
 use ic_store::path_from_bytes;
 
-use crate::action::{Action, Before, FileBefore, How};
-use crate::child::{self, Command, Exit, Program};
+use crate::action::{CompensatedFile, EffectAction, EffectBefore, How};
+use crate::child::{self, ChildCommand, ChildExit, Program};
 use crate::compensation::Compensation;
-use crate::process::{self, Ended, ProcessIdentity};
+use crate::process::{self, EndedProcess, ProcessIdentity};
 use crate::tail::with_tail;
 
 /// How long a process may take to end when it is asked to.
@@ -41,7 +41,7 @@ pub struct Ground<'a> {
 
 /// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoneEffect {
     /// The effect is undone, or never was.
     Done,
     /// Nothing was done about it, as declared.
@@ -51,7 +51,7 @@ pub enum Undone {
 }
 
 /// The callbacks of one attempt.
-pub struct Watch<'w> {
+pub struct EffectWatch<'w> {
     /// Records a command's process before the command begins; its error is returned, and nothing is run.
     pub born: &'w mut dyn FnMut(&ProcessIdentity) -> Result<()>,
     /// Gets the command's output as it comes.
@@ -61,27 +61,26 @@ pub struct Watch<'w> {
 }
 
 /// Makes one attempt to undo an effect. It may be made again after any outcome, and after a crash in its middle.
-pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Watch<'_>) -> Result<Undone> {
+pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut EffectWatch<'_>) -> Result<UndoneEffect> {
     let because = |what: &str, reason: &Option<String>| {
-        Undone::Skipped(reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}")))
+        UndoneEffect::Skipped(reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}")))
     };
     match &compensation.action {
-        Action::Exec { argv, how } => {
+        EffectAction::Exec { argv, how } => {
             let argv = argv.iter().map(OsString::from).collect();
             run(&Program::Argv(argv), how, compensation, ground, watch)
         }
-        Action::Shell { line, how } => run(&Program::Shell(line.clone()), how, compensation, ground, watch),
-        Action::RestoreFiles { files } => Ok(restore_all(files, compensation, ground)),
-        Action::KillProcess { pid_file, identity, before } => {
-            let known =
-                identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
+        EffectAction::Shell { line, how } => run(&Program::Shell(line.clone()), how, compensation, ground, watch),
+        EffectAction::RestoreFiles { files } => Ok(restore_all(files, compensation, ground)),
+        EffectAction::KillProcess { pid_file, identity, before } => {
+            let known = identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
             // The process that the file named before the step began is another one's, and must live.
             let known = known.filter(|identity| before.as_ref() != Some(identity));
-            Ok(known.map_or(Undone::Done, |identity| end(&identity)))
+            Ok(known.map_or(UndoneEffect::Done, |identity| end(&identity)))
         }
-        Action::Skip { reason } => Ok(because("declared to need no undo", reason)),
-        Action::Retry { reason } => Ok(because("to be retried instead", reason)),
-        Action::Pivot { reason } => Ok(because("it cannot be undone", reason)),
+        EffectAction::Skip { reason } => Ok(because("declared to need no undo", reason)),
+        EffectAction::Retry { reason } => Ok(because("to be retried instead", reason)),
+        EffectAction::Pivot { reason } => Ok(because("it cannot be undone", reason)),
     }
 }
 
@@ -90,12 +89,12 @@ fn run(
     how: &How,
     compensation: &Compensation,
     ground: &Ground<'_>,
-    watch: &mut Watch<'_>,
-) -> Result<Undone> {
-    let directory = how.directory.as_ref().map_or_else(
-        || ground.directory.to_owned(),
-        |below| ground.directory.join(path_from_bytes(&below.0)),
-    );
+    watch: &mut EffectWatch<'_>,
+) -> Result<UndoneEffect> {
+    let directory = how
+        .directory
+        .as_ref()
+        .map_or_else(|| ground.directory.to_owned(), |below| ground.directory.join(path_from_bytes(&below.0)));
     let mut environment = ground.environment.clone();
     let mut set = |key: &str, value: &str| environment.push((key.into(), value.into()));
     // A later value replaces an earlier one: the file overrides the step's outputs, and the names of `ic` override both.
@@ -103,7 +102,7 @@ fn run(
     set("IC_IDEMPOTENCY_KEY", compensation.id.as_str());
     set("IC_RUN", compensation.run_id.as_str());
     set("IC_STEP", &compensation.step);
-    let command = Command {
+    let command = ChildCommand {
         program,
         directory: &directory,
         environment,
@@ -116,26 +115,26 @@ fn run(
     };
     let outcome = child::run(&command, watch.born, watch.live, watch.cancelled)?;
     Ok(match outcome.exit {
-        Exit::Code(0) => Undone::Done,
-        other => Undone::Failed(with_tail(&describe(&other), &outcome.tail)),
+        ChildExit::Code(0) => UndoneEffect::Done,
+        other => UndoneEffect::Failed(with_tail(&describe(&other), &outcome.tail)),
     })
 }
 
 /// How a command ended, for people.
-pub fn describe(exit: &Exit) -> String {
+pub fn describe(exit: &ChildExit) -> String {
     match exit {
-        Exit::Code(code) => format!("it ended with exit code {code}"),
-        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
-        Exit::TimedOut => "it timed out and was ended".to_owned(),
-        Exit::Cancelled => "it was interrupted".to_owned(),
-        Exit::NotStarted(why) => why.trim_end_matches('.').to_owned(),
+        ChildExit::Code(code) => format!("it ended with exit code {code}"),
+        ChildExit::Signal(signal) => format!("it was ended by signal {signal}"),
+        ChildExit::TimedOut => "it timed out and was ended".to_owned(),
+        ChildExit::Cancelled => "it was interrupted".to_owned(),
+        ChildExit::NotStarted(why) => why.trim_end_matches('.').to_owned(),
     }
 }
 
-fn end(identity: &ProcessIdentity) -> Undone {
+fn end(identity: &ProcessIdentity) -> UndoneEffect {
     match process::end_group(identity, GRACE).and_then(|_| process::end(identity, GRACE)) {
-        Ok(Ended::Terminated | Ended::Killed | Ended::WasGone) => Undone::Done,
-        Err(error) => Undone::Failed(error.message().to_owned()),
+        Ok(EndedProcess::Terminated | EndedProcess::Killed | EndedProcess::WasGone) => UndoneEffect::Done,
+        Err(error) => UndoneEffect::Failed(error.message().to_owned()),
     }
 }
 
@@ -168,20 +167,20 @@ fn began_before(identity: &ProcessIdentity, moment: SystemTime) -> bool {
 /// What is at these paths now, for a compensation that restores it. Contents go to `writer`, which the caller finishes.
 ///
 /// Errors: `invalid_value` for a directory, or what is neither file nor link.
-pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> Result<Vec<FileBefore>> {
+pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> Result<Vec<CompensatedFile>> {
     let directory = RootDir::open(root)?;
     let remember = |path: &PathText| {
         let name = || String::from_utf8_lossy(&path.0).into_owned();
         let found = directory.state(&path.0).while_doing(|| format!("looking at {}", name()))?;
         let before = match found {
-            Found::Absent => Before::Absent,
-            Found::File(stat) => {
+            EntryState::Absent => EffectBefore::Absent,
+            EntryState::File(stat) => {
                 let mut file = directory.open_file(&path.0).while_doing(|| format!("reading {}", name()))?;
                 let (hash, _) = writer.put_file(&mut file)?.ok_or_else(|| was_purged(&name()))?;
-                Before::File { hash, mode: stat.mode }
+                EffectBefore::File { hash, mode: stat.mode }
             }
-            Found::Symlink(_, target) => Before::Symlink { target: PathText(target) },
-            Found::Directory(_) | Found::Special => {
+            EntryState::Symlink(_, target) => EffectBefore::Symlink { target: PathText(target) },
+            EntryState::Directory(_) | EntryState::Special => {
                 return Err(Diagnosis::new(
                     Code::InvalidValue,
                     format!("{} is neither a file nor a link, and cannot be restored as one.", name()),
@@ -189,20 +188,17 @@ pub fn remember_files(writer: &Writer<'_>, root: &Path, paths: &[PathText]) -> R
                 .hint("name the files in it, or undo it with a command"));
             }
         };
-        Ok(FileBefore { path: path.clone(), before })
+        Ok(CompensatedFile { path: path.clone(), before })
     };
     paths.iter().map(remember).collect()
 }
 
 fn was_purged(name: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::InvalidValue,
-        format!("The content of {name} was purged, and is never stored again."),
-    )
-    .hint("undo it with a command, or change the file first")
+    Diagnosis::new(Code::InvalidValue, format!("The content of {name} was purged, and is never stored again."))
+        .hint("undo it with a command, or change the file first")
 }
 
-fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Ground<'_>) -> Undone {
+fn restore_all(files: &[CompensatedFile], compensation: &Compensation, ground: &Ground<'_>) -> UndoneEffect {
     let failed: Vec<String> = files
         .iter()
         .filter_map(|file| {
@@ -210,30 +206,30 @@ fn restore_all(files: &[FileBefore], compensation: &Compensation, ground: &Groun
             Some(format!("{}: {}", String::from_utf8_lossy(&file.path.0), error.message()))
         })
         .collect();
-    if failed.is_empty() { Undone::Done } else { Undone::Failed(failed.join("; ")) }
+    if failed.is_empty() { UndoneEffect::Done } else { UndoneEffect::Failed(failed.join("; ")) }
 }
 
 /// Restores one path. Whatever is there is replaced, except a directory.
-fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) -> Result<()> {
+fn restore(file: &CompensatedFile, compensation: &Compensation, ground: &Ground<'_>) -> Result<()> {
     let root = RootDir::open(ground.root)?;
     let path = &file.path.0;
     let temporary = temporary(compensation);
     let found = root.state(path).while_doing(|| "looking at it".to_owned())?;
     // Checked again by each write: another program may change the path in between.
-    let still = |now: &Found| *now == found;
-    if matches!(found, Found::Directory(_)) {
+    let still = |now: &EntryState| *now == found;
+    if matches!(found, EntryState::Directory(_)) {
         return Err(Diagnosis::new(Code::FileConflict, "There is a directory now."));
     }
     let comes = match &file.before {
-        Before::File { hash, .. } => Some(hash),
-        Before::Absent | Before::Symlink { .. } => None,
+        EffectBefore::File { hash, .. } => Some(hash),
+        EffectBefore::Absent | EffectBefore::Symlink { .. } => None,
     };
     // Only one file is restored: beside the log of another state of it, SQLite would destroy a database.
     let _unused = database::require_alone(&root, ground.objects, path, comes)?;
     match &file.before {
-        Before::Absent if found == Found::Absent => Ok(()),
-        Before::Absent => root.remove_file(path, &still),
-        Before::File { hash, mode } => {
+        EffectBefore::Absent if found == EntryState::Absent => Ok(()),
+        EffectBefore::Absent => root.remove_file(path, &still),
+        EffectBefore::File { hash, mode } => {
             clear_the_way(&root, path, &temporary)?;
             root.write_file(path, *mode, &temporary, &still, &mut |out| {
                 ground.objects.read_to(hash, out)?;
@@ -241,7 +237,7 @@ fn restore(file: &FileBefore, compensation: &Compensation, ground: &Ground<'_>) 
                 out.sync_data().while_doing(|| "writing it".to_owned())
             })
         }
-        Before::Symlink { target } => {
+        EffectBefore::Symlink { target } => {
             clear_the_way(&root, path, &temporary)?;
             root.make_symlink(path, &target.0, &temporary, &still)
         }
@@ -255,7 +251,7 @@ fn temporary(compensation: &Compensation) -> Vec<u8> {
 
 /// Removes what an attempt whose process died left in the working tree at `root` under a temporary name. It need not be repeated.
 pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
-    let Action::RestoreFiles { files } = &compensation.action else { return Ok(()) };
+    let EffectAction::RestoreFiles { files } = &compensation.action else { return Ok(()) };
     let root = RootDir::open(root)?;
     let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
     for directory in parents {
@@ -280,7 +276,7 @@ fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
     for end in path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
         let parent = &path[..end];
         let found = root.state(parent).while_doing(|| "looking above it".to_owned())?;
-        if found == Found::Absent {
+        if found == EntryState::Absent {
             root.make_directory(parent)?;
             root.set_mode(parent, USUAL_MODE, &|_| true)?;
         }

@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_phase::run;
 use ic_store::{Snapshot, path_bytes};
 
-use crate::call::{self, Call};
+use crate::call::{self, ToolCall};
 use crate::shell_targets;
 
 /// How long a call without a reported end may run, in milliseconds: a build, or a question to a person who is at lunch. An older one was
@@ -25,13 +25,13 @@ const LONGEST_CALL: i64 = 24 * 60 * 60 * 1000;
 #[derive(Debug)]
 pub struct Attribution {
     /// The checkpoints, oldest first.
-    pub looks: Vec<Checkpoint>,
+    pub looks: Vec<CheckpointRecord>,
     /// The work that ran in the root at any time between them, in the order in which it was created.
     pub workers: Vec<Dispatch>,
     told: HashSet<DispatchId>,
     /// For work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
     /// Calls that were cut off. It is not known when they ended, nor who changed the tree from then until the next checkpoint.
     cut_off: HashSet<CallId>,
     named: Named,
@@ -52,7 +52,7 @@ impl Named {
     fn of(
         snapshot: &Snapshot<'_>,
         workers: &[Dispatch],
-        calls: &[Call],
+        calls: &[ToolCall],
         (told, cut_off): (&HashSet<DispatchId>, &HashSet<CallId>),
     ) -> Result<Self> {
         let mut named = Self::default();
@@ -81,16 +81,15 @@ fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &
 
 /// The last call of each agent whose work did not end by itself, if the call's own end was not reported: a person stopped it, or it still
 /// runs. Work that ended by itself has no running calls.
-fn cut_off_of(workers: &[Dispatch], calls: &[Call]) -> HashSet<CallId> {
-    let came_to_its_end = |call: &Call| {
+fn cut_off_of(workers: &[Dispatch], calls: &[ToolCall]) -> HashSet<CallId> {
+    let came_to_its_end = |call: &ToolCall| {
         let mut all = workers.iter().filter(|worker| worker.id == call.dispatch_id);
         all.any(|worker| !matches!(worker.status, DispatchStatus::Running | DispatchStatus::Cancelled))
     };
-    let has_next = |call: &Call| {
-        let is_next = |one: &Call| {
-            one.began_seq > call.began_seq && one.created_at >= call.created_at && one.id != call.id
-        };
-        let is_same = |one: &Call| one.dispatch_id == call.dispatch_id && one.agent_id == call.agent_id;
+    let has_next = |call: &ToolCall| {
+        let is_next =
+            |one: &ToolCall| one.began_seq > call.began_seq && one.created_at >= call.created_at && one.id != call.id;
+        let is_same = |one: &ToolCall| one.dispatch_id == call.dispatch_id && one.agent_id == call.agent_id;
         calls.iter().any(|one| is_same(one) && is_next(one))
     };
     let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
@@ -106,14 +105,14 @@ fn is_named(name: &[u8], path: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Window<'a> {
     /// The checkpoint at its beginning.
-    pub from: &'a Checkpoint,
+    pub from: &'a CheckpointRecord,
     /// The checkpoint at its end.
-    pub to: &'a Checkpoint,
+    pub to: &'a CheckpointRecord,
     at_work: Vec<&'a Dispatch>,
     in_calls: Vec<&'a Dispatch>,
     /// As `in_calls`, but by the clock: with calls that changed no file.
     by_clock: Vec<&'a Dispatch>,
-    calls: Vec<&'a Call>,
+    calls: Vec<&'a ToolCall>,
     /// Whether every call in it was cut off.
     is_unsure: bool,
     named: &'a Named,
@@ -182,23 +181,20 @@ impl Attribution {
     }
 
     /// The last checkpoint, if no work ran from it until now: no later checkpoint shows what changed since.
-    pub fn at_rest_since(&self, now: Timestamp) -> Option<&Checkpoint> {
+    pub fn at_rest_since(&self, now: Timestamp) -> Option<&CheckpointRecord> {
         let (last, to) = self.until_now(now)?;
         self.window(last, &to).is_idle().then_some(last)
     }
 
     /// The last checkpoint, and a checkpoint as it would be taken now, with the tree of the last one.
-    pub fn until_now(&self, now: Timestamp) -> Option<(&Checkpoint, Checkpoint)> {
+    pub fn until_now(&self, now: Timestamp) -> Option<(&CheckpointRecord, CheckpointRecord)> {
         let last = self.looks.last()?;
-        Some((last, Checkpoint { seq: Seq::MAX, created_at: now, ..last.clone() }))
+        Some((last, CheckpointRecord { seq: Seq::MAX, created_at: now, ..last.clone() }))
     }
 
     /// Whether the clients of all work of a run reported each call.
     pub fn is_told(&self, run: &RunId) -> bool {
-        self.workers
-            .iter()
-            .filter(|worker| worker.run_id == *run)
-            .all(|worker| self.told.contains(&worker.id))
+        self.workers.iter().filter(|worker| worker.run_id == *run).all(|worker| self.told.contains(&worker.id))
     }
 
     /// Whether the client of a piece of work reported each call.
@@ -216,15 +212,14 @@ impl Attribution {
         self.first_call(work).and_then(|first| first.head.as_deref())
     }
 
-    fn first_call(&self, work: &[DispatchId]) -> Option<&Call> {
+    fn first_call(&self, work: &[DispatchId]) -> Option<&ToolCall> {
         self.calls.iter().find(|call| work.contains(&call.dispatch_id))
     }
 
     /// Whether a call of a run has begun whose end is not known.
     pub fn runs_now(&self, run: &RunId) -> bool {
-        let is_of_run = |call: &&Call| {
-            self.workers.iter().any(|worker| worker.id == call.dispatch_id && worker.run_id == *run)
-        };
+        let is_of_run =
+            |call: &&ToolCall| self.workers.iter().any(|worker| worker.id == call.dispatch_id && worker.run_id == *run);
         self.calls.iter().filter(|call| call.ended_seq.is_none()).any(|call| is_of_run(&call))
     }
 
@@ -239,19 +234,19 @@ impl Attribution {
     }
 
     /// The checkpoints between which a restore changed the tree, oldest first.
-    pub fn restores(&self) -> impl Iterator<Item = (&Checkpoint, &Checkpoint)> {
-        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind == Kind::Restored);
+    pub fn restores(&self) -> impl Iterator<Item = (&CheckpointRecord, &CheckpointRecord)> {
+        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind == CheckpointKind::Restored);
         pairs.map(|pair| (&pair[0], &pair[1]))
     }
 
     /// The time between two checkpoints.
-    pub fn window<'a>(&'a self, from: &'a Checkpoint, to: &'a Checkpoint) -> Window<'a> {
+    pub fn window<'a>(&'a self, from: &'a CheckpointRecord, to: &'a CheckpointRecord) -> Window<'a> {
         // A call without a reported end that is older than any tool runs was cut off with its client.
-        let is_cut_off = |call: &&Call| {
+        let is_cut_off = |call: &&ToolCall| {
             call.ended_seq.is_none() && from.created_at.millis() - call.created_at.millis() > LONGEST_CALL
         };
         let calls = self.calls.iter().filter(|call| call.ran_between(from.seq, to.seq));
-        let calls: Vec<&Call> = calls.filter(|call| !is_cut_off(call)).collect();
+        let calls: Vec<&ToolCall> = calls.filter(|call| !is_cut_off(call)).collect();
         let called = |worker: &Dispatch| calls.iter().any(|call| call.dispatch_id == worker.id);
         let at_work: Vec<&Dispatch> = {
             let all = self.workers.iter();
@@ -259,10 +254,9 @@ impl Attribution {
         };
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls: Vec<&Dispatch> = at_work.iter().copied().filter(is_in_call).collect();
-        let ran = |call: &&Call| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
-        let ran: Vec<&Call> = self.calls.iter().filter(ran).collect();
-        let made_one =
-            |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
+        let ran = |call: &&ToolCall| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
+        let ran: Vec<&ToolCall> = self.calls.iter().filter(ran).collect();
+        let made_one = |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
         let by_clock = at_work.iter().copied().filter(made_one).collect();
         let is_unsure = !calls.is_empty()
             && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
@@ -271,11 +265,10 @@ impl Attribution {
     }
 
     /// Whether work ran at any time between two checkpoints of the tree.
-    fn was_at_work(&self, worker: &Dispatch, from: &Checkpoint, to: &Checkpoint) -> bool {
+    fn was_at_work(&self, worker: &Dispatch, from: &CheckpointRecord, to: &CheckpointRecord) -> bool {
         // The checkpoint with which work ended comes right before the event of its end.
-        let has_ended = |end: Seq| {
-            end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id))
-        };
+        let has_ended =
+            |end: Seq| end <= from.seq || (end == from.seq + 1 && from.link.dispatch_id.as_ref() == Some(&worker.id));
         // What a person did after the last call and before the next prompt is not the work's.
         let end = self.interrupted.get(&worker.id).copied().or(worker.finished_seq);
         worker.place() < to.seq && !end.is_some_and(has_ended)
@@ -289,9 +282,8 @@ impl<'a> Window<'a> {
         // Work that was alone has made every change, also what a process did that one of its calls left behind. A prompt and its subagents
         // count as one then.
         if self.at_work.len() < 2 || self.in_calls.is_empty() {
-            let began = |one: &Dispatch| {
-                self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id))
-            };
+            let began =
+                |one: &Dispatch| self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id));
             return self.at_work.iter().copied().filter(|one| !began(one)).collect();
         }
         self.makers(path)
@@ -327,7 +319,7 @@ impl<'a> Window<'a> {
     /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and none names the path. A
     /// person may have changed it after that.
     pub fn is_unsure(&self, path: &[u8]) -> bool {
-        let names = |call: &&Call| {
+        let names = |call: &&ToolCall| {
             let written = self.named.written.get(&call.id).into_iter().flatten();
             call.paths.iter().chain(written).any(|name| is_named(name.as_bytes(), path))
         };
@@ -342,14 +334,13 @@ impl<'a> Window<'a> {
 
     /// Whether a restore changed the tree, and no work did.
     pub fn is_restore(&self) -> bool {
-        self.to.kind == Kind::Restored
+        self.to.kind == CheckpointKind::Restored
     }
 
     /// Whether a change to something that is no file of the tree, such as a branch, may have been made by this run. As [`Window::owners`],
     /// but a call that changed no file may have made it.
     pub fn may_be_of(&self, run: &RunId) -> bool {
-        let owners =
-            if self.at_work.len() < 2 || self.by_clock.is_empty() { &self.at_work } else { &self.by_clock };
+        let owners = if self.at_work.len() < 2 || self.by_clock.is_empty() { &self.at_work } else { &self.by_clock };
         owners.iter().any(|worker| worker.run_id == *run)
     }
 
@@ -365,8 +356,8 @@ impl<'a> Window<'a> {
     }
 
     /// The calls that may have made a change at a path: those that name it, else all that ran.
-    pub fn calls(&self, path: &[u8]) -> Vec<&'a Call> {
-        let named: Vec<&Call> = self.calls.iter().filter(|call| call.names(path)).copied().collect();
+    pub fn calls(&self, path: &[u8]) -> Vec<&'a ToolCall> {
+        let named: Vec<&ToolCall> = self.calls.iter().filter(|call| call.names(path)).copied().collect();
         if named.is_empty() { self.calls.clone() } else { named }
     }
 }

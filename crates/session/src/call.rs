@@ -14,11 +14,11 @@ use ic_base::mask::mask;
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
 use ic_dispatch::Dispatch;
 use ic_dispatch::status::DispatchStatus;
-use ic_store::{Row, Snapshot, Transaction, containing};
+use ic_store::{LedgerRow, Snapshot, Transaction, containing};
 
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct ToolCall {
     /// Made by this program when the call was reported.
     pub id: CallId,
     /// The work that the call belongs to: a prompt, or what a prompt began.
@@ -51,7 +51,7 @@ pub struct Call {
     pub head_log_start: Option<u64>,
 }
 
-impl Call {
+impl ToolCall {
     /// Whether it may have changed something between two events.
     pub fn ran_between(&self, from: Seq, to: Seq) -> bool {
         self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
@@ -110,8 +110,8 @@ const TWICE_WITHIN: i64 = 2_000;
 /// The most paths that are kept of a call; of the others only the tree tells.
 const MOST_PATHS: usize = 200;
 
-fn from_row(row: &Row<'_>) -> Result<Call> {
-    Ok(Call {
+fn from_row(row: &LedgerRow<'_>) -> Result<ToolCall> {
+    Ok(ToolCall {
         id: CallId::from_ledger(row.get(0)?),
         dispatch_id: DispatchId::from_ledger(row.get(1)?),
         session_id: SessionId::from_ledger(row.get(2)?),
@@ -135,7 +135,7 @@ fn from_row(row: &Row<'_>) -> Result<Call> {
 /// A client with two installations of its hooks reports each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
     let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
-    let is_same = |told: &Call| {
+    let is_same = |told: &ToolCall| {
         let is_near = now.millis().saturating_sub(told.created_at.millis()) < TWICE_WITHIN;
         told.agent_id.as_deref() == new.agent_id
             && (new.call_id.is_some() || is_near && told.line.as_ref() == Some(&line(new)))
@@ -205,7 +205,7 @@ pub fn unfinished(
     session: &SessionId,
     (call_id, agent_id): (Option<&str>, Option<&str>),
     tool: &str,
-) -> Result<Option<Call>> {
+) -> Result<Option<ToolCall>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM calls WHERE session_id = $1 AND call_id IS NOT DISTINCT FROM $2 \
          AND ($2 IS NOT NULL OR tool = $3 AND agent_id IS NOT DISTINCT FROM $4) \
@@ -215,7 +215,7 @@ pub fn unfinished(
 }
 
 /// The calls that began at this time or later, and whose end was not reported, oldest first.
-pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<Call>> {
+pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<ToolCall>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM calls WHERE finished_at IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
     );
@@ -245,11 +245,7 @@ pub fn continuation_of(snapshot: &Snapshot<'_>, prompt: &DispatchId) -> Result<O
 }
 
 /// The work of a subagent of a session, if a call of it is on record: the newest, if the client uses a name again.
-pub fn work_of_agent(
-    snapshot: &Snapshot<'_>,
-    session: &SessionId,
-    agent_id: &str,
-) -> Result<Option<DispatchId>> {
+pub fn work_of_agent(snapshot: &Snapshot<'_>, session: &SessionId, agent_id: &str) -> Result<Option<DispatchId>> {
     // In older ledgers the calls of subagents belong to their prompt, because subagents had no work of their own.
     let sql = "SELECT c.dispatch_id FROM calls c JOIN dispatches d ON d.id = c.dispatch_id \
                WHERE c.session_id = $1 AND c.agent_id = $2 AND d.parent_id IS NOT NULL ORDER BY c.began_seq DESC LIMIT 1";
@@ -257,13 +253,13 @@ pub fn work_of_agent(
 }
 
 /// The calls of a piece of work, oldest first.
-pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Call>> {
+pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<ToolCall>> {
     let sql = format!("SELECT {COLUMNS} FROM calls WHERE dispatch_id = $1 ORDER BY began_seq, id");
     snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
 }
 
 /// The newest calls that were asked to do, or named a path, that contains this text, newest first. The case of ASCII letters does not count.
-pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Call>> {
+pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<ToolCall>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM calls WHERE lower(line) LIKE $1 ESCAPE '\\' OR lower(paths) LIKE $1 ESCAPE '\\' \
          ORDER BY began_seq DESC, id DESC LIMIT $2"
@@ -272,7 +268,7 @@ pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Cal
 }
 
 /// The calls that may have changed something between two events, oldest first.
-pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<Call>> {
+pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<ToolCall>> {
     let ended = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2");
     let running = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $1");
     let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
@@ -313,14 +309,12 @@ pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Se
     }
     let end = work.finished_seq.map_or(Seq::MAX, |end| end + 1);
     let sql = "SELECT max(coalesce(ended_seq, $1)) FROM calls WHERE dispatch_id = $2";
-    let last =
-        snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
+    let last = snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();
     // Work without a call did nothing.
     Ok(Some(last.unwrap_or_default()))
 }
 
 /// Removes from the calls of a dispatch what they were asked to do, and the paths that they named.
 pub fn redact(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
-    tx.execute("UPDATE calls SET line = NULL, paths = '[]' WHERE dispatch_id = $1", &[&dispatch.as_str()])
-        .map(drop)
+    tx.execute("UPDATE calls SET line = NULL, paths = '[]' WHERE dispatch_id = $1", &[&dispatch.as_str()]).map(drop)
 }

@@ -7,19 +7,19 @@
 
 pub mod attribution;
 pub mod call;
-pub mod outside;
+pub mod outside_files;
 pub mod places;
 mod prompt;
 mod shell_targets;
 mod table;
 
-pub use call::{Call, NewCall};
+pub use call::{NewCall, ToolCall};
 pub use prompt::{
-    NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt,
-    hold, latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint,
-    of_dispatch as prompt_of, of_session, own_runs, own_runs_of, standing,
+    NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt, hold,
+    latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint, of_dispatch as prompt_of, of_session,
+    own_runs, own_runs_of, standing,
 };
 pub use table::{
-    NewSession, REFERENT, Session, begin, by_client, end, get, go_on, is_own_run, list, of_own_run,
-    of_project, of_work, queue, resolve, spoken, that_calls, told, work_in,
+    AgentSession, NewSession, REFERENT, begin, by_client, end, get, go_on, is_own_run, list, of_own_run, of_project,
+    of_work, queue, resolve, spoken, that_calls, told, work_in,
 };

@@ -7,7 +7,7 @@ use ic_base::Result;
 use ic_store::Snapshot;
 
 use crate::prompt::{self, Prompt};
-use crate::table::{self, Session};
+use crate::table::{self, AgentSession};
 
 /// The text between the client's own name of a session and the place.
 const IN: &str = " in ";
@@ -31,7 +31,7 @@ pub fn key_of(prompt: &Prompt) -> String {
 }
 
 /// The session of a client as it works in a place: the row of that place, else that of the place where it began.
-pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) -> Result<Option<Session>> {
+pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) -> Result<Option<AgentSession>> {
     match table::by_client(snapshot, client, &name_in(client_id, place))? {
         Some(there) => Ok(Some(there)),
         None => table::by_client(snapshot, client, client_id),
@@ -39,12 +39,12 @@ pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) 
 }
 
 /// The rows of a client's session in other places than the one that it began in.
-pub fn elsewhere(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Vec<Session>> {
+pub fn elsewhere(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Vec<AgentSession>> {
     table::named_from(snapshot, client, &format!("{client_id}{IN}"))
 }
 
 /// The same prompt in the other places in which its session works.
-pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(Session, Prompt)>> {
+pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(AgentSession, Prompt)>> {
     let own = table::get(snapshot, &prompt.session_id)?;
     let (client, name, key) = (&own.client, own_name(&own.client_id), key_of(prompt));
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(Session, P
 }
 
 /// The prompt without a name that has this key.
-fn unnamed(snapshot: &Snapshot<'_>, session: &Session, key: &str) -> Result<Option<Prompt>> {
+fn unnamed(snapshot: &Snapshot<'_>, session: &AgentSession, key: &str) -> Result<Option<Prompt>> {
     let Some(dispatch) = key.strip_prefix(OF) else { return Ok(None) };
     let found = prompt::of_dispatch(snapshot, &ic_base::DispatchId::from_ledger(dispatch.to_owned()))?;
     Ok(found.filter(|found| found.session_id == session.id))

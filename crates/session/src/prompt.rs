@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq, SessionId, Timestamp};
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::{Dispatch, dispatch};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 
 use crate::call;
-use crate::table::Session;
+use crate::table::AgentSession;
 
 /// A prompt of a person in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct NewPrompt<'a> {
 const COLUMNS: &str = "dispatch_id, session_id, seq, prompt_id, head, created_at, ended_at, held_count, held_at, held_for, \
     transcript_start";
 
-fn from_row(row: &Row<'_>) -> Result<Prompt> {
+fn from_row(row: &LedgerRow<'_>) -> Result<Prompt> {
     Ok(Prompt {
         dispatch_id: DispatchId::from_ledger(row.get(0)?),
         session_id: SessionId::from_ledger(row.get(1)?),
@@ -68,7 +68,7 @@ fn from_row(row: &Row<'_>) -> Result<Prompt> {
 pub fn begin(
     tx: &Transaction<'_>,
     now: Timestamp,
-    session: &Session,
+    session: &AgentSession,
     dispatch: &Dispatch,
     new: NewPrompt<'_>,
 ) -> Result<()> {
@@ -119,7 +119,7 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Opt
 }
 
 /// The prompt that a checkpoint was taken for: before its work, in it, at its end, or for what it began.
-pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result<Option<Prompt>> {
+pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> Result<Option<Prompt>> {
     let Some(dispatch) = &checkpoint.link.dispatch_id else { return before_work(snapshot, checkpoint) };
     let mut next = dispatch::find(snapshot, dispatch)?;
     while let Some(work) = next {
@@ -133,7 +133,7 @@ pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result
 }
 
 /// The prompt before whose work a checkpoint was taken: its point was recorded right before it.
-fn before_work(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result<Option<Prompt>> {
+fn before_work(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> Result<Option<Prompt>> {
     let Some(run) = &checkpoint.link.run_id else { return Ok(None) };
     let name = snapshot.query_opt(
         "SELECT name FROM points WHERE run_id = $1 AND seq < $2 AND kind = 'prompt' AND checkpoint_id = $3 \
@@ -146,9 +146,7 @@ fn before_work(snapshot: &Snapshot<'_>, checkpoint: &Checkpoint) -> Result<Optio
 
 /// Whether there ever was a prompt.
 pub fn are_any(snapshot: &Snapshot<'_>) -> Result<bool> {
-    Ok(snapshot
-        .query_opt("SELECT 1 FROM prompts WHERE seq > 0 LIMIT 1", &[], |row| row.get::<i64>(0))?
-        .is_some())
+    Ok(snapshot.query_opt("SELECT 1 FROM prompts WHERE seq > 0 LIMIT 1", &[], |row| row.get::<i64>(0))?.is_some())
 }
 
 /// The prompts in runs made for sessions in a project, whether they still run or not, newest first; without those that were rolled back.
@@ -184,9 +182,8 @@ pub fn own_runs_of(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<R
 
 /// The prompt of a session that has this name in its client.
 pub fn by_prompt_id(snapshot: &Snapshot<'_>, session: &SessionId, prompt_id: &str) -> Result<Option<Prompt>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM prompts WHERE session_id = $1 AND prompt_id = $2 ORDER BY seq DESC LIMIT 1"
-    );
+    let sql =
+        format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 AND prompt_id = $2 ORDER BY seq DESC LIMIT 1");
     snapshot.query_opt(&sql, &[&session.as_str(), &prompt_id], from_row)
 }
 
@@ -200,8 +197,8 @@ pub fn newest(snapshot: &Snapshot<'_>, session: &SessionId, limit: i64) -> Resul
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     /// No conversation is undone further back while it runs.
     const NEWEST: i64 = 100;
-    let living = snapshot
-        .query_all("SELECT id FROM sessions WHERE ended_at IS NULL", &[], |row| row.get::<String>(0))?;
+    let living =
+        snapshot.query_all("SELECT id FROM sessions WHERE ended_at IS NULL", &[], |row| row.get::<String>(0))?;
     let mut needed = Vec::new();
     for session in living {
         needed.extend(snapshot.query_all(

@@ -6,22 +6,18 @@ use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reverse
 use ic_dispatch::{Dispatch, dispatch};
 use ic_events::{EventType, NewEvent};
 use ic_store::reference::{self, Referent};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use crate::{call, prompt};
 
 /// How sessions are referred to.
-pub const REFERENT: Referent = Referent {
-    table: "sessions",
-    noun: "session",
-    not_found: Code::SessionNotFound,
-    listed_by: "ic session list",
-};
+pub const REFERENT: Referent =
+    Referent { table: "sessions", noun: "session", not_found: Code::SessionNotFound, listed_by: "ic session list" };
 
 /// A session of a coding agent: one conversation with a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct AgentSession {
     /// Made by this program when the session began.
     pub id: SessionId,
     /// The event that began it.
@@ -75,8 +71,8 @@ pub struct NewSession<'a> {
 const COLUMNS: &str = "id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, created_at, ended_at, \
     spoken_seq, queued, unprompted";
 
-fn from_row(row: &Row<'_>) -> Result<Session> {
-    Ok(Session {
+fn from_row(row: &LedgerRow<'_>) -> Result<AgentSession> {
+    Ok(AgentSession {
         id: SessionId::from_ledger(row.get(0)?),
         seq: row.get(1)?,
         client: row.get(2)?,
@@ -95,7 +91,7 @@ fn from_row(row: &Row<'_>) -> Result<Session> {
 }
 
 /// Records a session with its event.
-pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Result<Session> {
+pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Result<AgentSession> {
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
         to: Some(new.client),
@@ -125,7 +121,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
 }
 
 /// Lets the work of a session continue in another run: its former run is not open any longer, or a person attached the session.
-pub fn work_in(tx: &Transaction<'_>, session: &Session, run: &RunId, owns_run: bool) -> Result<Session> {
+pub fn work_in(tx: &Transaction<'_>, session: &AgentSession, run: &RunId, owns_run: bool) -> Result<AgentSession> {
     tx.execute_one(
         "UPDATE sessions SET run_id = $1, owns_run = $2, ended_at = NULL WHERE id = $3",
         &[&run.as_str(), &i64::from(owns_run), &session.id.as_str()],
@@ -134,7 +130,7 @@ pub fn work_in(tx: &Transaction<'_>, session: &Session, run: &RunId, owns_run: b
 }
 
 /// Records that the client reported the end of the session, with the event.
-pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<&str>) -> Result<()> {
+pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &AgentSession, why: Option<&str>) -> Result<()> {
     if session.ended_at.is_some() {
         return Ok(());
     }
@@ -148,58 +144,55 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &Session, why: Option<
 }
 
 /// Records the event up to which its agent was told what was undone.
-pub fn told(tx: &Transaction<'_>, session: &Session, seq: Seq) -> Result<()> {
+pub fn told(tx: &Transaction<'_>, session: &AgentSession, seq: Seq) -> Result<()> {
     tx.execute_one("UPDATE sessions SET told_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
 
 /// Records what a person typed while the agent was still working; `None`: its turn has come.
-pub fn queue(tx: &Transaction<'_>, session: &Session, queued: Option<&str>) -> Result<()> {
+pub fn queue(tx: &Transaction<'_>, session: &AgentSession, queued: Option<&str>) -> Result<()> {
     let queued = queued.map(ic_base::title);
     tx.execute_one("UPDATE sessions SET queued = $1 WHERE id = $2", &[&queued, &session.id.as_str()])
 }
 
 /// Records that a turn begins that no prompt began, by the client's name for it; `None`: the turn has ended.
-pub fn go_on(tx: &Transaction<'_>, session: &Session, turn: Option<&str>) -> Result<()> {
+pub fn go_on(tx: &Transaction<'_>, session: &AgentSession, turn: Option<&str>) -> Result<()> {
     tx.execute_one("UPDATE sessions SET unprompted = $1 WHERE id = $2", &[&turn, &session.id.as_str()])
 }
 
 /// Records that a person typed a command of ic to its agent.
-pub fn spoken(tx: &Transaction<'_>, session: &Session) -> Result<()> {
+pub fn spoken(tx: &Transaction<'_>, session: &AgentSession) -> Result<()> {
     let (seq, _) = ic_events::head(tx)?;
     tx.execute_one("UPDATE sessions SET spoken_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
 
 /// The session with this id. Errors: `session_not_found`.
-pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<Session> {
+pub fn get(snapshot: &Snapshot<'_>, id: &SessionId) -> Result<AgentSession> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1");
     snapshot.query_opt(&sql, &[&id.as_str()], from_row)?.ok_or_else(|| {
-        Diagnosis::new(Code::SessionNotFound, format!("There is no session {id}."))
-            .hint("see: ic session list")
+        Diagnosis::new(Code::SessionNotFound, format!("There is no session {id}.")).hint("see: ic session list")
     })
 }
 
 /// The session that has this name in its client.
-pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Option<Session>> {
+pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Option<AgentSession>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id = $2");
     snapshot.query_opt(&sql, &[&client, &client_id], from_row)
 }
 
 /// The sessions of a client whose names begin with this text, oldest first.
-pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<Session>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3");
+pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<AgentSession>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3");
     // No text sorts after the last of all characters. A server may sort otherwise, so what does not begin with the text is removed here.
     let all = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
-    let mut named: Vec<Session> = all.into_iter().filter(|one| one.client_id.starts_with(text)).collect();
+    let mut named: Vec<AgentSession> = all.into_iter().filter(|one| one.client_id.starts_with(text)).collect();
     named.sort_by_key(|one| one.seq);
     Ok(named)
 }
 
 /// The session in which a dispatch is a prompt, or was begun by one.
-pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Session>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)"
-    );
+pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<AgentSession>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)");
     let mut next = Some(dispatch.clone());
     while let Some(work) = next {
         if let Some(found) = snapshot.query_opt(&sql, &[&work.id.as_str()], from_row)? {
@@ -212,7 +205,7 @@ pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Se
 
 /// The session that a reference names: its id, the end of it, or its name in its client. Errors: `session_not_found`, `ambiguous_id`,
 /// `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<AgentSession> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
         return Ok(one.clone());
@@ -240,7 +233,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Session> {
 const SHORT: usize = 8;
 
 /// The newest sessions, oldest first.
-pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
+pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<AgentSession>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 ORDER BY seq DESC LIMIT $1");
     let mut all = snapshot.query_all(&sql, &[&limit], from_row)?;
     all.reverse();
@@ -248,10 +241,8 @@ pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<Session>> {
 }
 
 /// The newest sessions of a project, newest first.
-pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64) -> Result<Vec<Session>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM sessions WHERE seq > 0 AND project_dir = $1 ORDER BY seq DESC LIMIT $2"
-    );
+pub fn of_project(snapshot: &Snapshot<'_>, project: &std::path::Path, limit: i64) -> Result<Vec<AgentSession>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 AND project_dir = $1 ORDER BY seq DESC LIMIT $2");
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
@@ -262,14 +253,13 @@ pub fn that_calls(
     snapshot: &Snapshot<'_>,
     project: &std::path::Path,
     is_tool: impl Fn(&str) -> bool,
-    named: Option<&Session>,
-) -> Result<Option<Session>> {
+    named: Option<&AgentSession>,
+) -> Result<Option<AgentSession>> {
     const MOST: i64 = 50;
-    let is_named = |known: &Session| named.is_some_and(|named| named.id == known.id);
+    let is_named = |known: &AgentSession| named.is_some_and(|named| named.id == known.id);
     let (mut open, mut calling) = (Vec::new(), None);
     for known in of_project(snapshot, project, MOST)?.into_iter().filter(|known| known.ended_at.is_none()) {
-        let Some(prompt) = prompt::latest(snapshot, &known.id)?.filter(|prompt| prompt.ended_at.is_none())
-        else {
+        let Some(prompt) = prompt::latest(snapshot, &known.id)?.filter(|prompt| prompt.ended_at.is_none()) else {
             continue;
         };
         let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
@@ -290,7 +280,7 @@ pub fn that_calls(
 }
 
 /// The session that a run was made for.
-pub fn of_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<Session>> {
+pub fn of_own_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<AgentSession>> {
     // A session that is resumed works in another run: its row has only the newest run.
     let sql = format!(
         "SELECT {COLUMNS} FROM sessions WHERE id = (SELECT p.session_id FROM dispatches d \

@@ -17,9 +17,9 @@ use crate::error::{busy, diagnose};
 use crate::identity::{APPLICATION_ID, is_ledger};
 use crate::ledger::Ledger;
 use crate::log::{self, sibling};
-use crate::remembered::newest;
-use crate::side::Side;
-use crate::together::{alone, id_of};
+use crate::log_match::{alone, id_of};
+use crate::log_upkeep::newest;
+use crate::side::SideDatabase;
 use crate::{faults, private};
 
 /// A copy that is written and does not have its name yet. Dropped without it, it is removed.
@@ -56,7 +56,7 @@ impl Ledger {
     }
 }
 
-impl Side {
+impl SideDatabase {
     /// Copies the database at one moment, to become `to`. Errors: as of [`Ledger::copy_for`].
     pub fn copy_for(&self, to: &Path, patience: Duration) -> Result<Unnamed> {
         let unnamed = Unnamed::begin(to)?;
@@ -189,9 +189,7 @@ pub fn require_place(ledger: &Ledger, to: &Path, replaces: bool) -> Result<()> {
     let own = log::real(ledger.path());
     let store = own.parent().and_then(|store| std::fs::canonicalize(store).ok());
     if store.is_some_and(|store| directory.starts_with(&store)) {
-        return wrong(format!(
-            "{shown} lies in the directory of the ledger itself: it would be lost with it."
-        ));
+        return wrong(format!("{shown} lies in the directory of the ledger itself: it would be lost with it."));
     }
     let neighbour = directory.join("ic.db");
     if sibling(&neighbour, ".lock").exists() && is_ledger(&neighbour).unwrap_or(false) {
@@ -230,7 +228,6 @@ fn is_of_another(ledger: &Ledger, path: &Path) -> bool {
     is_ledger(path).unwrap_or(false)
         && alone(path).is_some_and(|other| {
             let mark = other.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
-            mark.is_ok_and(|mark| mark == APPLICATION_ID)
-                && id_of(&other).is_none_or(|id| id != own.id.as_str())
+            mark.is_ok_and(|mark| mark == APPLICATION_ID) && id_of(&other).is_none_or(|id| id != own.id.as_str())
         })
 }

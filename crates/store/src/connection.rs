@@ -41,7 +41,7 @@ impl Default for OpenOptions {
 }
 
 /// An open connection, which waits politely.
-pub(crate) struct Opened {
+pub(crate) struct OpenedLedger {
     pub(crate) connection: Connection,
     pub(crate) in_a_hurry: InAHurry,
     /// Set if the disk had no room for the shared memory of the log: then no other process has the file open, and nothing is written.
@@ -83,7 +83,7 @@ fn held_alone() -> MutexGuard<'static, Vec<(ThreadId, PathBuf)>> {
 }
 
 /// Opens and configures a connection to the ledger; waits out other processes' start and end.
-pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
+pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<OpenedLedger> {
     let opened = open(path, options, &format!("opening the ledger {}", path.display()))?;
     configure(&opened.connection)?;
     Ok(opened)
@@ -94,7 +94,7 @@ pub(crate) fn connect(path: &Path, options: OpenOptions) -> Result<Opened> {
 /// The first process that opens the database makes a file of shared memory beside it. Without room for that file, a process can still read
 /// if it has the database for itself: it keeps that index in its own memory. If another process has it open, the file exists, and the first
 /// try succeeds.
-pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Opened> {
+pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<OpenedLedger> {
     if Alone::is_held(path) {
         return Err(no_room(path));
     }
@@ -118,7 +118,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
 }
 
 /// `is_alone`: to look only. A process that wrote here would keep all others away for as long as it lives, and there is no room anyway.
-fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<Opened> {
+fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> Result<OpenedLedger> {
     ic_dirsync::once_a_log();
     // An earlier call under a umask that takes bits from the owner left files that refuse every write.
     for suffix in ["-wal", "-shm"] {
@@ -140,14 +140,12 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
     first_look(&connection, doing)?;
     log::fold_at_end(&connection);
     in_a_hurry.store(false, Relaxed);
-    Ok(Opened { connection, in_a_hurry, alone: is_alone.then(|| Alone::hold(path)) })
+    Ok(OpenedLedger { connection, in_a_hurry, alone: is_alone.then(|| Alone::hold(path)) })
 }
 
 /// The first statement that reads the file: it sets up the log.
 fn first_look(connection: &Connection, doing: &str) -> Result<()> {
-    connection
-        .query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0))
-        .map_err(|e| diagnose(e, doing))?;
+    connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0)).map_err(|e| diagnose(e, doing))?;
     Ok(())
 }
 
@@ -220,15 +218,14 @@ pub(crate) fn configure(connection: &Connection) -> Result<()> {
 pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> {
     let started = Instant::now();
     loop {
-        let mode =
-            connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
-                if mode.as_str() == "wal" {
-                    Ok(mode)
-                } else {
-                    crate::faults::statement("PRAGMA journal_mode=WAL");
-                    connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
-                }
-            });
+        let mode = connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).and_then(|mode| {
+            if mode.as_str() == "wal" {
+                Ok(mode)
+            } else {
+                crate::faults::statement("PRAGMA journal_mode=WAL");
+                connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))
+            }
+        });
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {

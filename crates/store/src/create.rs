@@ -8,7 +8,7 @@ use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 
 use crate::connection::OpenOptions;
 use crate::ledger::Ledger;
-use crate::locate::{FILE_NAME, FoundBy, Place, default_store, follow_pointer};
+use crate::locate::{FILE_NAME, FoundBy, LedgerLocation, default_store, follow_pointer};
 use crate::server::schema::{self, Migrated};
 use crate::server::{Server, ServerUrl};
 use crate::values::path_bytes;
@@ -20,7 +20,7 @@ use crate::{faults, filesystem, migrate, private, remote, trust};
 /// ledger and whether it is new. Errors: `unsupported_fs`; `ledger_exists` when the project has its ledger elsewhere;
 /// `permission_denied` for a directory that everybody may write in.
 pub fn create(
-    place: &Place,
+    place: &LedgerLocation,
     pointed: bool,
     directory: &Path,
     options: OpenOptions,
@@ -80,23 +80,21 @@ pub fn create(
 /// Errors: `ledger_exists` when the project has another one, whose record would be hidden.
 fn create_on_server(
     url: &ServerUrl,
-    place: &Place,
+    place: &LedgerLocation,
     options: OpenOptions,
     context: &Context,
 ) -> Result<(Ledger, bool)> {
     let pointer = remote::path(&place.store);
     let file = place.store.join(FILE_NAME);
-    let exists = |there: String| {
-        Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."))
-    };
+    let exists =
+        |there: String| Diagnosis::new(Code::LedgerExists, format!("This project already has its ledger: {there}."));
     match remote::read(&place.store)? {
         Some(other) if other != *url => {
             let path = shell_word(&pointer.display().to_string());
             require_same_ledger(url, &other, &place.store, options, &path)?;
         }
         None if file.exists() => {
-            return Err(exists(file.display().to_string())
-                .hint("use that one; to use the other one beside it: IC_DB"));
+            return Err(exists(file.display().to_string()).hint("use that one; to use the other one beside it: IC_DB"));
         }
         _ => {}
     }
@@ -122,9 +120,7 @@ fn require_same_ledger(
     options: OpenOptions,
     pointer: &str,
 ) -> Result<()> {
-    let id = |url| {
-        Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id)
-    };
+    let id = |url| Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id);
     let is_same = match id(url) {
         // A ledger that does not exist yet is another one.
         Err(error) if error.code() == Code::NoLedger => Ok(false),
@@ -137,9 +133,8 @@ fn require_same_ledger(
     };
     match is_same {
         Ok(true) => Ok(()),
-        Ok(false) => Err(exists("").hint(format!(
-            "use that one; to begin a new record for this project: rm {pointer}, and init again"
-        ))),
+        Ok(false) => Err(exists("")
+            .hint(format!("use that one; to begin a new record for this project: rm {pointer}, and init again"))),
         Err(error) => Err(exists(", which does not answer: whether this is the same one cannot be told")
             .hint(format!("if you know that it is the same: rm {pointer}, and init again"))
             .caused_by(error)),
@@ -149,7 +144,7 @@ fn require_same_ledger(
 /// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
 ///
 /// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
-pub fn migrate_on_server(place: &Place, options: OpenOptions) -> Result<Option<Migrated>> {
+pub fn migrate_on_server(place: &LedgerLocation, options: OpenOptions) -> Result<Option<Migrated>> {
     let Some(url) = &place.server else { return Ok(None) };
     schema::migrate(&Server::new(url, options)?).map(Some)
 }

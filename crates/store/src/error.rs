@@ -12,13 +12,9 @@ pub(crate) const NO_ROOM: &str = "free some space, or remove old checkpoints: ic
 pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
     let code = match error.sqlite_error_code() {
         // FileLockingProtocolFailed: others were setting up or removing the log for as long as SQLite tries, which is ten seconds.
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
-            Code::Busy
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => Code::Busy,
         Some(ErrorCode::DiskFull) => Code::DiskFull,
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Code::PermissionDenied
-        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Code::PermissionDenied,
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
         Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
@@ -51,10 +47,7 @@ fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::Error as E;
     matches!(
         error,
-        E::FromSqlConversionFailure(..)
-            | E::InvalidColumnType(..)
-            | E::IntegralValueOutOfRange(..)
-            | E::Utf8Error(..)
+        E::FromSqlConversionFailure(..) | E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..) | E::Utf8Error(..)
     )
 }
 

@@ -9,18 +9,18 @@ mod hooks {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-    use crate::faults::Mode;
+    use crate::faults::FaultMode;
 
     static LEFT: AtomicI64 = AtomicI64::new(0);
     static LOG: Mutex<Option<File>> = Mutex::new(None);
     /// A bit for each [`Mode`].
     static MODES: AtomicU8 = AtomicU8::new(0);
 
-    pub(super) fn turn_on(mode: Mode) {
+    pub(super) fn turn_on(mode: FaultMode) {
         MODES.fetch_or(1 << mode as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn is_on(mode: Mode) -> bool {
+    pub(super) fn is_on(mode: FaultMode) -> bool {
         MODES.load(Ordering::Relaxed) & 1 << mode as u8 != 0
     }
 
@@ -57,7 +57,7 @@ mod hooks {
     }
 
     pub(super) fn is_conflict_due() -> bool {
-        if is_on(Mode::Serializable) && is_one_of_twenty() {
+        if is_on(FaultMode::Serializable) && is_one_of_twenty() {
             return true;
         }
         UNTIL_CONFLICT.load(Ordering::Relaxed) > 0 && UNTIL_CONFLICT.fetch_sub(1, Ordering::Relaxed) == 1
@@ -94,7 +94,7 @@ pub fn log_to(file: std::fs::File) {
 
 /// What a call does differently, so that tests find out about it.
 #[derive(Debug, Clone, Copy)]
-pub enum Mode {
+pub enum FaultMode {
     /// A ledger on a server counts as one machine's own.
     OneHost,
     /// Every write transaction is run twice, and the first one is rolled back.
@@ -104,7 +104,7 @@ pub enum Mode {
 }
 
 /// From now on this process works in this mode, too.
-pub fn turn_on(mode: Mode) {
+pub fn turn_on(mode: FaultMode) {
     #[cfg(feature = "test-hooks")]
     hooks::turn_on(mode);
     #[cfg(not(feature = "test-hooks"))]
@@ -112,7 +112,7 @@ pub fn turn_on(mode: Mode) {
 }
 
 /// Whether [`turn_on`] was called with it.
-pub(crate) fn is_on(mode: Mode) -> bool {
+pub(crate) fn is_on(mode: FaultMode) -> bool {
     #[cfg(feature = "test-hooks")]
     let is_so = hooks::is_on(mode);
     #[cfg(not(feature = "test-hooks"))]

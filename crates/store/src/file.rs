@@ -13,15 +13,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{Alone, InAHurry, OpenOptions, Opened, configure, connect, no_room};
+use crate::connection::{Alone, InAHurry, OpenOptions, OpenedLedger, configure, connect, no_room};
 use crate::error::{diagnose, no_ledger};
-use crate::lock::{Held, Rank};
-use crate::remembered::{Behind, Remembered};
+use crate::lock::{HeldLock, Rank};
+use crate::log_upkeep::{Behind, Remembered};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, migrate};
 
 /// An open ledger of the newest schema.
-pub(crate) struct File {
+pub(crate) struct FileLedger {
     connection: Connection,
     in_a_hurry: InAHurry,
     alone: Option<Alone>,
@@ -31,7 +31,7 @@ pub(crate) struct File {
     is_look: bool,
 }
 
-impl File {
+impl FileLedger {
     /// Opens the ledger at `path`, and migrates it first if it is of an older schema (after a backup).
     ///
     /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`,
@@ -58,34 +58,28 @@ impl File {
         require_file(path)?;
         let remembered = Remembered::before_opening(path, options)?;
         let opened = connect(path, options)?;
-        opened
-            .connection
-            .execute_batch("PRAGMA query_only=ON")
-            .map_err(|e| diagnose(e, "configuring the ledger"))?;
+        opened.connection.execute_batch("PRAGMA query_only=ON").map_err(|e| diagnose(e, "configuring the ledger"))?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
             return Ok(None);
         }
         Self::new(opened, path, remembered, true).map(Some)
     }
 
-    fn new(opened: Opened, path: &Path, mut remembered: Remembered, is_look: bool) -> Result<Self> {
-        let Opened { connection, in_a_hurry, alone } = opened;
+    fn new(opened: OpenedLedger, path: &Path, mut remembered: Remembered, is_look: bool) -> Result<Self> {
+        let OpenedLedger { connection, in_a_hurry, alone } = opened;
         remembered.compare(&connection)?;
         // The log is folded in where the store is told of it.
-        connection
-            .pragma_update(None, "wal_autocheckpoint", 0)
-            .map_err(|e| diagnose(e, "configuring the ledger"))?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(|e| diagnose(e, "configuring the ledger"))?;
         let remembered = RefCell::new(remembered);
         Ok(Self { connection, in_a_hurry, alone, path: path.to_owned(), remembered, is_look })
     }
 
     /// A ledger in memory, for tests of the crates above.
     pub(crate) fn in_memory() -> Result<Self> {
-        let mut connection =
-            Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
+        let mut connection = Connection::open_in_memory().map_err(|e| diagnose(e, "opening a ledger in memory"))?;
         configure(&connection)?;
         migrate::create_schema(&mut connection, &Context::system())?;
-        let opened = Opened { connection, in_a_hurry: InAHurry::default(), alone: None };
+        let opened = OpenedLedger { connection, in_a_hurry: InAHurry::default(), alone: None };
         Self::new(opened, Path::new(":memory:"), Remembered::nothing(), false)
     }
 
@@ -106,7 +100,7 @@ impl File {
         self.require_room()?;
         self.require_newest()?;
         // The last rank: every process needs the ledger, so no process waits for another lock while it holds this one.
-        let _held = Held::new(Rank::Ledger);
+        let _held = HeldLock::new(Rank::Ledger);
         self.statement("BEGIN IMMEDIATE", "waiting for the ledger")?;
         // IMMEDIATE above: the closure never meets BUSY, so it runs once here.
         match write(&Transaction::of_file(&self.connection)) {
@@ -201,7 +195,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for FileLedger {
     fn drop(&mut self) {
         // Without room nothing can be written, and a ledger opened for reading is not changed.
         if !self.is_look && self.alone.is_none() {
@@ -219,10 +213,9 @@ fn require_file(path: &Path) -> Result<()> {
         Ok(meta) if meta.is_file() && meta.len() > 0 => Ok(()),
         Ok(meta) if meta.is_file() => Err(no_ledger(path, "is empty")),
         Ok(_) => Err(no_ledger(path, "is not a file")),
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Diagnosis::new(
-            Code::PermissionDenied,
-            format!("The ledger {} cannot be read: {e}.", path.display()),
-        )),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Diagnosis::new(Code::PermissionDenied, format!("The ledger {} cannot be read: {e}.", path.display())))
+        }
         Err(_) => Err(no_ledger(path, "does not exist")),
     }
 }
@@ -234,17 +227,14 @@ fn still_read() -> rusqlite::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::File;
+    use super::FileLedger;
 
     #[test]
     fn a_failed_write_leaves_nothing() {
-        let ledger = File::in_memory().unwrap();
+        let ledger = FileLedger::in_memory().unwrap();
         let before = ledger.read(count).unwrap();
         let failed: ic_base::Result<()> = ledger.write(|tx| {
-            tx.execute(
-                "INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)",
-                &[],
-            )?;
+            tx.execute("INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)", &[])?;
             Err(ic_base::Diagnosis::new(ic_base::Code::Conflict, "no"))
         });
         assert!(failed.is_err());
@@ -256,10 +246,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ic.db");
         let options = crate::connection::OpenOptions::default();
-        assert!(File::open_to_look(&path, options).is_err());
+        assert!(FileLedger::open_to_look(&path, options).is_err());
         assert!(!path.exists());
         crate::migrate::create(&path, options, &ic_base::Context::system()).unwrap();
-        let ledger = File::open_to_look(&path, options).unwrap().expect("of the newest schema");
+        let ledger = FileLedger::open_to_look(&path, options).unwrap().expect("of the newest schema");
         let write = ledger.write(|tx| {
             tx.execute("INSERT INTO event_cursors(name, scope, seq, updated_at) VALUES ('a', '', 1, 1)", &[])
         });
@@ -270,7 +260,7 @@ mod tests {
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch("PRAGMA user_version = 1").unwrap();
         drop(connection);
-        assert!(File::open_to_look(&path, options).unwrap().is_none());
+        assert!(FileLedger::open_to_look(&path, options).unwrap().is_none());
         let connection = rusqlite::Connection::open(&path).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
         assert_eq!(version, 1);
@@ -288,12 +278,11 @@ mod tests {
 
     #[test]
     fn the_connection_is_strict() {
-        let ledger = File::in_memory().unwrap();
+        let ledger = FileLedger::in_memory().unwrap();
         for (pragma, value) in
             [("foreign_keys", 1), ("recursive_triggers", 1), ("trusted_schema", 0), ("synchronous", 2)]
         {
-            let found: i64 =
-                ledger.connection().query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap();
+            let found: i64 = ledger.connection().query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap();
             assert_eq!(found, value, "{pragma}");
         }
     }

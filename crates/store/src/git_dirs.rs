@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::regular::read_line;
+use crate::regular_file::read_line;
 use crate::values::path_from_bytes;
 
 /// The directories of a git work tree.
@@ -79,8 +79,7 @@ pub struct OtherWorkTree {
 /// The other work trees of the repository that holds a directory: linked ones, locked and
 /// prunable ones too, and the main one where the directory lies in a linked one.
 pub fn other_work_trees(directory: &Path) -> Vec<OtherWorkTree> {
-    let Some((top, dirs)) = directory.ancestors().find_map(|top| git_dirs(top).map(|dirs| (top, dirs)))
-    else {
+    let Some((top, dirs)) = directory.ancestors().find_map(|top| git_dirs(top).map(|dirs| (top, dirs))) else {
         return Vec::new();
     };
     let mut found = Vec::new();

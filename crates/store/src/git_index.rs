@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use crate::git_dirs::GitDirs;
-use crate::regular::read_line;
+use crate::regular_file::read_line;
 
 /// The longest path that is read, in bytes: a damaged index must not fill the memory.
 const LONGEST_PATH: usize = 64 * 1024;
@@ -138,13 +138,7 @@ impl<R: BufRead> IndexEntries<R> {
         if !header.starts_with(b"DIRC") || !(2..=4).contains(&version) || hash_length > LONGEST_HASH {
             return Err(ErrorKind::InvalidData.into());
         }
-        Ok(Self {
-            reader,
-            version,
-            hash_length,
-            left,
-            entry: IndexEntry { hash_length, ..IndexEntry::default() },
-        })
+        Ok(Self { reader, version, hash_length, left, entry: IndexEntry { hash_length, ..IndexEntry::default() } })
     }
 
     /// The next entry; `None` after the last one. Errors: as for [`IndexEntries::new`].
@@ -246,8 +240,7 @@ fn offset(reader: &mut impl Read) -> io::Result<usize> {
     let mut number = usize::from(byte[0] & 0x7f);
     while byte[0] & 0x80 != 0 {
         reader.read_exact(&mut byte)?;
-        let next =
-            number.checked_add(1).and_then(|number| number.checked_mul(128)).ok_or(ErrorKind::InvalidData)?;
+        let next = number.checked_add(1).and_then(|number| number.checked_mul(128)).ok_or(ErrorKind::InvalidData)?;
         number = next | usize::from(byte[0] & 0x7f);
     }
     Ok(number)
@@ -273,9 +266,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_in_every_form_of_the_index() {
-        for (format, version) in
-            [("sha1", "2"), ("sha1", "3"), ("sha1", "4"), ("sha256", "2"), ("sha256", "4")]
-        {
+        for (format, version) in [("sha1", "2"), ("sha1", "3"), ("sha1", "4"), ("sha256", "2"), ("sha256", "4")] {
             let directory = tempfile::tempdir().unwrap();
             let top = directory.path();
             git(top, &["init", "-q", &format!("--object-format={format}")]);
@@ -314,9 +305,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         git(directory.path(), &["init", "-q"]);
         let dirs = git_dirs(directory.path()).unwrap();
-        for wrong in
-            [&b"DIRC\0\0\0\x09\0\0\0\x01"[..], b"DIRC", b"", &[b'x'; 500], b"DIRC\0\0\0\x02\xff\xff\xff\xff"]
-        {
+        for wrong in [&b"DIRC\0\0\0\x09\0\0\0\x01"[..], b"DIRC", b"", &[b'x'; 500], b"DIRC\0\0\0\x02\xff\xff\xff\xff"] {
             std::fs::write(directory.path().join(".git/index"), wrong).unwrap();
             assert!(tracks(&dirs, b".ic").is_err(), "{wrong:?}");
         }

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::connection::marked_read_only;
 use crate::error::diagnose;
 use crate::ledger::Ledger;
-use crate::remembered::WHEN_BEHIND;
+use crate::log_upkeep::WHEN_BEHIND;
 use crate::{filesystem, log, migrate, note, sqlite_version};
 
 mod server;
@@ -19,7 +19,7 @@ const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct HealthCheck {
     /// A stable name: `quick_check`, `foreign_keys`, `schema`, ...
     pub name: &'static str,
     /// Whether it is as it should be.
@@ -29,7 +29,7 @@ pub struct Check {
 }
 
 /// Looks at everything, `now` by the clock of this machine; problems are in the checks, errors only mean that looking failed.
-pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
+pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<HealthCheck>> {
     if let Some(url) = ledger.server() {
         return server::examine(ledger, url, now);
     }
@@ -41,14 +41,14 @@ pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<Check>> {
         journal(connection)?,
         head(ledger, ledger.path()),
         log_beside(ledger.path()),
-        Check { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
+        HealthCheck { name: "sqlite", ok: true, detail: sqlite_version().to_owned() },
         file_system(ledger.path()),
         permissions(ledger.path()),
         disk_space(ledger.path()),
     ])
 }
 
-fn quick_check(connection: &Connection, path: &Path) -> Check {
+fn quick_check(connection: &Connection, path: &Path) -> HealthCheck {
     let found = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
         .unwrap_or_else(|e| e.to_string());
@@ -56,13 +56,12 @@ fn quick_check(connection: &Connection, path: &Path) -> Check {
         Some(trouble) if found == "ok" => trouble.to_owned(),
         _ => found,
     };
-    Check { name: "quick_check", ok: found == "ok", detail: found }
+    HealthCheck { name: "quick_check", ok: found == "ok", detail: found }
 }
 
-fn foreign_keys(connection: &Connection) -> Check {
-    let broken =
-        connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
-    Check {
+fn foreign_keys(connection: &Connection) -> HealthCheck {
+    let broken = connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get::<_, i64>(0));
+    HealthCheck {
         name: "foreign_keys",
         ok: matches!(broken, Ok(0)),
         detail: match broken {
@@ -74,29 +73,29 @@ fn foreign_keys(connection: &Connection) -> Check {
     }
 }
 
-fn schema(connection: &Connection, path: &Path) -> Result<Check> {
+fn schema(connection: &Connection, path: &Path) -> Result<HealthCheck> {
     let version = migrate::version_of(connection, path)?;
-    Ok(Check { name: "schema", ok: version == migrate::LATEST, detail: format!("version {version}") })
+    Ok(HealthCheck { name: "schema", ok: version == migrate::LATEST, detail: format!("version {version}") })
 }
 
-fn journal(connection: &Connection) -> Result<Check> {
+fn journal(connection: &Connection) -> Result<HealthCheck> {
     let mode: String = connection
         .query_row("PRAGMA journal_mode", [], |row| row.get(0))
         .map_err(|e| diagnose(e, "reading the journal mode"))?;
-    Ok(Check { name: "journal", ok: mode == "wal", detail: mode })
+    Ok(HealthCheck { name: "journal", ok: mode == "wal", detail: mode })
 }
 
 /// Whether the store has held newer events than the ledger has.
-fn head(ledger: &Ledger, path: &Path) -> Check {
+fn head(ledger: &Ledger, path: &Path) -> HealthCheck {
     let trouble = ledger
         .behind_in_words()
         .map(|words| format!("{}; {WHEN_BEHIND}", words.trim_end_matches('.')))
         .or_else(|| note::trouble(path));
-    Check { name: "head", ok: trouble.is_none(), detail: trouble.unwrap_or_else(|| "ok".to_owned()) }
+    HealthCheck { name: "head", ok: trouble.is_none(), detail: trouble.unwrap_or_else(|| "ok".to_owned()) }
 }
 
 /// What stands beside the file, and how to copy both. It is no fault however long it is.
-fn log_beside(path: &Path) -> Check {
+fn log_beside(path: &Path) -> HealthCheck {
     let length = log::length(&log::real(path));
     let detail = match length {
         0 => "none beside the file".to_owned(),
@@ -110,21 +109,21 @@ fn log_beside(path: &Path) -> Check {
             length.div_ceil(1024)
         ),
     };
-    Check { name: "log", ok: true, detail }
+    HealthCheck { name: "log", ok: true, detail }
 }
 
-fn file_system(path: &Path) -> Check {
+fn file_system(path: &Path) -> HealthCheck {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let result = filesystem::check(directory);
-    Check {
+    HealthCheck {
         name: "filesystem",
         ok: result.is_ok(),
         detail: result.map_or_else(|e| e.to_string(), |()| "ok".to_owned()),
     }
 }
 
-fn permissions(path: &Path) -> Check {
-    let check = |ok, detail| Check { name: "permissions", ok, detail };
+fn permissions(path: &Path) -> HealthCheck {
+    let check = |ok, detail| HealthCheck { name: "permissions", ok, detail };
     let mut found = String::new();
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -145,10 +144,7 @@ fn permissions(path: &Path) -> Check {
     match std::fs::metadata(directory) {
         Ok(meta) if meta.permissions().mode() & 0o002 != 0 => check(
             false,
-            format!(
-                "{:04o} of its directory: others can replace the ledger",
-                meta.permissions().mode() & 0o7777
-            ),
+            format!("{:04o} of its directory: others can replace the ledger", meta.permissions().mode() & 0o7777),
         ),
         _ => check(true, found),
     }
@@ -164,18 +160,18 @@ fn problem_of(mode: u32) -> Option<&'static str> {
     (mode & 0o600 != 0o600).then_some("the ledger cannot be written; chmod 600 fixes it")
 }
 
-fn disk_space(path: &Path) -> Check {
+fn disk_space(path: &Path) -> HealthCheck {
     let directory = path.parent().unwrap_or(Path::new("/"));
     match rustix::fs::statvfs(directory) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-            Check {
+            HealthCheck {
                 name: "disk_space",
                 ok: free >= MIN_FREE_BYTES,
                 detail: format!("{} MiB free", free / (1024 * 1024)),
             }
         }
-        Err(e) => Check { name: "disk_space", ok: false, detail: e.to_string() },
+        Err(e) => HealthCheck { name: "disk_space", ok: false, detail: e.to_string() },
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use crate::error::diagnose;
 use crate::faults;
-use crate::foreign::is_database;
+use crate::foreign_database::is_database;
 
 /// Marks a file as a ledger: `icLG`.
 pub const APPLICATION_ID: i32 = 0x6963_4c47;
@@ -19,8 +19,7 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 /// Gives a ledger its id, unless it has one: a ledger that was restored from a dump keeps the one in its rows.
 pub(crate) fn give(connection: &Connection, id: &LedgerId) -> Result<()> {
-    const SQL: &str =
-        "INSERT INTO ledger (one, id, has_store) VALUES (1, $1, 0) ON CONFLICT (one) DO NOTHING";
+    const SQL: &str = "INSERT INTO ledger (one, id, has_store) VALUES (1, $1, 0) ON CONFLICT (one) DO NOTHING";
     faults::statement(SQL);
     connection.execute(SQL, [id.as_str()]).map(|_| ()).map_err(|e| diagnose(e, "giving the ledger its id"))
 }

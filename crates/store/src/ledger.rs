@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use ic_base::{Code, Context, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
-use crate::faults::{self, Mode};
-use crate::file::File;
-use crate::remembered::{Behind, said};
+use crate::faults::{self, FaultMode};
+use crate::file::FileLedger;
+use crate::log_upkeep::{Behind, said};
 use crate::server::{Server, ServerUrl, nominal_file};
 use crate::transaction::{Snapshot, Transaction};
 
@@ -27,7 +27,7 @@ pub struct Ledger {
 }
 
 enum Backend {
-    File(Box<File>),
+    File(Box<FileLedger>),
     Server(Box<Server>),
 }
 
@@ -37,14 +37,14 @@ impl Ledger {
     /// Errors: `no_ledger`, `newer_schema`, `foreign_database`, `busy`, `corrupt`, `permission_denied`, `migration_failed`,
     /// `foreign_log`.
     pub fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
-        File::open(path, options, context).map(|file| Self::of_file(file, path))
+        FileLedger::open(path, options, context).map(|file| Self::of_file(file, path))
     }
 
     /// Opens the ledger at `path` for reading alone: it is never migrated, and refuses writes.
     ///
     /// `None` if it is of an older schema. Errors: as of [`Ledger::open`].
     pub fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
-        Ok(File::open_to_look(path, options)?.map(|file| Self::of_file(file, path)))
+        Ok(FileLedger::open_to_look(path, options)?.map(|file| Self::of_file(file, path)))
     }
 
     /// A ledger on a server. `store`: the local directory for what stays on this machine. It connects when it is first asked something.
@@ -57,10 +57,10 @@ impl Ledger {
 
     /// A ledger in memory, for tests of the crates above.
     pub fn in_memory() -> Result<Self> {
-        File::in_memory().map(|file| Self::of_file(file, Path::new(":memory:")))
+        FileLedger::in_memory().map(|file| Self::of_file(file, Path::new(":memory:")))
     }
 
-    fn of_file(file: File, path: &Path) -> Self {
+    fn of_file(file: FileLedger, path: &Path) -> Self {
         Self { backend: Backend::File(Box::new(file)), path: path.to_owned() }
     }
 
@@ -88,7 +88,7 @@ impl Ledger {
 
     /// Whether one machine has the ledger for itself, so that what lies on that machine may be recorded in it: trees, processes, locks.
     pub fn is_of_one_host(&self) -> bool {
-        self.server().is_none() || faults::is_on(Mode::OneHost)
+        self.server().is_none() || faults::is_on(FaultMode::OneHost)
     }
 
     /// Errors: `not_on_server` for a ledger that several machines may share; `what` begins the sentence: "A workflow".
@@ -112,7 +112,7 @@ impl Ledger {
     /// The closure is run again if a server rolled the transaction back for another one, so it has no effects outside the transaction.
     /// Errors: `busy` when other writers held the ledger past the timeout; `disk_full`; `ledger_behind`; `unreachable`.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        if faults::is_on(Mode::Rerun) {
+        if faults::is_on(FaultMode::Rerun) {
             // As a server that rolls the transaction back for another one.
             let in_vain = || Diagnosis::new(Code::Internal, "This transaction was run in vain.");
             let _ = self.transaction(|tx| write(tx).and_then(|_| Err::<T, _>(in_vain())));
@@ -186,7 +186,7 @@ impl Ledger {
     }
 
     /// The file it is in. Errors: `not_on_server`; `what` as of [`Ledger::require_one_host`].
-    pub(crate) fn file(&self, what: &str) -> Result<&File> {
+    pub(crate) fn file(&self, what: &str) -> Result<&FileLedger> {
         match &self.backend {
             Backend::File(file) => Ok(file),
             Backend::Server(server) => Err(not_on_server(what, server.url())),

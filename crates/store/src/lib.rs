@@ -12,27 +12,27 @@ mod error;
 pub mod faults;
 mod file;
 mod filesystem;
-mod foreign;
+mod foreign_database;
 mod git_dirs;
 mod git_index;
 pub mod health;
 mod identity;
-mod known;
 mod ledger;
+mod ledger_identity;
 mod locate;
 pub mod lock;
 mod log;
+mod log_match;
+mod log_upkeep;
 mod migrate;
 mod note;
 pub mod private;
 pub mod reference;
-pub mod regular;
-mod remembered;
+pub mod regular_file;
 mod remote;
 pub mod reserve;
 mod server;
 mod side;
-mod together;
 mod transaction;
 pub mod trust;
 mod values;
@@ -40,27 +40,26 @@ mod values;
 pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
 pub use connection::{OpenOptions, Patience};
 pub use create::{create, make_store, migrate_on_server};
-pub use foreign::{
-    DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database,
-    recover_copy, while_nobody_writes,
+pub use foreign_database::{
+    DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database, recover_copy,
+    while_nobody_writes,
 };
 pub use git_dirs::{GitDirs, OtherWorkTree, git_dirs, is_linked_work_tree, other_work_trees};
 pub use git_index::{
-    IndexEntries, IndexEntry, LONGEST_HASH as LONGEST_GIT_HASH, hash_length as git_hash_length,
-    tracks as git_tracks,
+    IndexEntries, IndexEntry, LONGEST_HASH as LONGEST_GIT_HASH, hash_length as git_hash_length, tracks as git_tracks,
 };
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
-pub use known::Identity;
 pub use ledger::{Ledger, has_written};
-pub use locate::{FoundBy, Lookup, Place, initial_place, locate, named_from, project_root};
+pub use ledger_identity::Identity;
+pub use locate::{FoundBy, LedgerLocation, Lookup, initial_place, locate, named_from, project_root};
+pub use log_upkeep::{Behind, WHEN_BEHIND, accept};
 pub use migrate::LATEST;
-pub use remembered::{Behind, WHEN_BEHIND, accept};
 pub use server::schema::Migrated;
 pub use server::{ChannelBinding, Host, ServerUrl, Tls, keep_connections};
-pub use side::{Durability, Side, SideSchema, accept_side, remove_side};
+pub use side::{Durability, SideDatabase, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{
-    FromValue, HasKind, Kind, Param, Row, ToValue, Value, containing, path_bytes, path_from_bytes,
+    FromValue, HasKind, LedgerRow, Param, ToValue, Value, ValueKind, containing, path_bytes, path_from_bytes,
 };
 
 /// The version of SQLite that is built in, as in `3.51.3`.

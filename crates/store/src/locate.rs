@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
-use crate::faults::Mode;
+use crate::faults::FaultMode;
 use crate::git_dirs::{dirs_of, git_dirs, is_linked_work_tree, trim};
 use crate::ledger::Ledger;
-use crate::regular::read_line;
+use crate::regular_file::read_line;
 use crate::server::{ServerUrl, nominal_file};
 use crate::values::path_from_bytes;
 use crate::{faults, log, private, remote, trust};
@@ -48,7 +48,7 @@ ic_base::words! {
 
 /// Where a ledger is, with its store and its project's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LedgerLocation {
     /// The ledger's file; of one on a server, the file that it would have in the store.
     pub db: PathBuf,
     /// The server that the ledger is on; `None`: it is a file.
@@ -61,7 +61,7 @@ pub struct Place {
     pub found_by: FoundBy,
 }
 
-impl Place {
+impl LedgerLocation {
     fn of_file(store: PathBuf, root: PathBuf, found_by: FoundBy) -> Self {
         Self { db: store.join(FILE_NAME), server: None, store, root, found_by }
     }
@@ -74,9 +74,7 @@ impl Place {
     #[must_use]
     pub fn as_made(self, ledger: &Ledger) -> Self {
         match ledger.server() {
-            Some(url) if self.server.is_none() => {
-                Self::of_server(url.clone(), self.store, self.root, self.found_by)
-            }
+            Some(url) if self.server.is_none() => Self::of_server(url.clone(), self.store, self.root, self.found_by),
             _ => self,
         }
     }
@@ -93,7 +91,7 @@ impl Place {
 
     /// As [`Ledger::is_of_one_host`], without opening it.
     pub fn is_of_one_host(&self) -> bool {
-        self.server.is_none() || faults::is_on(Mode::OneHost)
+        self.server.is_none() || faults::is_on(FaultMode::OneHost)
     }
 
     /// Opens the ledger. Errors: as of [`Ledger::open`], and of [`Ledger::on_server`].
@@ -123,9 +121,8 @@ impl Place {
 ///
 /// Errors: `no_ledger` when there is none above, or it came with a repository that was cloned; `permission_denied` when it is
 /// another user's. A place named by flag or environment is not checked here.
-pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
-    let named =
-        lookup.db.map(|db| (db, FoundBy::Flag)).or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
+pub fn locate(lookup: &Lookup<'_>) -> Result<LedgerLocation> {
+    let named = lookup.db.map(|db| (db, FoundBy::Flag)).or(lookup.env_db.map(|db| (db, FoundBy::Environment)));
     if let Some((db, found_by)) = named {
         return named_place(db, found_by, lookup.directory);
     }
@@ -142,11 +139,11 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
                     // A pointer that came with a cloned repository would send this user's record to another person's
                     // server.
                     trust::require_own_ledger(&remote::path(&store), &store, &usual, level)?;
-                    return Ok(Place::of_server(url, store, root.to_owned(), found_by));
+                    return Ok(LedgerLocation::of_server(url, store, root.to_owned(), found_by));
                 }
                 if has_ledger(&usual, &store)? {
                     trust::require_own_ledger(&store.join(FILE_NAME), &store, &usual, level)?;
-                    return Ok(Place::of_file(store, root.to_owned(), found_by));
+                    return Ok(LedgerLocation::of_file(store, root.to_owned(), found_by));
                 }
             }
         }
@@ -160,14 +157,11 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<Place> {
 
 /// Where the store of a project with this root may be.
 fn candidates(level: &Path) -> [(Option<PathBuf>, FoundBy); 2] {
-    [
-        (common_dir(level).map(|git| git.join("ic")), FoundBy::Git),
-        (Some(level.join(".ic")), FoundBy::Directory),
-    ]
+    [(common_dir(level).map(|git| git.join("ic")), FoundBy::Git), (Some(level.join(".ic")), FoundBy::Directory)]
 }
 
 /// Where `init` puts the ledger: the flag or environment, else the git repository's store, else `.ic/` here.
-pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place> {
+pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<LedgerLocation> {
     let found_by = match common_dir_above(lookup.directory) {
         Some(_) => FoundBy::Git,
         None => FoundBy::Directory,
@@ -176,7 +170,7 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
     match (store, lookup.db, lookup.env_db) {
         (Some(store), ..) => {
             let store = absolute(store, lookup.directory)?;
-            Ok(Place::of_file(store, root, found_by))
+            Ok(LedgerLocation::of_file(store, root, found_by))
         }
         (None, None, None) => {
             let default = default_store(lookup.directory);
@@ -184,8 +178,8 @@ pub fn initial_place(lookup: &Lookup<'_>, store: Option<&Path>) -> Result<Place>
             // A store that lacks bits of its owner cannot be read here; `create` mends it first and reads it then.
             let remote = if private::lacks_bits(&store) { None } else { remote::read(&store)? };
             Ok(match remote {
-                Some(url) => Place::of_server(url, store, root, found_by),
-                None => Place::of_file(store, root, found_by),
+                Some(url) => LedgerLocation::of_server(url, store, root, found_by),
+                None => LedgerLocation::of_file(store, root, found_by),
             })
         }
         (None, Some(db), _) => named_place(db, FoundBy::Flag, lookup.directory),
@@ -206,7 +200,7 @@ pub fn project_root(directory: &Path) -> PathBuf {
     directory.ancestors().find(|level| common_dir(level).is_some()).unwrap_or(directory).to_owned()
 }
 
-fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> {
+fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<LedgerLocation> {
     if db.as_os_str().is_empty() {
         return Err(Diagnosis::new(Code::InvalidValue, "The path of the ledger is empty.")
             .hint("give a path: --db PATH, or unset IC_DB"));
@@ -220,11 +214,11 @@ fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<Place> 
             let default = default_store(directory);
             (follow_pointer(&default)?.unwrap_or(default), root)
         };
-        return Ok(Place::of_server(url, store, root, found_by));
+        return Ok(LedgerLocation::of_server(url, store, root, found_by));
     }
     let db = absolute(db, directory)?;
     let store = db.parent().unwrap_or(Path::new("/")).to_owned();
-    Ok(Place { db, server: None, store, root, found_by })
+    Ok(LedgerLocation { db, server: None, store, root, found_by })
 }
 
 /// The nearest store that leads to a ledger of this name on a server, and the project that it is of: what stays on this machine lies there.

@@ -42,7 +42,7 @@ ic_base::words! {
 
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum LockMode {
     /// Beside others that share it.
     Shared,
     /// Alone: others, shared or not, wait until it is released.
@@ -58,12 +58,12 @@ thread_local! {
 ///
 /// It stays on its thread: what another thread drops would be remembered here for ever.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldLock {
     rank: Rank,
     _here: PhantomData<*const ()>,
 }
 
-impl Held {
+impl HeldLock {
     /// Call this before the wait begins: out of order, two processes wait for each other, however rarely they meet.
     ///
     /// # Panics
@@ -89,7 +89,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
             HELD.with_borrow_mut(|held| {
@@ -105,19 +105,19 @@ impl Drop for Held {
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
-    _held: Held,
+    _held: HeldLock,
 }
 
 impl FileLock {
     /// Takes the lock of the file at `path`, which is made if it is not there. `None` if others held it past the timeout.
-    pub fn take(path: &Path, rank: Rank, mode: Mode, timeout: Duration) -> io::Result<Option<Self>> {
-        let held = Held::new(rank);
+    pub fn take(path: &Path, rank: Rank, mode: LockMode, timeout: Duration) -> io::Result<Option<Self>> {
+        let held = HeldLock::new(rank);
         let file = open(path)?;
         Ok(wait(&file, mode, timeout)?.then(|| Self::of(file, held)))
     }
 
     /// The lock that was taken on an open file.
-    pub fn of(file: File, held: Held) -> Self {
+    pub fn of(file: File, held: HeldLock) -> Self {
         Self { _file: file, _held: held }
     }
 }
@@ -132,12 +132,12 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Waits for the lock on an open file; `false` if others held it past the timeout. With no timeout it looks once.
 ///
 /// It polls: the operating system's own wait has no limit, and one stopped holder would stop everybody.
-pub fn wait(file: &File, mode: Mode, timeout: Duration) -> io::Result<bool> {
+pub fn wait(file: &File, mode: LockMode, timeout: Duration) -> io::Result<bool> {
     let started = Instant::now();
     loop {
         let taken = match mode {
-            Mode::Shared => file.try_lock_shared(),
-            Mode::Exclusive => file.try_lock(),
+            LockMode::Shared => file.try_lock_shared(),
+            LockMode::Exclusive => file.try_lock(),
         };
         match taken {
             Ok(()) => return Ok(true),
@@ -173,13 +173,13 @@ mod tests {
     fn of_any_two_locks_only_one_order_is_taken() {
         for first in ALL {
             for second in ALL {
-                let held = Held::new(first);
-                let took = catch_unwind(AssertUnwindSafe(|| drop(Held::new(second))));
+                let held = HeldLock::new(first);
+                let took = catch_unwind(AssertUnwindSafe(|| drop(HeldLock::new(second))));
                 let may = first < second || (first == second && matches!(first, Rank::Owner | Rank::Cursor));
                 assert_eq!(took.is_ok(), may, "{second:?} after {first:?}");
                 drop(held);
                 // Whatever came of it, nothing is left on the thread.
-                drop(Held::new(first));
+                drop(HeldLock::new(first));
             }
         }
     }
@@ -192,14 +192,14 @@ mod tests {
         other.lock().unwrap();
         for timeout in [Duration::ZERO, Duration::from_millis(30)] {
             let started = Instant::now();
-            assert!(FileLock::take(&path, Rank::Root, Mode::Shared, timeout).unwrap().is_none());
+            assert!(FileLock::take(&path, Rank::Root, LockMode::Shared, timeout).unwrap().is_none());
             assert!(started.elapsed() >= timeout);
         }
         drop(other);
-        let lock = FileLock::take(&path, Rank::Root, Mode::Shared, Duration::ZERO).unwrap();
+        let lock = FileLock::take(&path, Rank::Root, LockMode::Shared, Duration::ZERO).unwrap();
         assert!(lock.is_some());
         let beside = open(&path).unwrap();
-        assert!(wait(&beside, Mode::Shared, Duration::ZERO).unwrap());
-        assert!(!wait(&open(&path).unwrap(), Mode::Exclusive, Duration::ZERO).unwrap());
+        assert!(wait(&beside, LockMode::Shared, Duration::ZERO).unwrap());
+        assert!(!wait(&open(&path).unwrap(), LockMode::Exclusive, Duration::ZERO).unwrap());
     }
 }

@@ -110,9 +110,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let db = place.path().join("ic.db");
         assert!(!stays(&db), "there is none");
-        for (length, left) in
-            [(0, false), (HEADER, false), (HEADER + 1, true), (AT_REST, true), (AT_REST + 1, false)]
-        {
+        for (length, left) in [(0, false), (HEADER, false), (HEADER + 1, true), (AT_REST, true), (AT_REST + 1, false)] {
             std::fs::File::create(path_of(&db)).unwrap().set_len(length).unwrap();
             assert_eq!(stays(&db), left, "{length}");
             assert_eq!(salts(&db).unwrap(), (length > HEADER).then_some(0), "{length}");

@@ -13,10 +13,10 @@ use refinery_core::traits::sync as refinery_sync;
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 
-use crate::connection::{OpenOptions, Opened, connect, no_room, use_wal};
+use crate::connection::{OpenOptions, OpenedLedger, connect, no_room, use_wal};
 use crate::error::{busy, diagnose, no_ledger};
 use crate::identity::APPLICATION_ID;
-use crate::lock::{FileLock, Mode, Rank};
+use crate::lock::{FileLock, LockMode, Rank};
 use crate::log::sibling;
 use crate::{faults, identity, private};
 
@@ -52,13 +52,10 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
 
 /// The ledger was written by a newer program.
 pub(crate) fn newer(name: &str, version: i32) -> Diagnosis {
-    Diagnosis::new(
-        Code::NewerSchema,
-        format!("The ledger {name} has schema {version}; this program knows {LATEST}."),
-    )
-    .hint("use the newer ic that wrote it")
-    .detail("schema_version", version)
-    .detail("supported", LATEST)
+    Diagnosis::new(Code::NewerSchema, format!("The ledger {name} has schema {version}; this program knows {LATEST}."))
+        .hint("use the newer ic that wrote it")
+        .detail("schema_version", version)
+        .detail("supported", LATEST)
 }
 
 /// A `.dump` keeps the tables but neither `application_id` nor `user_version`.
@@ -115,7 +112,7 @@ pub(crate) fn create(path: &Path, options: OpenOptions, context: &Context) -> Re
         faults::statement("-- making the file");
         private::create_new(path).map(drop).while_doing(|| format!("creating {}", path.display()))?;
     }
-    let Opened { mut connection, alone, .. } = connect(path, options)?;
+    let OpenedLedger { mut connection, alone, .. } = connect(path, options)?;
     if alone.is_some() {
         return Err(no_room(path));
     }
@@ -154,10 +151,7 @@ fn apply(connection: &Connection, context: &Context) -> Result<()> {
     runner().run(&mut InTransaction(connection)).map_err(|e| {
         Diagnosis::new(
             Code::MigrationFailed,
-            format!(
-                "The ledger could not be brought to schema {LATEST}: {}. Nothing was changed.",
-                reason(&e)
-            ),
+            format!("The ledger could not be brought to schema {LATEST}: {}. Nothing was changed.", reason(&e)),
         )
         .hint("the copy beside the ledger, if there is one, is from before this attempt")
         .caused_by(e)
@@ -213,9 +207,8 @@ impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
                     rusqlite::types::Type::Text,
                 )
             };
-            let applied_on =
-                time::OffsetDateTime::parse(&applied_on, &time::format_description::well_known::Rfc3339)
-                    .map_err(|_| wrong(2))?;
+            let applied_on = time::OffsetDateTime::parse(&applied_on, &time::format_description::well_known::Rfc3339)
+                .map_err(|_| wrong(2))?;
             let checksum = checksum.parse().map_err(|_| wrong(3))?;
             Ok(Migration::applied(row.get(0)?, row.get(1)?, applied_on, checksum))
         })?;
@@ -259,7 +252,7 @@ fn copy(from: &Path, to: &Path, options: OpenOptions) -> rusqlite::Result<()> {
 fn lock(path: &Path, timeout: Duration) -> Result<FileLock> {
     let lock_path = sibling(path, ".lock");
     let doing = || format!("locking {}", lock_path.display());
-    let taken = FileLock::take(&lock_path, Rank::Schema, Mode::Exclusive, timeout).while_doing(doing)?;
+    let taken = FileLock::take(&lock_path, Rank::Schema, LockMode::Exclusive, timeout).while_doing(doing)?;
     taken.ok_or_else(|| busy(&doing()))
 }
 

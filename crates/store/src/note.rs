@@ -31,25 +31,25 @@ const UNKNOWN: &str = "-";
 
 /// What the store remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct StoreNote {
     /// The id of the ledger that the note is about: another file may stand in its place by now.
     pub(crate) ledger: String,
     /// The newest event that was committed when the note was written.
-    pub(crate) head: Head,
+    pub(crate) head: HeadNote,
     /// The log that was left.
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<LogNote>,
 }
 
 /// The newest event: its number and its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct HeadNote {
     pub(crate) seq: i64,
     pub(crate) hash: String,
 }
 
 /// A log that was left beside its database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Log {
+pub(crate) struct LogNote {
     pub(crate) salts: Salts,
     /// The newest event in the file when the log was begun: the file never goes behind it. `None`: not known.
     pub(crate) base: Option<i64>,
@@ -77,7 +77,7 @@ pub(crate) fn path_of(path: &Path) -> PathBuf {
     log::sibling(path, ".head")
 }
 
-impl Note {
+impl StoreNote {
     /// What is remembered of the ledger at `path`; `None` if nothing is, or nothing that can be read.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let mut bytes = [0; SIZE];
@@ -124,7 +124,7 @@ impl Note {
         }
         let mut words = said.strip_prefix(MARK)?.strip_prefix(' ')?.split(' ');
         let ledger = words.next()?.to_owned();
-        let head = Head { seq: words.next()?.parse().ok()?, hash: words.next()?.to_owned() };
+        let head = HeadNote { seq: words.next()?.parse().ok()?, hash: words.next()?.to_owned() };
         let log = match words.next()? {
             UNKNOWN => None,
             salts => {
@@ -132,7 +132,7 @@ impl Note {
                 let (base, file) = (words.next()?, words.next()?);
                 let base = if base == UNKNOWN { None } else { Some(base.parse().ok()?) };
                 let file = if file == UNKNOWN { None } else { Some(stamp(file)?) };
-                Some(Log { salts, base, file })
+                Some(LogNote { salts, base, file })
             }
         };
         words.next().is_none().then_some(Self { ledger, head, log })
@@ -145,11 +145,8 @@ pub(crate) fn trouble(path: &Path) -> Option<String> {
     let at = path_of(&log::real(path));
     // An empty note was left by a call that was killed as it made it: the next call writes it.
     let is_there = std::fs::symlink_metadata(&at).is_ok_and(|found| !found.is_file() || found.len() > 0);
-    (is_there && Note::read(&log::real(path)).is_none()).then(|| {
-        format!(
-            "{} cannot be read as what it is, so an older ledger would not be found out; remove it",
-            at.display()
-        )
+    (is_there && StoreNote::read(&log::real(path)).is_none()).then(|| {
+        format!("{} cannot be read as what it is, so an older ledger would not be found out; remove it", at.display())
     })
 }
 
@@ -180,27 +177,26 @@ fn flags() -> i32 {
 
 /// FNV-1a: it detects a note that was cut off. It is no protection against a person who edits it.
 fn sum(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn notes() -> Vec<Note> {
+    fn notes() -> Vec<StoreNote> {
         let stamp = Stamp { inode: u64::MAX, seconds: i64::MIN, nanos: 7, size: 4096 };
-        let log = Log { salts: 0x00ab_cdef_0123_4567, base: None, file: None };
-        let of = |log| Note {
+        let log = LogNote { salts: 0x00ab_cdef_0123_4567, base: None, file: None };
+        let of = |log| StoreNote {
             ledger: "01a20e35-f0d5-7d6d-a614-a22f478dca86".into(),
-            head: Head { seq: i64::MAX, hash: "f".repeat(64) },
+            head: HeadNote { seq: i64::MAX, hash: "f".repeat(64) },
             log,
         };
         vec![
             of(None),
             of(Some(log.clone())),
-            of(Some(Log { base: Some(0), ..log.clone() })),
-            of(Some(Log { base: Some(i64::MAX), file: Some(stamp), ..log })),
+            of(Some(LogNote { base: Some(0), ..log.clone() })),
+            of(Some(LogNote { base: Some(i64::MAX), file: Some(stamp), ..log })),
         ]
     }
 
@@ -209,28 +205,28 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ic.db");
         std::fs::write(&path, "").unwrap();
-        assert_eq!(Note::read(&path), None);
+        assert_eq!(StoreNote::read(&path), None);
         for note in notes().iter().rev().chain(&notes()) {
             note.write(&path).unwrap();
-            assert_eq!(Note::read(&path).as_ref(), Some(note));
+            assert_eq!(StoreNote::read(&path).as_ref(), Some(note));
             assert_eq!(std::fs::metadata(path_of(&path)).unwrap().len(), SIZE as u64);
         }
         forget(&path).unwrap();
         forget(&path).unwrap();
-        assert_eq!(Note::read(&path), None);
+        assert_eq!(StoreNote::read(&path), None);
     }
 
     #[test]
     fn what_was_cut_off_or_changed_is_not_believed() {
         let text = notes()[3].text();
-        assert!(Note::parse(&text).is_some());
+        assert!(StoreNote::parse(&text).is_some());
         for at in 0..text.trim_end().len() {
             let mut other = text.clone().into_bytes();
             other[at] ^= 1;
-            assert_eq!(Note::parse(&String::from_utf8(other).unwrap()), None, "{at}");
-            assert_eq!(Note::parse(&text[..at]), None, "{at}");
+            assert_eq!(StoreNote::parse(&String::from_utf8(other).unwrap()), None, "{at}");
+            assert_eq!(StoreNote::parse(&text[..at]), None, "{at}");
         }
-        assert_eq!(Note::parse(""), None);
+        assert_eq!(StoreNote::parse(""), None);
     }
 
     #[test]
@@ -241,7 +237,7 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         std::fs::write(&other, notes()[0].text()).unwrap();
         std::os::unix::fs::symlink(&other, path_of(&path)).unwrap();
-        assert_eq!(Note::read(&path), None);
+        assert_eq!(StoreNote::read(&path), None);
         assert!(notes()[1].write(&path).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), notes()[0].text());
     }
@@ -253,7 +249,7 @@ mod tests {
         std::fs::write(&ledger, "").expect("a ledger");
         assert_eq!(trouble(&ledger), None);
         std::fs::write(path_of(&ledger), "").expect("a note that was only made");
-        assert_eq!((Note::read(&ledger), trouble(&ledger)), (None, None));
+        assert_eq!((StoreNote::read(&ledger), trouble(&ledger)), (None, None));
         std::fs::write(path_of(&ledger), "ic-head 1 cut").expect("half a note");
         assert!(trouble(&ledger).is_some());
     }

@@ -3,7 +3,7 @@
 use ic_base::{Code, Diagnosis, Result, reversed_digits};
 
 use crate::transaction::Snapshot;
-use crate::values::Row;
+use crate::values::LedgerRow;
 
 /// The fewest digits that name something.
 const MIN_DIGITS: usize = 6;
@@ -34,7 +34,7 @@ pub fn find<T>(
     referent: Referent,
     columns: &str,
     text: &str,
-    mut map: impl FnMut(&Row<'_>) -> Result<T>,
+    mut map: impl FnMut(&LedgerRow<'_>) -> Result<T>,
 ) -> Result<T> {
     let Referent { table, noun, not_found, listed_by } = referent;
     let digits = reversed_digits(&text.to_ascii_lowercase());
@@ -42,9 +42,7 @@ pub fn find<T>(
     if !is_hex || digits.len() < MIN_DIGITS || digits.len() > 32 {
         return Err(Diagnosis::new(
             Code::InvalidReference,
-            format!(
-                "{text:?} is neither the id of a {noun} nor at least {MIN_DIGITS} hex digits of its end."
-            ),
+            format!("{text:?} is neither the id of a {noun} nor at least {MIN_DIGITS} hex digits of its end."),
         )
         .hint(format!("see: {listed_by}"))
         .detail("reference", text));

@@ -8,7 +8,7 @@ use ic_base::{Diagnose, Diagnosis, Result};
 
 use crate::git_dirs::trim;
 use crate::private;
-use crate::regular::read_line;
+use crate::regular_file::read_line;
 use crate::server::ServerUrl;
 
 /// Where the pointer of a store is.
@@ -36,11 +36,8 @@ pub(crate) fn read(store: &Path) -> Result<Option<ServerUrl>> {
     let line = read_line(&remote).while_doing(|| format!("reading {}", remote.display()))?;
     let text = String::from_utf8_lossy(trim(&line)).into_owned();
     ServerUrl::parse(&text).map(Some).map_err(|error| {
-        Diagnosis::new(
-            error.code(),
-            format!("{} holds no URL of a ledger: {}", remote.display(), error.message()),
-        )
-        .hint("remove it, and name the ledger again: ic init --db URL")
-        .detail("file", remote.to_string_lossy().into_owned())
+        Diagnosis::new(error.code(), format!("{} holds no URL of a ledger: {}", remote.display(), error.message()))
+            .hint("remove it, and name the ledger again: ic init --db URL")
+            .detail("file", remote.to_string_lossy().into_owned())
     })
 }

@@ -20,8 +20,7 @@ const STEP: usize = 64 << 10;
 /// Keeps room beside the ledger, if there is none and the disk has plenty. It is a help and no duty: what fails is left.
 pub fn keep(ledger: &Path) {
     let stat = rustix::fs::statvfs(ledger.parent().unwrap_or(Path::new("/")));
-    let is_plenty =
-        stat.is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >= SIZE as u64 * PLENTY);
+    let is_plenty = stat.is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >= SIZE as u64 * PLENTY);
     if is_plenty && kept(ledger).is_none_or(|length| length < SIZE as u64) {
         make(ledger);
     }

@@ -15,31 +15,31 @@ use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
 use crate::connection::OpenOptions;
-use crate::faults::Mode;
+use crate::faults::FaultMode;
 use crate::migrate::LATEST;
-use crate::values::{Row, Source};
+use crate::values::{LedgerRow, RowSource};
 use crate::{faults, migrate};
 
 mod connect;
+mod connection_pool;
+mod deadlines;
 mod error;
 mod flight;
-mod kept;
-pub(crate) mod made;
 mod names;
 mod open;
 mod password;
 pub(crate) mod schema;
+pub(crate) mod schema_objects;
 mod tls;
 mod url;
 mod value;
-mod waiting;
 
-pub use kept::keep_connections;
-pub(crate) use open::{Head, Open};
+pub use connection_pool::keep_connections;
+pub(crate) use open::{EventHead, OpenTransaction};
 pub use url::{ChannelBinding, Host, ServerUrl, Tls};
 
-use error::{Fault, diagnose, in_doubt, unknown};
-use kept::Link;
+use connection_pool::KeptConnection;
+use error::{ServerFault, diagnose, in_doubt, unknown};
 use open::Committed;
 
 /// Milliseconds that the server waits for the next statement of a process that holds the writers' lock.
@@ -70,8 +70,8 @@ pub(crate) struct Server {
 impl Server {
     /// A session that is not connected yet, or with the connection that the one before it left. Errors: `io_error`.
     pub(crate) fn new(url: &ServerUrl, options: OpenOptions) -> Result<Self> {
-        let (client, runtime) = match kept::take(url) {
-            Some(Link { client, runtime }) => (Some(client), runtime),
+        let (client, runtime) = match connection_pool::take(url) {
+            Some(KeptConnection { client, runtime }) => (Some(client), runtime),
             None => (None, runtime()?),
         };
         Ok(Self {
@@ -93,20 +93,20 @@ impl Server {
     }
 
     /// Runs `read` over one consistent view.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Open<'_>) -> Result<T>) -> Result<T> {
-        let open = Open::to_read(self);
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&OpenTransaction<'_>) -> Result<T>) -> Result<T> {
+        let open = OpenTransaction::to_read(self);
         let result = read(&open);
         open.end();
         result
     }
 
     /// Runs `write` in one transaction, again where others were in the way or the connection was lost, and commits it if it returns `Ok`.
-    pub(crate) fn write<T>(&self, mut write: impl FnMut(&Open<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, mut write: impl FnMut(&OpenTransaction<'_>) -> Result<T>) -> Result<T> {
         let started = Instant::now();
         // Set by a commit without an event whose answer was lost: it is not known whether it happened.
         let mut doubt = false;
         loop {
-            let open = Open::to_write(self);
+            let open = OpenTransaction::to_write(self);
             let error = match write(&open) {
                 Ok(value) => match open.commit() {
                     Committed::Yes => return Ok(value),
@@ -122,7 +122,7 @@ impl Server {
                 Err(error) => error,
             };
             open.end();
-            let is_worth_it = matches!(open.fault(), Some(Fault::Conflict | Fault::Lost))
+            let is_worth_it = matches!(open.fault(), Some(ServerFault::Conflict | ServerFault::Lost))
                 && self.left().is_none_or(|left| !left.is_zero());
             if !is_worth_it || self.hurries.get() || started.elapsed() > self.options.busy_timeout {
                 return Err(if doubt && error.code() == Code::Unreachable {
@@ -137,17 +137,16 @@ impl Server {
 
     /// Whether a commit whose answer was lost has happened. The head's lock waits for what the server still does of it; its hash tells the
     /// event from one that another appended. What appends no event sets what it sets, and may be done again.
-    fn has_committed(&self, open: &Open<'_>, error: &Diagnosis, started: Instant) -> Result<bool> {
+    fn has_committed(&self, open: &OpenTransaction<'_>, error: &Diagnosis, started: Instant) -> Result<bool> {
         let Some((seq, hash)) = open.appended_head() else { return Ok(false) };
         loop {
-            let looking = Open::to_write(self);
-            let found = looking
-                .first("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| row.get::<[u8; 32]>(0));
+            let looking = OpenTransaction::to_write(self);
+            let found = looking.first("SELECT hash FROM events WHERE seq = $1", &[&seq], |row| row.get::<[u8; 32]>(0));
             looking.end();
             match found {
                 Ok(found) => return Ok(found == Some(hash)),
                 Err(_)
-                    if started.elapsed() <= self.options.busy_timeout + waiting::PATIENCE
+                    if started.elapsed() <= self.options.busy_timeout + deadlines::PATIENCE
                         && self.left().is_none_or(|left| !left.is_zero()) =>
                 {
                     pause();
@@ -182,7 +181,7 @@ impl Server {
         }
         // The lock of the head orders the writers already, so a stricter level is not needed. Tests run with a stricter one, and
         // show that the writers would not depend on the lock.
-        let level = if faults::is_on(Mode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
+        let level = if faults::is_on(FaultMode::Serializable) { "SERIALIZABLE" } else { "READ COMMITTED" };
         // A machine that is suspended inside a transaction must not block all others.
         format!(
             "{before}BEGIN ISOLATION LEVEL {level}; {settings}; \
@@ -223,17 +222,13 @@ impl Server {
         if error.code() != Code::NoLedger {
             return error;
         }
-        let lacks_all =
-            ["refinery_schema_history", "event_head"].iter().any(|table| error.message().contains(table));
+        let lacks_all = ["refinery_schema_history", "event_head"].iter().any(|table| error.message().contains(table));
         if !(begins && lacks_all) {
             let no_ledger = format!("There is no ledger {}: ", self.url);
             let why = error.message().strip_prefix(&no_ledger).unwrap_or(error.message());
-            return Diagnosis::new(
-                Code::Corrupt,
-                format!("The ledger {} was changed from outside: {why}", self.url),
-            )
-            .hint("see what else is wrong: ic health; restore it from a backup")
-            .detail("db", self.url.to_string());
+            return Diagnosis::new(Code::Corrupt, format!("The ledger {} was changed from outside: {why}", self.url))
+                .hint("see what else is wrong: ic health; restore it from a backup")
+                .detail("db", self.url.to_string());
         }
         let Some(client) = self.client.borrow().clone() else { return error };
         let sql = format!(
@@ -241,8 +236,7 @@ impl Server {
             self.url.ledger
         );
         let found = self.wait(client.simple_query(&sql)).unwrap_or_default();
-        let is_closed =
-            found.iter().any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(_)));
+        let is_closed = found.iter().any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(_)));
         if is_closed { schema::closed_to(&self.url) } else { error }
     }
 
@@ -283,22 +277,18 @@ impl Server {
     ///
     /// Errors: `permission_denied` for a role that does not own them; what was committed stays committed.
     pub(crate) fn wipe(&self) -> Result<()> {
-        let doing =
-            "the event is redacted, but its text may still be in the free space of the server's tables";
+        let doing = "the event is redacted, but its text may still be in the free space of the server's tables";
         let name = &self.url.ledger;
         let owned = self.read(|open| {
             let sql = "SELECT tablename::text, pg_has_role(tableowner, 'USAGE') FROM pg_tables WHERE schemaname = $1 ORDER BY 1";
-            let row = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<bool>(1)?));
-            open.rows(sql, &[name])?.iter().map(|found| row(&Row(Source::Server(found)))).collect::<Result<Vec<_>>>()
+            let row = |row: &LedgerRow<'_>| Ok((row.get::<String>(0)?, row.get::<bool>(1)?));
+            open.rows(sql, &[name])?.iter().map(|found| row(&LedgerRow(RowSource::Server(found)))).collect::<Result<Vec<_>>>()
         })?;
-        let by_hand =
-            "once no reader is in the way, have the owner of its tables run in the database: VACUUM FULL";
+        let by_hand = "once no reader is in the way, have the owner of its tables run in the database: VACUUM FULL";
         if owned.iter().any(|(_, is_ours)| !is_ours) {
-            return Err(Diagnosis::new(
-                Code::PermissionDenied,
-                format!("{doing}: the role does not own them."),
-            )
-            .hint(by_hand));
+            return Err(
+                Diagnosis::new(Code::PermissionDenied, format!("{doing}: the role does not own them.")).hint(by_hand)
+            );
         }
         self.let_go();
         let client = self.client()?;
@@ -327,8 +317,7 @@ impl Server {
     /// A number that changes whenever another process has appended an event. No transaction stays open between two calls.
     pub(crate) fn head_version(&self) -> Result<i64> {
         // Made from the hash and not the number: a server that lost events gives their numbers again.
-        let head =
-            self.read(|open| open.first("SELECT hash FROM event_head", &[], |row| row.get::<[u8; 32]>(0)))?;
+        let head = self.read(|open| open.first("SELECT hash FROM event_head", &[], |row| row.get::<[u8; 32]>(0)))?;
         self.let_go();
         let start = head.as_ref().and_then(|hash| hash.first_chunk::<8>());
         Ok(start.map_or(0, |start| i64::from_be_bytes(*start)))
@@ -359,7 +348,7 @@ fn pause() {
 impl Drop for Server {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        kept::leave(&self.url, Link { client, runtime: self.runtime.clone() }, self.dangles.get());
+        connection_pool::leave(&self.url, KeptConnection { client, runtime: self.runtime.clone() }, self.dangles.get());
     }
 }
 

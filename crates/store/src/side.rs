@@ -11,18 +11,18 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
 
 use crate::connection::{
-    Alone, InAHurry, OpenOptions, Opened, configure, marked_read_only, no_room, open, use_wal,
+    Alone, InAHurry, OpenOptions, OpenedLedger, configure, marked_read_only, no_room, open, use_wal,
 };
 use crate::error::diagnose;
-use crate::lock::{Held, Rank};
+use crate::lock::{HeldLock, Rank};
 use crate::transaction::{Snapshot, Transaction};
 use crate::{faults, log, private};
 
-mod own_log;
+mod log_owner;
 mod space;
 
-pub use own_log::accept_side;
-use own_log::require_own_log;
+pub use log_owner::accept_side;
+use log_owner::require_own_log;
 
 /// What a side database is made of.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ pub enum Durability {
 }
 
 /// An open side database.
-pub struct Side {
+pub struct SideDatabase {
     connection: Connection,
     in_a_hurry: InAHurry,
     alone: Option<Alone>,
@@ -74,7 +74,7 @@ pub struct Side {
     noted: Cell<Option<log::Salts>>,
 }
 
-impl Side {
+impl SideDatabase {
     /// Opens the database at `path`, and makes it (mode 0600) if there is none.
     ///
     /// Errors: `foreign_database`, `newer_schema`, `busy`, `corrupt`, `disk_full`, `permission_denied`.
@@ -88,7 +88,7 @@ impl Side {
         }
         let had_log = log::length(path) > 0;
         let is_strange = require_own_log(path, schema, options).map_err(|e| damaged(path, e))?;
-        let Opened { connection, in_a_hurry, alone } =
+        let OpenedLedger { connection, in_a_hurry, alone } =
             open(path, options, &doing()).map_err(|e| damaged(path, e))?;
         let path = path.to_owned();
         let mut side = Self {
@@ -187,11 +187,7 @@ impl Side {
     }
 
     /// Runs `write` in one transaction and commits it if it returns `Ok`; else nothing is changed.
-    pub fn write<T>(
-        &self,
-        durability: Durability,
-        write: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
+    pub fn write<T>(&self, durability: Durability, write: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.require_room()?;
         // Set before BEGIN: within a transaction SQLite refuses to change it.
         let synchronous = match durability {
@@ -201,7 +197,7 @@ impl Side {
         self.connection
             .execute_batch(&format!("PRAGMA synchronous={synchronous}"))
             .map_err(|e| diagnose(e, "configuring the object store"))?;
-        let _held = Held::new(Rank::Content);
+        let _held = HeldLock::new(Rank::Content);
         self.execute("BEGIN IMMEDIATE")?;
         let result = write(&Transaction::of_file(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;
@@ -218,10 +214,8 @@ impl Side {
 
     /// What SQLite finds wrong with the file; empty when nothing is.
     pub fn damage(&self) -> Result<Vec<String>> {
-        let mut statement = self
-            .connection
-            .prepare("PRAGMA quick_check(20)")
-            .map_err(|e| diagnose(e, "checking the object store"))?;
+        let mut statement =
+            self.connection.prepare("PRAGMA quick_check(20)").map_err(|e| diagnose(e, "checking the object store"))?;
         let lines = statement
             .query_map([], |row| row.get::<_, String>(0))
             .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
@@ -258,11 +252,8 @@ impl Side {
         let (application_id, version) = (self.pragma("application_id")?, self.pragma("user_version")?);
         let path = self.path.display();
         if application_id != schema.application_id {
-            return Err(Diagnosis::new(
-                Code::ForeignDatabase,
-                format!("{path} is a database of another program."),
-            )
-            .hint("move it away"));
+            return Err(Diagnosis::new(Code::ForeignDatabase, format!("{path} is a database of another program."))
+                .hint("move it away"));
         }
         if version > schema.version {
             return Err(Diagnosis::new(
@@ -286,13 +277,11 @@ impl Side {
 
     fn execute(&self, sql: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection
-            .execute_batch(sql)
-            .map_err(|e| damaged(&self.path, diagnose(e, "using the object store")))
+        self.connection.execute_batch(sql).map_err(|e| damaged(&self.path, diagnose(e, "using the object store")))
     }
 }
 
-impl Drop for Side {
+impl Drop for SideDatabase {
     fn drop(&mut self) {
         // The log stays for the next process, which appends to it. The log of a new file is folded in: others read the file's kind
         // and owner without its log. Without room, nothing is changed.

@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Connection};
 
 use crate::error::{changed_other_than_one, diagnose};
 use crate::faults;
-use crate::server::{Head, Open};
-use crate::values::{Bound, Param, Row, Source};
+use crate::server::{EventHead, OpenTransaction};
+use crate::values::{BoundValue, LedgerRow, Param, RowSource};
 
 /// One consistent view of the ledger.
 pub struct Snapshot<'c> {
@@ -18,7 +18,7 @@ pub struct Snapshot<'c> {
 /// What a view is of.
 enum View<'c> {
     File(&'c Connection),
-    Server(&'c Open<'c>),
+    Server(&'c OpenTransaction<'c>),
 }
 
 impl<'c> Snapshot<'c> {
@@ -26,7 +26,7 @@ impl<'c> Snapshot<'c> {
         Self { view: View::File(connection) }
     }
 
-    pub(crate) fn of_server(open: &'c Open<'c>) -> Self {
+    pub(crate) fn of_server(open: &'c OpenTransaction<'c>) -> Self {
         Self { view: View::Server(open) }
     }
 
@@ -35,7 +35,7 @@ impl<'c> Snapshot<'c> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        map: impl FnOnce(&Row<'_>) -> Result<T>,
+        map: impl FnOnce(&LedgerRow<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let connection = match self.view(sql) {
             View::File(connection) => connection,
@@ -46,7 +46,7 @@ impl<'c> Snapshot<'c> {
         let mut statement = prepare(connection, sql)?;
         let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
         match rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
-            Some(row) => map(&Row(Source::File(row))).map(Some),
+            Some(row) => map(&LedgerRow(RowSource::File(row))).map(Some),
             None => Ok(None),
         }
     }
@@ -56,10 +56,10 @@ impl<'c> Snapshot<'c> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        mut map: impl FnMut(&Row<'_>) -> Result<T>,
+        mut map: impl FnMut(&LedgerRow<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         if let View::Server(open) = self.view(sql) {
-            return open.rows(sql, params)?.iter().map(|row| map(&Row(Source::Server(row)))).collect();
+            return open.rows(sql, params)?.iter().map(|row| map(&LedgerRow(RowSource::Server(row)))).collect();
         }
         let mut all = Vec::new();
         self.each(sql, params, |row| {
@@ -74,7 +74,7 @@ impl<'c> Snapshot<'c> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        mut visit: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        mut visit: impl FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let connection = match self.view(sql) {
             View::File(connection) => connection,
@@ -83,7 +83,7 @@ impl<'c> Snapshot<'c> {
         let mut statement = prepare(connection, sql)?;
         let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
         while let Some(row) = rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
-            if visit(&Row(Source::File(row)))?.is_break() {
+            if visit(&LedgerRow(RowSource::File(row)))?.is_break() {
                 break;
             }
         }
@@ -103,7 +103,7 @@ fn prepare<'c>(connection: &'c Connection, sql: &str) -> Result<CachedStatement<
 }
 
 fn bound<'a>(params: &'a [Param<'a>]) -> impl rusqlite::Params + 'a {
-    rusqlite::params_from_iter(params.iter().map(|param| Bound(param.value())))
+    rusqlite::params_from_iter(params.iter().map(|param| BoundValue(param.value())))
 }
 
 /// A write transaction: everything that is written through it is committed together, or not at all.
@@ -118,7 +118,7 @@ impl<'c> Transaction<'c> {
         Self { snapshot: Snapshot::of_file(connection) }
     }
 
-    pub(crate) fn of_server(open: &'c Open<'c>) -> Self {
+    pub(crate) fn of_server(open: &'c OpenTransaction<'c>) -> Self {
         Self { snapshot: Snapshot::of_server(open) }
     }
 
@@ -146,7 +146,7 @@ impl<'c> Transaction<'c> {
     }
 
     /// The seq and hash of the newest event, where the lock of a server's ledger has told them already.
-    pub fn head(&self) -> Option<Head> {
+    pub fn head(&self) -> Option<EventHead> {
         match self.snapshot.view {
             View::File(_) => None,
             View::Server(open) => open.head(),
@@ -154,7 +154,7 @@ impl<'c> Transaction<'c> {
     }
 
     /// Says which event is now the newest: by its hash a commit is known again whose answer was lost.
-    pub fn appended(&self, head: Head) {
+    pub fn appended(&self, head: EventHead) {
         if let View::Server(open) = self.snapshot.view {
             open.set_appended(head);
         }

@@ -45,10 +45,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
     }
     Err(Diagnosis::new(
         Code::NoLedger,
-        format!(
-            "{} is tracked by git: it came with the repository, and is not a ledger of yours.",
-            usual.display()
-        ),
+        format!("{} is tracked by git: it came with the repository, and is not a ledger of yours.", usual.display()),
     )
     .hint("create one of your own: ic init; if you know this one: --db, or git rm -r --cached it")
     .detail("db", db.to_string_lossy().into_owned()))

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-mod of_server;
+mod server_values;
 
 /// The three kinds of column that there are: `INTEGER`, `TEXT`, `BLOB` in SQLite, `BIGINT`, `TEXT`, `BYTEA` in PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A number, also of a boolean.
     Int,
     /// Text in UTF-8, also of enums, ids and JSON.
@@ -24,7 +24,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Nothing; a statement must know of what kind.
-    Null(Kind),
+    Null(ValueKind),
     /// The value of an [`Kind::Int`] column; a boolean is 0 or 1.
     Int(i64),
     /// The value of a [`Kind::Text`] column, in UTF-8.
@@ -36,7 +36,7 @@ pub enum Value<'a> {
 /// What has a kind even where there is no value.
 pub trait HasKind {
     /// The kind of its column.
-    const KIND: Kind;
+    const KIND: ValueKind;
 }
 
 /// What a statement can be given.
@@ -55,7 +55,7 @@ pub trait FromValue: Sized {
 pub type Param<'a> = &'a dyn ToValue;
 
 macro_rules! kinds {
-    ($($kind:ident: $($type:ty),+;)+) => { $($(impl HasKind for $type { const KIND: Kind = Kind::$kind; })+)+ };
+    ($($kind:ident: $($type:ty),+;)+) => { $($(impl HasKind for $type { const KIND: ValueKind = ValueKind::$kind; })+)+ };
 }
 
 kinds! {
@@ -65,11 +65,11 @@ kinds! {
 }
 
 impl<const N: usize> HasKind for [u8; N] {
-    const KIND: Kind = Kind::Bytes;
+    const KIND: ValueKind = ValueKind::Bytes;
 }
 
 impl<T: HasKind + ?Sized> HasKind for &T {
-    const KIND: Kind = T::KIND;
+    const KIND: ValueKind = T::KIND;
 }
 
 macro_rules! numbers {
@@ -202,9 +202,9 @@ pub fn containing(text: &str) -> String {
 }
 
 /// A value as SQLite is given it.
-pub(crate) struct Bound<'a>(pub(crate) Value<'a>);
+pub(crate) struct BoundValue<'a>(pub(crate) Value<'a>);
 
-impl rusqlite::ToSql for Bound<'_> {
+impl rusqlite::ToSql for BoundValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null(_) => ValueRef::Null,
@@ -219,7 +219,7 @@ impl rusqlite::ToSql for Bound<'_> {
 fn of_file(value: ValueRef<'_>) -> Option<Value<'_>> {
     match value {
         // SQLite's NULL has no kind; readers ask only whether there is a value.
-        ValueRef::Null => Some(Value::Null(Kind::Text)),
+        ValueRef::Null => Some(Value::Null(ValueKind::Text)),
         ValueRef::Integer(n) => Some(Value::Int(n)),
         ValueRef::Text(text) => std::str::from_utf8(text).ok().map(Value::Text),
         ValueRef::Blob(bytes) => Some(Value::Bytes(bytes)),
@@ -228,20 +228,20 @@ fn of_file(value: ValueRef<'_>) -> Option<Value<'_>> {
 }
 
 /// One row of a result. Columns are counted from 0, in the order of the SELECT.
-pub struct Row<'a>(pub(crate) Source<'a>);
+pub struct LedgerRow<'a>(pub(crate) RowSource<'a>);
 
 /// Which database gave the row.
-pub(crate) enum Source<'a> {
+pub(crate) enum RowSource<'a> {
     File(&'a rusqlite::Row<'a>),
     Server(&'a tokio_postgres::Row),
 }
 
-impl Source<'_> {
+impl RowSource<'_> {
     /// The value of a column; `None` if it is of no kind that a ledger has.
     fn value(&self, index: usize) -> Option<Value<'_>> {
         match self {
             Self::File(row) => of_file(row.get_ref(index).ok()?),
-            Self::Server(row) => of_server::value(row, index),
+            Self::Server(row) => server_values::value(row, index),
         }
     }
 
@@ -253,12 +253,12 @@ impl Source<'_> {
     }
 }
 
-impl Row<'_> {
+impl LedgerRow<'_> {
     /// How many columns it has.
     pub fn width(&self) -> usize {
         match &self.0 {
-            Source::File(row) => row.as_ref().column_count(),
-            Source::Server(row) => row.len(),
+            RowSource::File(row) => row.as_ref().column_count(),
+            RowSource::Server(row) => row.len(),
         }
     }
 
@@ -326,7 +326,7 @@ mod tests {
     use ic_base::{Code, Diagnosis};
     use rusqlite::Connection;
 
-    use super::{FromValue, Kind, Row, Source, ToValue, Value};
+    use super::{FromValue, LedgerRow, RowSource, ToValue, Value, ValueKind};
 
     ic_base::words! {
         enum Light {
@@ -341,7 +341,7 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         let sql = "SELECT 'a17' AS id, ?1 AS colour";
         connection
-            .query_row(sql, [word], |row| Ok(Row(Source::File(row)).parse(1, "lights", Light::parse)))
+            .query_row(sql, [word], |row| Ok(LedgerRow(RowSource::File(row)).parse(1, "lights", Light::parse)))
             .unwrap()
     }
 
@@ -373,7 +373,7 @@ mod tests {
         round(&[3_u8; 32]);
         round(&Some("x".to_owned()));
         round(&None::<i64>);
-        assert_eq!(None::<&[u8]>.value(), Value::Null(Kind::Bytes));
+        assert_eq!(None::<&[u8]>.value(), Value::Null(ValueKind::Bytes));
         assert_eq!(u32::from_value(Value::Int(-1)), None);
         assert_eq!(String::from_value(Value::Bytes(b"x")), None);
         assert_eq!(<[u8; 2]>::from_value(Value::Bytes(b"x")), None);

@@ -8,13 +8,12 @@ use crate::registry::RollbackEngine;
 use ic_base::graph::Graph;
 use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
 use ic_rollback::compensation::Declared;
-use ic_saga::Action;
+use ic_saga::EffectAction;
 
 use super::executor::{Executed, WorkflowExecutor};
 use super::journal::Journal;
 use super::registry::{
-    Coverage, RollbackOutcome, RollbackReport, TaskContext, TaskId, TaskResult, TaskRollback,
-    ToolCompensation,
+    EffectCoverage, RollbackOutcome, RollbackReport, TaskContext, TaskId, TaskResult, TaskRollback, ToolCompensation,
 };
 use super::report::story;
 
@@ -46,20 +45,13 @@ impl WorkflowExecutor<'_> {
         let graph = Graph::new(needs);
         if let Some(cycle) = graph.cycle() {
             let names: Vec<String> = cycle.iter().map(|at| self.tasks[*at].id().to_string()).collect();
-            return invalid(format!(
-                "Each of these tasks needs the next, in a circle: {}.",
-                names.join(", ")
-            ));
+            return invalid(format!("Each of these tasks needs the next, in a circle: {}.", names.join(", ")));
         }
         Ok(graph.order(|at| at))
     }
 
     /// Executes a task, after its undo was registered. `dispatch_id` is set to its dispatch, if there is a ledger.
-    pub(super) fn execute_task(
-        &mut self,
-        at: usize,
-        dispatch_id: &mut Option<DispatchId>,
-    ) -> Result<TaskResult> {
+    pub(super) fn execute_task(&mut self, at: usize, dispatch_id: &mut Option<DispatchId>) -> Result<TaskResult> {
         let task = &*self.tasks[at];
         // Asked for before the task runs: a task that fails half-way has to be undone, too.
         let (id, compensation) = (task.id(), self.compensation_of(task));
@@ -119,14 +111,14 @@ impl WorkflowExecutor<'_> {
         let Some(compensation) = compensation else { return (rows, None) };
         let description = compensation.description.clone();
         match compensation.coverage() {
-            Coverage::Compensated if durable.is_some_and(|durable| durable.is_all) => (rows, None),
-            Coverage::Compensated => (rows, Some(description)),
-            Coverage::Skip => {
+            EffectCoverage::Compensated if durable.is_some_and(|durable| durable.is_all) => (rows, None),
+            EffectCoverage::Compensated => (rows, Some(description)),
+            EffectCoverage::Skip => {
                 let reason = Some(description.clone());
-                rows.push((description, Declared::Action(Action::Skip { reason })));
+                rows.push((description, Declared::Action(EffectAction::Skip { reason })));
                 (rows, None)
             }
-            Coverage::Undeclared | Coverage::Pivot => (rows, None),
+            EffectCoverage::Undeclared | EffectCoverage::Pivot => (rows, None),
         }
     }
 
@@ -164,9 +156,7 @@ impl WorkflowExecutor<'_> {
         let known = self.armed.get(&context.task_id);
         let outcome = if is_stopped {
             known.map_or(RollbackOutcome::Undeclared, |_| RollbackOutcome::Pending)
-        } else if let Some(problem) =
-            self.journal.as_ref().map_or(Ok(None), |journal| journal.undo_since(*seq))?
-        {
+        } else if let Some(problem) = self.journal.as_ref().map_or(Ok(None), |journal| journal.undo_since(*seq))? {
             let (code, error) = (problem.code().as_str().to_owned(), problem.message().to_owned());
             RollbackOutcome::Failed { code, error }
         } else {

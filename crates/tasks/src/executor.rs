@@ -7,12 +7,12 @@ use crate::registry::CompensationRegistry;
 use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq};
 use ic_kernel::Kernel;
 use ic_rollback::compensation::Declared;
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
 use super::WorkflowTask;
 use super::journal::Journal;
 use super::registry::{
-    CompensationReport, Coverage, RollbackReport, TaskContext, TaskId, TaskResult, ToolCompensation,
+    CompensationReport, EffectCoverage, RollbackReport, TaskContext, TaskId, TaskResult, ToolCompensation,
 };
 use super::report::{TaskOutcome, TaskReport, WorkflowReport};
 use crate::report::Status;
@@ -127,7 +127,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// assert_eq!((run.goal.as_str(), run.phase.as_str()), ("nightly", "done"));
     /// # Ok::<(), Diagnosis>(())
     /// ```
-    pub fn on_ledger(kernel: &'k Kernel, settings: &'k Settings, name: &str) -> Result<Self> {
+    pub fn on_ledger(kernel: &'k Kernel, settings: &'k CaptureSettings, name: &str) -> Result<Self> {
         let name = Label::parse("The name of the tasks", name)?;
         let (journal, warnings) = Journal::begin(kernel, settings, name.as_str())?;
         Ok(Self { journal: Some(journal), warnings, ..Self::default() })
@@ -158,11 +158,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// Registers the undo of a task, in place of one that was registered before or that the task itself brings.
     ///
     /// It is lost with this process. It counts for tasks that are executed from now on.
-    pub fn register_compensation(
-        &mut self,
-        task_id: impl Into<TaskId>,
-        compensation: impl Into<ToolCompensation>,
-    ) {
+    pub fn register_compensation(&mut self, task_id: impl Into<TaskId>, compensation: impl Into<ToolCompensation>) {
         let task_id = task_id.into();
         self.durable.remove(&task_id);
         self.compensation_registry.register(task_id, compensation);
@@ -228,7 +224,7 @@ impl<'k> WorkflowExecutor<'k> {
     fn keep(&mut self, task_id: TaskId, description: String, declared: Declared) {
         let registered = self.compensation_registry.get(&task_id).map(ToolCompensation::coverage);
         let durable = self.durable.entry(task_id.clone()).or_default();
-        if registered != Some(Coverage::Compensated) {
+        if registered != Some(EffectCoverage::Compensated) {
             // The rows are undone just before the registry comes to this task, so there it has nothing left to do.
             let undone = ToolCompensation::new(&description, |_| Ok(TaskResult::Success));
             self.compensation_registry.register(task_id, undone);
@@ -240,7 +236,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// Reports which tasks declare their undo, and warns if some do not.
     pub fn validate_compensation_coverage(&mut self) -> CompensationReport {
         let coverage = |task: &dyn WorkflowTask| {
-            self.compensation_of(task).map_or(Coverage::Undeclared, |known| known.coverage())
+            self.compensation_of(task).map_or(EffectCoverage::Undeclared, |known| known.coverage())
         };
         let steps = self.tasks.iter().map(|task| (task.id().to_string(), coverage(&**task)));
         let report = CompensationReport::new(steps);
@@ -278,8 +274,7 @@ impl<'k> WorkflowExecutor<'k> {
         let coverage = self.validate_compensation_coverage();
         (self.is_begun, self.times) = (true, self.times + 1);
         self.armed = CompensationRegistry::new();
-        let not_started =
-            |id| TaskReport { task_id: id, outcome: TaskOutcome::NotStarted, dispatch_id: None };
+        let not_started = |id| TaskReport { task_id: id, outcome: TaskOutcome::NotStarted, dispatch_id: None };
         let mut report = WorkflowReport {
             run_id: self.run_id().cloned(),
             status: Status::Completed,

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_dispatch::Dispatch;
-use ic_dispatch::dispatch::{self, Ending, Work};
+use ic_dispatch::dispatch::{self, DispatchEnding, DispatchWork};
 use ic_events::{Cut, EventType, NewEvent};
 use ic_kernel::Kernel;
 use ic_ops::advance;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
-use ic_rollback::compensation::{self, Declaration, Declared, Saga, Scope, Sink};
-use ic_saga::compensation::{self as rows, Compensation, State, StepEnd};
+use ic_rollback::compensation::{self, Declaration, Declared, EffectScope, Saga, Sink};
+use ic_saga::compensation::{self as rows, Compensation, CompensationState, StepEnd};
 use ic_saga::order::FailurePolicy;
 use ic_saga::process::ProcessIdentity;
-use ic_worktree::{Settings, Workspace, paths_in_root};
+use ic_worktree::{CaptureSettings, Workspace, paths_in_root};
 
 use super::registry::{TaskContext, TaskError, TaskId, TaskResult};
 
@@ -40,11 +40,7 @@ impl Sink for Quiet {
 
 impl<'k> Journal<'k> {
     /// Begins a run, and returns warnings, too.
-    pub(super) fn begin(
-        kernel: &'k Kernel,
-        settings: &'k Settings,
-        name: &str,
-    ) -> Result<(Self, Vec<String>)> {
+    pub(super) fn begin(kernel: &'k Kernel, settings: &'k CaptureSettings, name: &str) -> Result<(Self, Vec<String>)> {
         let new = NewRun {
             goal: name.to_owned(),
             chain: Chain::parse(PHASES)?,
@@ -68,7 +64,7 @@ impl<'k> Journal<'k> {
         // The run is read anew: another process may have rolled it back since the last task.
         self.run = self.saga.run()?;
         self.run.require_active()?;
-        let work = Work { name: Some(task.to_string()), ..Work::default() };
+        let work = DispatchWork { name: Some(task.to_string()), ..DispatchWork::default() };
         let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_kernel::worker::process_of(&own));
         self.saga.write(|tx, now| {
             let made = dispatch::create(tx, now, &id, &self.run.id, self.run.epoch, &self.run.phase, &work)?;
@@ -78,12 +74,8 @@ impl<'k> Journal<'k> {
 
     /// Registers and arms a compensation of a task, before the task is executed.
     pub(super) fn arm(&self, task: &TaskId, description: &str, declared: Declared) -> Result<Compensation> {
-        let declaration = Declaration {
-            run: self.run.id.as_str(),
-            step: task.as_str(),
-            declared,
-            description: Some(description),
-        };
+        let declaration =
+            Declaration { run: self.run.id.as_str(), step: task.as_str(), declared, description: Some(description) };
         compensation::add(self.saga.kernel, self.saga.settings, &declaration)
     }
 
@@ -102,20 +94,17 @@ impl<'k> Journal<'k> {
         let with_undo = |text: Option<String>| text.into_iter().chain(undo.clone()).collect::<Vec<_>>();
         let (end, text) = match result {
             Ok(TaskResult::Success) => (StepEnd::Succeeded, with_undo(None)),
-            Ok(TaskResult::Skipped { reason }) => {
-                (StepEnd::Succeeded, with_undo(Some(format!("skipped: {reason}"))))
-            }
+            Ok(TaskResult::Skipped { reason }) => (StepEnd::Succeeded, with_undo(Some(format!("skipped: {reason}")))),
             Err(error) => (StepEnd::Failed, with_undo(Some(error.message().to_owned()))),
         };
         let text = text.join("; ");
         let ending = match end {
             StepEnd::Succeeded => {
-                Ending::Completed { summary: Some(&*text).filter(|text| !text.is_empty()), verdict: None }
+                DispatchEnding::Completed { summary: Some(&*text).filter(|text| !text.is_empty()), verdict: None }
             }
-            StepEnd::Failed => Ending::Failed { error: &text },
+            StepEnd::Failed => DispatchEnding::Failed { error: &text },
         };
-        let text_of =
-            |(key, value): (&String, &std::ffi::OsString)| Some((key.clone(), value.to_str()?.to_owned()));
+        let text_of = |(key, value): (&String, &std::ffi::OsString)| Some((key.clone(), value.to_str()?.to_owned()));
         let outputs = context.outputs.iter().filter_map(text_of).collect();
         self.saga.write(|tx, now| {
             dispatch::finish(tx, now, &dispatch::get(tx, dispatch)?, &ending)?;
@@ -138,7 +127,7 @@ impl<'k> Journal<'k> {
     /// Undoes the compensations that were armed after `seq`, newest first. Returns the error that stopped it, if one did.
     pub(super) fn undo_since(&self, seq: Seq) -> Result<Option<Diagnosis>> {
         let run = self.saga.run()?;
-        let scope = Scope::After(Cut {
+        let scope = EffectScope::After(Cut {
             run_id: run.id.clone(),
             seq,
             phases: Vec::new(),
@@ -148,7 +137,7 @@ impl<'k> Journal<'k> {
         let plan = self.saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &scope, false))?;
         if plan.undo().next().is_some() {
             let undoing = self.saga.undo(&plan, FailurePolicy::Stop, None, &mut Quiet)?;
-            if let Some(failed) = undoing.results.iter().find(|row| row.state == State::Failed) {
+            if let Some(failed) = undoing.results.iter().find(|row| row.state == CompensationState::Failed) {
                 let why = failed.last_error.as_deref().unwrap_or("its undo failed");
                 return Ok(Some(
                     Diagnosis::new(Code::Conflict, format!("{} could not be undone: {why}.", failed.step))
@@ -176,10 +165,8 @@ impl<'k> Journal<'k> {
 
     /// Records that a rollback has stopped, because an undo that only this process can run has failed.
     pub(super) fn stopped(&self, reason: &str) -> Result<()> {
-        let event = NewEvent {
-            reason: Some(reason),
-            ..NewEvent::of(&self.run.id, self.run.epoch, EventType::RollbackStopped)
-        };
+        let event =
+            NewEvent { reason: Some(reason), ..NewEvent::of(&self.run.id, self.run.epoch, EventType::RollbackStopped) };
         self.saga.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
     }
 

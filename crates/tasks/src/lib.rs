@@ -70,9 +70,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 pub use self::registry::{
-    CompensationAction, CompensationReport, CompensationType, Coverage, ExecutableCompensation,
-    RollbackOutcome, RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback,
-    ToolCompensation,
+    CompensationAction, CompensationReport, CompensationType, EffectCoverage, ExecutableCompensation, RollbackOutcome,
+    RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback, ToolCompensation,
 };
 pub use ic_rollback::compensation::Declared;
 

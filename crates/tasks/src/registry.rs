@@ -33,7 +33,7 @@ pub use self::action::{CompensationAction, CompensationType, ExecutableCompensat
 pub use self::rollback::{RollbackEngine, RollbackOutcome, RollbackReport, TaskRollback};
 pub use self::task::{TaskContext, TaskError, TaskId, TaskResult};
 pub use self::tool::ToolCompensation;
-pub use ic_saga::coverage::{CompensationReport, Coverage};
+pub use ic_saga::coverage::{CompensationReport, EffectCoverage};
 
 /// The compensation of each task, and the tasks that are undone already.
 #[derive(Debug, Clone, Default)]
@@ -99,7 +99,7 @@ impl CompensationRegistry {
     /// ```
     pub fn validate_coverage(&self, tasks: &[TaskId]) -> CompensationReport {
         CompensationReport::new(tasks.iter().map(|task| {
-            let coverage = self.get(task).map_or(Coverage::Undeclared, ToolCompensation::coverage);
+            let coverage = self.get(task).map_or(EffectCoverage::Undeclared, ToolCompensation::coverage);
             (task.to_string(), coverage)
         }))
     }
@@ -137,7 +137,7 @@ impl CompensationRegistry {
     /// Adds a compensation in front of the registered one: a task makes several things, and replacing would forget all but the last.
     fn add(&mut self, task_id: TaskId, newest: ToolCompensation) {
         let compensation = match self.compensations.remove(&task_id) {
-            Some(earlier) if earlier.coverage() == Coverage::Compensated => newest.then(earlier),
+            Some(earlier) if earlier.coverage() == EffectCoverage::Compensated => newest.then(earlier),
             _ => newest,
         };
         self.register(task_id, compensation);

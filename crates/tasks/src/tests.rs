@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use ic_base::{Code, Diagnosis};
 
 use super::{
-    CompensationAction, Coverage, ExecutableCompensation, RollbackOutcome, TaskContext, TaskError, TaskId,
+    CompensationAction, EffectCoverage, ExecutableCompensation, RollbackOutcome, TaskContext, TaskError, TaskId,
     TaskOutcome, TaskResult, ToolCompensation, WorkflowExecutor, WorkflowTask,
 };
 use crate::Status;
@@ -161,7 +161,7 @@ fn test_compensation_coverage_validation() {
     assert_eq!((report.total, report.percentage), (4, 50));
     // A function that is announced and not there undoes nothing.
     assert_eq!(report.undeclared, ["build", "tag"]);
-    assert_eq!(report.steps[3], ("deploy".to_owned(), Coverage::Compensated));
+    assert_eq!(report.steps[3], ("deploy".to_owned(), EffectCoverage::Compensated));
     let said = warnings.take();
     assert_eq!(said.len(), 1);
     assert!(said[0].contains("50 %") && said[0].contains("build, tag"), "{said:?}");

@@ -19,9 +19,7 @@ pub fn time(short: Duration) -> Duration {
     if !long() {
         return short;
     }
-    Duration::from_secs(
-        var("IC_TEST_SECONDS").map_or(40, |text| text.parse().expect("IC_TEST_SECONDS is a number")),
-    )
+    Duration::from_secs(var("IC_TEST_SECONDS").map_or(40, |text| text.parse().expect("IC_TEST_SECONDS is a number")))
 }
 
 /// The rounds of a campaign, numbered from 0: `short` of them, and at length as many as fit into its [`time`], but no fewer. At

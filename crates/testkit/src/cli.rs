@@ -24,7 +24,7 @@ pub struct Cli {
 
 /// What a call printed and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CliOutcome {
     /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Standard output.
@@ -35,18 +35,18 @@ pub struct Outcome {
 
 /// The writers' lock of a ledger, which goes with it.
 #[derive(Debug)]
-pub enum Held {
+pub enum HeldLedger {
     /// A transaction on the file.
     OfFile(rusqlite::Connection),
     /// A session in which one is open.
-    OfServer(server::Session),
+    OfServer(server::ServerSession),
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl From<&Output> for Outcome {
+impl From<&Output> for CliOutcome {
     fn from(output: &Output) -> Self {
         Self {
             code: output.status.code(),
@@ -56,7 +56,7 @@ impl From<&Output> for Outcome {
     }
 }
 
-impl Outcome {
+impl CliOutcome {
     /// Runs `command` to its end.
     ///
     /// # Panics
@@ -87,13 +87,10 @@ impl Outcome {
     /// If there is no such line.
     pub fn error(&self) -> String {
         if let (true, Ok(plan)) = (self.stderr.is_empty(), serde_json::from_str::<Value>(&self.stdout)) {
-            return plan["refusal"]["code"]
-                .as_str()
-                .unwrap_or_else(|| panic!("no code: {self:?}"))
-                .to_owned();
+            return plan["refusal"]["code"].as_str().unwrap_or_else(|| panic!("no code: {self:?}")).to_owned();
         }
-        let line: Value = serde_json::from_str(&self.stderr)
-            .unwrap_or_else(|e| panic!("not one JSON line ({e}): {self:?}"));
+        let line: Value =
+            serde_json::from_str(&self.stderr).unwrap_or_else(|e| panic!("not one JSON line ({e}): {self:?}"));
         line["error"]["code"].as_str().unwrap_or_else(|| panic!("no code: {self:?}")).to_owned()
     }
 }
@@ -117,8 +114,7 @@ impl Cli {
         let home = tempfile::tempdir().expect("a temporary directory");
         let root = std::fs::canonicalize(home.path()).expect("its path").join("project");
         std::fs::create_dir(&root).expect("the project's directory");
-        std::fs::write(root.join(".ic.yaml"), "rollback: {checkpointing: {auto: false}}\n")
-            .expect("its configuration");
+        std::fs::write(root.join(".ic.yaml"), "rollback: {checkpointing: {auto: false}}\n").expect("its configuration");
         let (mut env, lent) = server::lend();
         env.extend(OF_ALL.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))));
         Self { binary: PathBuf::from(binary), home, root, env, _lent: lent }
@@ -228,11 +224,7 @@ impl Cli {
 
     /// Bytes as a literal of [`Cli::sql`].
     pub fn bytes(&self, bytes: &[u8]) -> String {
-        if server::is_meant(&self.db()) {
-            format!("'\\x{}'", hex(bytes))
-        } else {
-            format!("x'{}'", hex(bytes))
-        }
+        if server::is_meant(&self.db()) { format!("'\\x{}'", hex(bytes)) } else { format!("x'{}'", hex(bytes)) }
     }
 
     /// Changes the ledger as [`Cli::sql`] does, but without the triggers that refuse changes of the record.
@@ -265,14 +257,14 @@ impl Cli {
     ///
     /// # Panics
     /// If it cannot be had.
-    pub fn hold_writers(&self) -> Held {
+    pub fn hold_writers(&self) -> HeldLedger {
         let db = self.db();
         if server::is_meant(&db) {
-            return Held::OfServer(server::hold_writers(&db));
+            return HeldLedger::OfServer(server::hold_writers(&db));
         }
         let connection = rusqlite::Connection::open(db).expect("open the ledger");
         connection.execute_batch("BEGIN IMMEDIATE").expect("hold the ledger");
-        Held::OfFile(connection)
+        HeldLedger::OfFile(connection)
     }
 
     /// Keeps the rows of a ledger on a server under a name, for [`Cli::put_back_ledger`]. A ledger in a file is copied as the file that it
@@ -307,21 +299,17 @@ impl Cli {
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
-        Outcome::of(&mut self.command(arguments))
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> CliOutcome {
+        CliOutcome::of(&mut self.command(arguments))
     }
 
     /// Runs a call with this standard input.
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn run_with_input<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-        input: &[u8],
-    ) -> Outcome {
+    pub fn run_with_input<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>, input: &[u8]) -> CliOutcome {
         let mut call = assert_cmd::Command::from_std(self.command(arguments));
-        Outcome::from(call.write_stdin(input).assert().get_output())
+        CliOutcome::from(call.write_stdin(input).assert().get_output())
     }
 
     /// Runs a call to its end; what is asserted of it shows the whole call where it does not hold.
@@ -338,7 +326,7 @@ impl Cli {
     /// If it does not succeed.
     pub fn ok<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
         let done = self.assert(arguments).success();
-        Outcome::from(done.get_output()).stdout.trim_end_matches('\n').to_owned()
+        CliOutcome::from(done.get_output()).stdout.trim_end_matches('\n').to_owned()
     }
 
     /// Runs a call that must succeed and returns its JSON.
@@ -355,7 +343,7 @@ impl Cli {
     /// # Panics
     /// If it prints no error line.
     pub fn refused<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> (Option<i32>, String) {
-        let outcome = Outcome::from(self.assert(arguments).failure().get_output());
+        let outcome = CliOutcome::from(self.assert(arguments).failure().get_output());
         (outcome.code, outcome.error())
     }
 
@@ -380,9 +368,8 @@ impl Cli {
             return server::schema(&db);
         }
         let ledger = rusqlite::Connection::open(db).expect("open the ledger");
-        let mut statement = ledger
-            .prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name")
-            .expect("the schema");
+        let mut statement =
+            ledger.prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name").expect("the schema");
         let made = statement.query_map([], |row| row.get::<_, String>(0)).and_then(Iterator::collect);
         made.map(|made: Vec<String>| made.join("\n")).expect("the schema")
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::cli::{Cli, Outcome};
+use crate::cli::{Cli, CliOutcome};
 
 /// A private PostgreSQL server in a directory of its own, which listens on a socket alone.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ impl Cluster {
         Some(cluster)
     }
 
-    fn script(&self, verb: &str, more: &[&str]) -> Outcome {
+    fn script(&self, verb: &str, more: &[&str]) -> CliOutcome {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres.sh");
         let mut command = Command::new("bash");
         // What it starts must not keep the output of this test open.
         command.arg(script).arg(verb).arg(self.root()).args(more).stdin(std::process::Stdio::null());
-        Outcome::of(&mut command)
+        CliOutcome::of(&mut command)
     }
 
     /// The directory of the server, which any user may read.
@@ -80,10 +80,10 @@ impl Cluster {
     }
 
     /// What psql prints for a statement, as this user of the server.
-    pub fn psql_as(&self, user: &str, sql: &str) -> Outcome {
+    pub fn psql_as(&self, user: &str, sql: &str) -> CliOutcome {
         let mut psql = Command::new("psql");
         psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", user, "-d", "postgres", "-c", sql]);
-        Outcome::of(psql.arg("-h").arg(self.socket()))
+        CliOutcome::of(psql.arg("-h").arg(self.socket()))
     }
 
     /// What psql prints for a statement.

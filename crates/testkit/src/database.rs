@@ -7,9 +7,9 @@ use rusqlite::{Connection, Row};
 
 /// An open database. One that is dropped without a checkpoint keeps what SQLite leaves beside it.
 #[derive(Debug)]
-pub struct Database(Connection);
+pub struct TestDatabase(Connection);
 
-impl Database {
+impl TestDatabase {
     /// Opens it, and makes it where there is none.
     ///
     /// # Panics

@@ -17,8 +17,7 @@ pub fn dump(path: &Path) -> String {
     if let Some(ledger) = server::look(path) {
         return dump_of_server(&ledger);
     }
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("open the ledger");
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("open the ledger");
     connection.busy_timeout(std::time::Duration::from_secs(10)).expect("set a timeout");
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")

@@ -46,9 +46,9 @@ pub fn copy_over(from: &Path, to: &Path) {
 
 /// A directory that tests put files into and look at.
 #[derive(Debug, Clone)]
-pub struct Place(PathBuf);
+pub struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     /// The directory of this path, which is made when something is put there.
     pub fn at(path: PathBuf) -> Self {
         Self(path)

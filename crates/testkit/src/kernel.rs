@@ -6,8 +6,8 @@ use ic_base::{Context, FixedClock, SeededIds, Timestamp};
 use ic_kernel::Kernel;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
-use ic_phase::resolve::Project;
 use ic_phase::run::NewRun;
+use ic_phase::run_reference::ProjectScope;
 use ic_store::Ledger;
 
 /// A kernel over an empty ledger in memory, with a clock that stands still (so that nothing can be ordered by it)
@@ -20,7 +20,7 @@ pub fn kernel() -> Kernel {
         clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))),
         ids: Box::new(SeededIds::new(0x0010_0000)),
     };
-    let project = Project { directory: PathBuf::from("/project"), root: PathBuf::from("/project") };
+    let project = ProjectScope { directory: PathBuf::from("/project"), root: PathBuf::from("/project") };
     Kernel::new(Ledger::in_memory().expect("a ledger in memory"), context, project)
 }
 

@@ -1,33 +1,33 @@
 //! Fixtures and builders for tests: a kernel in memory, and a world: a project on disk driven through the real binary.
 
-mod alone;
 mod campaign;
 mod cli;
 mod cluster;
 mod database;
-mod deadly;
 mod dump;
 mod files;
 mod kernel;
-mod older;
+mod killed_git;
+mod older_ledger;
 pub mod server;
 pub mod signals;
+mod single_file;
 mod state;
 mod terminal;
 mod worker;
 mod world;
 
-pub use alone::{one_file, put_one_file};
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
-pub use cli::{Cli, Outcome};
+pub use cli::{Cli, CliOutcome};
 pub use cluster::Cluster;
-pub use database::Database;
-pub use deadly::{deadly_git, dies_with_its_git};
+pub use database::TestDatabase;
 pub use dump::dump;
-pub use files::{Place, copy_over, read_in, write_in};
+pub use files::{TestDirectory, copy_over, read_in, write_in};
 pub use kernel::{kernel, new_run};
-pub use older::older_ledger;
-pub use state::{State, git_in, git_state, ledger, tree};
+pub use killed_git::{deadly_git, dies_with_its_git};
+pub use older_ledger::older_ledger;
+pub use single_file::{one_file, put_one_file};
+pub use state::{ProjectState, git_in, git_state, ledger, tree};
 pub use terminal::{Terminal, wait_for};
-pub use worker::{Ending, end_living_processes, living_process};
-pub use world::{World, connect, text_of};
+pub use worker::{WorkerEnding, end_living_processes, living_process};
+pub use world::{TestWorld, connect, text_of};

@@ -26,8 +26,7 @@ pub(crate) struct Lent(Option<(String, String)>);
 pub(crate) fn lend() -> (Vec<(OsString, OsString)>, Lent) {
     let Ok(server) = std::env::var(SERVER) else { return (Vec::new(), Lent::default()) };
     let ledger = format!("t_{}", ic_base::Context::system().new_ledger_id().as_str().replace('-', ""));
-    let url =
-        ServerUrl::parse(&format!("{server}&ledger={ledger}")).expect("the URL of a server").to_string();
+    let url = ServerUrl::parse(&format!("{server}&ledger={ledger}")).expect("the URL of a server").to_string();
     // One machine has the ledger for itself: what needs that is not refused.
     (
         vec![
@@ -85,10 +84,7 @@ pub(crate) fn keep(url: &Path, name: &str) {
         .iter()
         .map(|table| format!("CREATE TABLE {kept}.{table} AS TABLE {ledger}.{table};"))
         .collect();
-    psql(
-        server,
-        &format!("BEGIN; DROP SCHEMA IF EXISTS {kept} CASCADE; CREATE SCHEMA {kept}; {copies} COMMIT"),
-    );
+    psql(server, &format!("BEGIN; DROP SCHEMA IF EXISTS {kept} CASCADE; CREATE SCHEMA {kept}; {copies} COMMIT"));
 }
 
 /// Makes the rows of this ledger what they were when it was kept under the name; what is still being written is waited for, and goes.
@@ -99,23 +95,18 @@ pub(crate) fn put_back(url: &Path, name: &str) {
     let copies: String = tables
         .iter()
         .map(|table| {
-            format!(
-                "DELETE FROM {ledger}.{table}; INSERT INTO {ledger}.{table} TABLE {ledger}_{name}.{table};"
-            )
+            format!("DELETE FROM {ledger}.{table}; INSERT INTO {ledger}.{table} TABLE {ledger}_{name}.{table};")
         })
         .collect();
     // As a replica does it: without the triggers that refuse changes of the record, and in any order of tables.
-    psql(
-        server,
-        &format!("BEGIN; SET LOCAL session_replication_role = replica; LOCK TABLE {all}; {copies} COMMIT"),
-    );
+    psql(server, &format!("BEGIN; SET LOCAL session_replication_role = replica; LOCK TABLE {all}; {copies} COMMIT"));
 }
 
 /// A session of psql in which a transaction is open, until it is dropped.
 #[derive(Debug)]
-pub struct Session(std::process::Child);
+pub struct ServerSession(std::process::Child);
 
-impl Drop for Session {
+impl Drop for ServerSession {
     fn drop(&mut self) {
         // At the end of its input it goes, and the server takes its transaction back.
         drop(self.0.stdin.take());
@@ -124,7 +115,7 @@ impl Drop for Session {
 }
 
 /// Holds the row that every writer locks first.
-pub(crate) fn hold_writers(url: &Path) -> Session {
+pub(crate) fn hold_writers(url: &Path) -> ServerSession {
     let (server, ledger) = parts(url);
     let mut psql = std::process::Command::new("psql");
     psql.args([server, "-qXAt"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -134,7 +125,7 @@ pub(crate) fn hold_writers(url: &Path) -> Session {
     let mut line = String::new();
     BufReader::new(psql.stdout.take().expect("its output")).read_line(&mut line).expect("an answer");
     assert_eq!(line.trim(), "held");
-    Session(psql)
+    ServerSession(psql)
 }
 
 /// Columns, indexes and triggers of this ledger, in a fixed order.

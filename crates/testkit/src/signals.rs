@@ -9,8 +9,7 @@ pub fn that_end() -> Vec<&'static str> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
     // SIGINT and SIGTERM are heard in any case.
-    let is_heard =
-        |name: &str, number: u32| matches!(name, "INT" | "TERM") || ignored >> (number - 1) & 1 == 0;
+    let is_heard = |name: &str, number: u32| matches!(name, "INT" | "TERM") || ignored >> (number - 1) & 1 == 0;
     ALL.into_iter().filter(|(name, number)| is_heard(name, *number)).map(|(name, _)| name).collect()
 }
 

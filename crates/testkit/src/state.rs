@@ -8,7 +8,7 @@ use std::process::Command;
 
 use ic_store::{Ledger, OpenOptions, Value};
 
-use crate::cli::Outcome;
+use crate::cli::CliOutcome;
 use crate::server;
 
 /// Runs git in a directory, with nothing of the user's settings, and returns what it says.
@@ -20,14 +20,14 @@ pub fn git_in(directory: &Path, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     git.args(identity).args(arguments).current_dir(directory);
     git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-    let outcome = Outcome::of(&mut git);
+    let outcome = CliOutcome::of(&mut git);
     assert_eq!(outcome.code, Some(0), "git {arguments:?}: {outcome:?}");
     outcome.stdout.trim_end().to_owned()
 }
 
 /// Everything that a rollback is about, but for ids, events and times.
 #[derive(Clone, PartialEq, Eq)]
-pub struct State {
+pub struct ProjectState {
     /// As [`tree`] has it.
     pub tree: BTreeMap<PathBuf, String>,
     /// As [`git_state`] has it.
@@ -38,7 +38,7 @@ pub struct State {
     pub ledger: String,
 }
 
-impl State {
+impl ProjectState {
     /// Asserts that both are the same, and shows what is not.
     ///
     /// # Panics
@@ -121,9 +121,7 @@ pub fn git_state(root: &Path) -> String {
 pub fn ledger(db: &Path) -> String {
     let ledger = match server::look(db) {
         Some(ledger) => ledger,
-        None => Ledger::open_to_look(db, OpenOptions::default())
-            .expect("open the ledger")
-            .expect("of this schema"),
+        None => Ledger::open_to_look(db, OpenOptions::default()).expect("open the ledger").expect("of this schema"),
     };
     let mut text = String::new();
     for (table, columns) in [

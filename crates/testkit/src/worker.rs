@@ -40,9 +40,9 @@ pub fn end_living_processes() {
 }
 
 /// Tells another thread to end when it is dropped, so that it ends even when an assertion fails.
-pub struct Ending<'e>(pub &'e AtomicBool);
+pub struct WorkerEnding<'e>(pub &'e AtomicBool);
 
-impl Drop for Ending<'_> {
+impl Drop for WorkerEnding<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -8,27 +8,27 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::cli::Cli;
-use crate::files::{Place, copy_over, read_in, write_in};
-use crate::state::{State, git_in, git_state, ledger, tree};
+use crate::files::{TestDirectory, copy_over, read_in, write_in};
+use crate::state::{ProjectState, git_in, git_state, ledger, tree};
 
 /// A project whose calls know the usual programs, and what is around it.
-pub struct World {
+pub struct TestWorld {
     /// The project, and the program in it.
     pub cli: Cli,
     /// The run that it is about; empty where there is none.
     pub run: String,
     /// The directory beside the project in which effects leave what they did.
-    pub outside: Place,
+    pub outside: TestDirectory,
     /// The application's database, whether or not there is one.
     pub database: PathBuf,
     clock: AtomicI64,
 }
 
-impl World {
+impl TestWorld {
     /// The world of a project, whose application's database is `data/app.db`.
     pub fn around(cli: Cli) -> Self {
         let cli = cli.with_env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        let outside = Place::at(cli.home().join("outside"));
+        let outside = TestDirectory::at(cli.home().join("outside"));
         let database = cli.root().join("data/app.db");
         Self { cli, run: String::new(), outside, database, clock: AtomicI64::new(1_700_000_000_000) }
     }
@@ -153,8 +153,8 @@ impl World {
     }
 
     /// Everything that a rollback is about, but for ids, events and times.
-    pub fn state(&self) -> State {
-        State {
+    pub fn state(&self) -> ProjectState {
+        ProjectState {
             tree: tree(self.root()),
             git: git_state(self.root()),
             rows: self.rows(),

@@ -11,20 +11,20 @@ use std::time::Duration;
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use ic_rollback::compensation::Unwatched;
 use ic_rollback::{ResumeRequest, UndoRequest};
-use ic_worktree::Watch;
+use ic_worktree::RestoreWatch;
 use tokio::sync::watch;
 
-use crate::app::App;
-use crate::flags::Wanted;
+use crate::app::PageApp;
+use crate::flags::WantedUndo;
 
 /// The most acts whose outcome is remembered; older ones are forgotten.
 const REMEMBERED: usize = 32;
 
 /// What an act does.
 #[derive(Debug, Clone)]
-pub(crate) enum Deed {
+pub(crate) enum PageDeed {
     /// An undo, exactly by the plan with this hash.
-    Undo(Wanted, String),
+    Undo(WantedUndo, String),
     /// The undo of a rollback, exactly by the plan with this hash.
     Redo {
         /// The id of the rollback that is undone.
@@ -39,11 +39,11 @@ pub(crate) enum Deed {
 }
 
 /// An undo, redo or resumption that the page began.
-pub(crate) struct Act {
+pub(crate) struct PageAct {
     /// Its number, which its address contains.
     pub(crate) number: u64,
     /// What it does, with the plan that the person saw.
-    pub(crate) deed: Deed,
+    pub(crate) deed: PageDeed,
     end: OnceLock<Result<RollbackId>>,
     is_over: watch::Sender<bool>,
 }
@@ -51,11 +51,11 @@ pub(crate) struct Act {
 /// The newest acts of this page.
 #[derive(Default)]
 pub(crate) struct Acts {
-    all: Mutex<VecDeque<Arc<Act>>>,
+    all: Mutex<VecDeque<Arc<PageAct>>>,
     next: AtomicU64,
 }
 
-impl Act {
+impl PageAct {
     /// Its outcome: the rollback, or the error. `None` while it runs.
     pub(crate) fn end(&self) -> Option<&Result<RollbackId>> {
         self.end.get()
@@ -77,7 +77,7 @@ impl Act {
 
 impl Acts {
     /// The act with this number; `None` if it is forgotten.
-    pub(crate) fn find(&self, number: u64) -> Option<Arc<Act>> {
+    pub(crate) fn find(&self, number: u64) -> Option<Arc<PageAct>> {
         self.lock().iter().find(|act| act.number == number).cloned()
     }
 
@@ -90,21 +90,21 @@ impl Acts {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Act>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<PageAct>>> {
         // A panic under the lock leaves the list intact: every change of it is a single call.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Begins an act. `Err`: the act that runs already, and has to end first.
-pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>, Arc<Act>> {
+pub(crate) fn begin(app: &Arc<PageApp>, deed: PageDeed) -> std::result::Result<Arc<PageAct>, Arc<PageAct>> {
     let mut all = app.acts.lock();
     // Under one lock with the push, so that of two clicks at the same moment one is refused.
     if let Some(running) = all.iter().find(|act| act.end().is_none()) {
         return Err(running.clone());
     }
     let number = app.acts.next.fetch_add(1, Ordering::Relaxed) + 1;
-    let act = Arc::new(Act { number, deed, end: OnceLock::new(), is_over: watch::Sender::new(false) });
+    let act = Arc::new(PageAct { number, deed, end: OnceLock::new(), is_over: watch::Sender::new(false) });
     all.push_back(act.clone());
     while all.len() > REMEMBERED {
         all.pop_front();
@@ -117,36 +117,33 @@ pub(crate) fn begin(app: &Arc<App>, deed: Deed) -> std::result::Result<Arc<Act>,
         done.ends(carry_out(&app, &done.deed));
     });
     if let Err(error) = begun {
-        act.ends(Err(Diagnosis::new(
-            Code::Io,
-            format!("No thread could be started: {error}. Nothing was changed."),
-        )));
+        act.ends(Err(Diagnosis::new(Code::Io, format!("No thread could be started: {error}. Nothing was changed."))));
     }
     Ok(act)
 }
 
-fn carry_out(app: &App, deed: &Deed) -> Result<RollbackId> {
+fn carry_out(app: &PageApp, deed: &PageDeed) -> Result<RollbackId> {
     let kernel = app.project.kernel()?;
-    let watch = Watch { interrupted: app.interrupted.clone(), ..Watch::default() };
+    let watch = RestoreWatch { interrupted: app.interrupted.clone(), ..RestoreWatch::default() };
     let of_rollback = |id: &RollbackId| {
         let run = ic_rollback::run_of(&kernel, id.as_str())?;
         app.project.settings(&kernel, &run.project_dir)
     };
     match deed {
         // The hash of the plan that the person saw goes along, so that a plan that changed since is refused.
-        Deed::Undo(wanted, plan) => {
+        PageDeed::Undo(wanted, plan) => {
             let run = kernel.read(|snapshot| kernel.run(snapshot, &wanted.run))?;
             let settings = app.project.settings(&kernel, &run.project_dir)?;
             let request = wanted.request(Some(plan));
             let whole = ic_rollback::roll_back(&kernel, &settings, &request, &mut Unwatched, &watch)?;
             whole.rollback.done.map(|(id, _)| id).ok_or_else(unrecorded)
         }
-        Deed::Redo { rollback, without_effects, seen } => {
+        PageDeed::Redo { rollback, without_effects, seen } => {
             let settings = of_rollback(rollback)?;
             let request = redo_of(rollback, *without_effects, Some(seen));
             ic_rollback::undo(&kernel, &settings, &request, &watch).map(|undone| undone.remembered.id)
         }
-        Deed::Resume(rollback) => {
+        PageDeed::Resume(rollback) => {
             let settings = of_rollback(rollback)?;
             let request = ResumeRequest { rollback: rollback.as_str(), ..ResumeRequest::default() };
             ic_rollback::resume(&kernel, &settings, &request, &mut Unwatched, &watch)

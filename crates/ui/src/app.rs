@@ -7,8 +7,8 @@ use ic_base::{Code, Diagnosis, Result, Seq};
 use tokio::sync::{Semaphore, watch};
 
 use crate::acts::Acts;
-use crate::door::Door;
-use crate::project::Project;
+use crate::door::PageDoor;
+use crate::project::ShownProject;
 
 /// The most requests that use the ledger at the same time. Others wait, so that memory and open files stay bounded.
 const AT_ONCE: usize = 6;
@@ -17,13 +17,13 @@ const AT_ONCE: usize = 6;
 const LISTENERS: usize = 32;
 
 /// The state that all requests share.
-pub(crate) struct App {
+pub(crate) struct PageApp {
     /// Opens the ledger of the project that is shown.
-    pub(crate) project: Arc<dyn Project>,
+    pub(crate) project: Arc<dyn ShownProject>,
     /// The name of the project's directory, for people.
     pub(crate) name: String,
     /// Checks the key, the cookie and the origin of each request.
-    pub(crate) door: Door,
+    pub(crate) door: PageDoor,
     /// Whether the page may change nothing.
     pub(crate) read_only: bool,
     /// The undos and redos that the page has begun.
@@ -39,10 +39,10 @@ pub(crate) struct App {
     pub(crate) listeners: Arc<Semaphore>,
 }
 
-impl App {
+impl PageApp {
     pub(crate) fn new(
-        project: Arc<dyn Project>,
-        (name, door, read_only): (String, Door, bool),
+        project: Arc<dyn ShownProject>,
+        (name, door, read_only): (String, PageDoor, bool),
         interrupted: Arc<AtomicBool>,
         (news, ending): (watch::Receiver<Seq>, watch::Receiver<bool>),
     ) -> Self {

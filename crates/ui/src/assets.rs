@@ -13,11 +13,8 @@ pub(crate) struct Asset {
 
 pub(crate) const STYLE: Asset =
     Asset { name: "style.css", kind: "text/css; charset=utf-8", content: include_str!("assets/style.css") };
-pub(crate) const SCRIPT: Asset = Asset {
-    name: "page.js",
-    kind: "text/javascript; charset=utf-8",
-    content: include_str!("assets/page.js"),
-};
+pub(crate) const SCRIPT: Asset =
+    Asset { name: "page.js", kind: "text/javascript; charset=utf-8", content: include_str!("assets/page.js") };
 pub(crate) const ICON: Asset =
     Asset { name: "icon.svg", kind: "image/svg+xml", content: include_str!("assets/icon.svg") };
 

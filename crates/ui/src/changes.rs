@@ -5,20 +5,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::capture::Progress;
-use ic_checkpoint::diff::{Change, Difference, State};
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::capture::CaptureProgress;
+use ic_checkpoint::diff::{DiffState, Difference, TreeChange};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::rootfs::RootDir;
-use ic_checkpoint::unified::is_binary;
+use ic_checkpoint::unified_diff::is_binary;
 use ic_worktree::contents::Contents;
 use ic_worktree::{Changes, Which, Workspace};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
 use crate::image;
 use crate::lines::{self, compared};
+use crate::page_request::Ask;
 use crate::params::Params;
-use crate::text::{EMPTY, Line, counted, in_hex, of_hex, path, query, size};
+use crate::text::{EMPTY, PageLine, counted, in_hex, of_hex, path, query, size};
 
 /// The most files on one page.
 const FILES: usize = 60;
@@ -35,7 +35,7 @@ const LINES_OF_ONE: usize = 4_000;
 const LARGE: u64 = 1 << 20;
 
 /// Makes the address of the page that a list is a part of, with these pairs in its query.
-pub(crate) type Address<'a> = dyn Fn(&[(&str, &str)]) -> String + 'a;
+pub(crate) type ChangeAddress<'a> = dyn Fn(&[(&str, &str)]) -> String + 'a;
 
 /// The layout of changed lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl View {
 }
 
 /// Two states that are compared: a checkpoint, and a later one or the working tree.
-pub(crate) struct Pair<'p> {
+pub(crate) struct TreePair<'p> {
     pub(crate) from: &'p str,
     pub(crate) to: Option<&'p str>,
 }
 
-impl Pair<'_> {
+impl TreePair<'_> {
     /// The two sides, for the query of an address.
     pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
         vec![("from", self.from), ("to", self.to.unwrap_or("now"))]
@@ -85,14 +85,14 @@ struct Part {
 /// Opens both sides and calls `work`. Locks are released when it returns.
 fn opened<T>(
     ask: &Ask<'_>,
-    pair: &Pair<'_>,
+    pair: &TreePair<'_>,
     work: impl FnOnce(&Workspace<'_>, Changes, Contents<'_>) -> Result<T>,
 ) -> Result<T> {
-    let from: Checkpoint = ask.read(|snapshot| record::resolve(snapshot, pair.from))?;
+    let from: CheckpointRecord = ask.read(|snapshot| record::resolve(snapshot, pair.from))?;
     let settings = ask.app.project.settings(ask.kernel, &from.root)?;
     let workspace = Workspace::open(ask.kernel, from.root.clone(), &settings)?;
     let to = pair.to.map(Which::Id);
-    let compared = ic_worktree::diff(&workspace, Which::Id(from.id.as_str()), to, &[], &Progress::default())?;
+    let compared = ic_worktree::diff(&workspace, Which::Id(from.id.as_str()), to, &[], &CaptureProgress::default())?;
     let tree = if pair.to.is_none() { Some(RootDir::open(&workspace.root)?) } else { None };
     let contents = Contents { objects: &workspace.objects, tree: tree.as_ref() };
     let read: Vec<_> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
@@ -101,7 +101,7 @@ fn opened<T>(
 }
 
 /// The files that differ, from the one after `?after=` on, with the lines of the first ones. `at`: makes the address of this page.
-pub(crate) fn list(ask: &Ask<'_>, pair: &Pair<'_>, at: &Address<'_>) -> Result<Markup> {
+pub(crate) fn list(ask: &Ask<'_>, pair: &TreePair<'_>, at: &ChangeAddress<'_>) -> Result<Markup> {
     let after = ask.params.get("after").and_then(of_hex);
     let view = View::of(ask.params);
     opened(ask, pair, |workspace, changes, contents| {
@@ -129,9 +129,11 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
         let Some(change) = difference.change() else { return Ok(()) };
         match change {
             _ if difference.is_of_directory() => part.tally.directories += 1,
-            Change::Added => part.tally.added += 1,
-            Change::Deleted => part.tally.deleted += 1,
-            Change::Modified | Change::Mode | Change::Attributes | Change::Type => part.tally.modified += 1,
+            TreeChange::Added => part.tally.added += 1,
+            TreeChange::Deleted => part.tally.deleted += 1,
+            TreeChange::Modified | TreeChange::Mode | TreeChange::Attributes | TreeChange::Type => {
+                part.tally.modified += 1
+            }
         }
         if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {
             return Ok(());
@@ -152,7 +154,7 @@ fn order(one: &[u8], other: &[u8]) -> Ordering {
     one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
 }
 
-fn head(tally: &Tally, view: View, is_later: bool, at: &Address<'_>) -> Markup {
+fn head(tally: &Tally, view: View, is_later: bool, at: &ChangeAddress<'_>) -> Markup {
     let all = tally.added + tally.modified + tally.deleted;
     if all + tally.directories == 0 {
         return html! { p.empty { "No file differs." } };
@@ -183,7 +185,7 @@ struct Budget {
 }
 
 fn file_card(
-    pair: &Pair<'_>,
+    pair: &TreePair<'_>,
     contents: Contents<'_>,
     difference: &Difference,
     view: View,
@@ -208,7 +210,7 @@ fn file_card(
         section.file data-row {
             header {
                 (letter(difference))
-                h2 { a href=(address) data-open { (Line(&path(&difference.path))) } }
+                h2 { a href=(address) data-open { (PageLine(&path(&difference.path))) } }
                 @if let Some(note) = note(difference) { span.quiet { (note) } }
             }
             (body)
@@ -223,7 +225,7 @@ fn of_view(view: View) -> Vec<(&'static str, &'static str)> {
 /// One file of a comparison, up to the limits.
 ///
 /// Errors: `path_not_found` if the file does not differ.
-pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> Result<Markup> {
+pub(crate) fn one(ask: &Ask<'_>, pair: &TreePair<'_>, wanted: &[u8], view: View) -> Result<Markup> {
     opened(ask, pair, |workspace, changes, contents| {
         let mut found = None;
         ic_worktree::changes_of(workspace, changes, &mut |difference| {
@@ -249,7 +251,7 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
             section.file {
                 header {
                     (letter(&difference))
-                    h2 { (Line(&path(wanted))) }
+                    h2 { (PageLine(&path(wanted))) }
                     @if let Some(note) = note(&difference) { span.quiet { (note) } }
                 }
                 (body)
@@ -258,26 +260,21 @@ pub(crate) fn one(ask: &Ask<'_>, pair: &Pair<'_>, wanted: &[u8], view: View) -> 
     })
 }
 
-fn too_large(pair: &Pair<'_>, difference: &Difference) -> Markup {
+fn too_large(pair: &TreePair<'_>, difference: &Difference) -> Markup {
     let to = pair.to.map(|to| format!(" {}", crate::flags::short(to))).unwrap_or_default();
     let from = crate::flags::short(pair.from);
     // A name that is not UTF-8 cannot be typed from the page, so the command then shows all files.
     let name = std::str::from_utf8(&difference.path).ok().map(ic_base::shell_word);
     html! {
         p.later { "Too large for a page: " (sizes_said(difference)) ". To see it:" }
-        pre { code { "ic checkpoint diff " (from) (to) @if let Some(name) = &name { " -- " (Line(name)) } } }
+        pre { code { "ic checkpoint diff " (from) (to) @if let Some(name) = &name { " -- " (PageLine(name)) } } }
     }
 }
 
 /// The content of both sides, and the number of lines that it takes.
-fn content(
-    contents: Contents<'_>,
-    difference: &Difference,
-    view: View,
-    at_most: usize,
-) -> Result<(Markup, usize)> {
+fn content(contents: Contents<'_>, difference: &Difference, view: View, at_most: usize) -> Result<(Markup, usize)> {
     let change = difference.change();
-    if matches!(change, Some(Change::Mode | Change::Attributes)) || has_directory(difference) {
+    if matches!(change, Some(TreeChange::Mode | TreeChange::Attributes)) || has_directory(difference) {
         return Ok((EMPTY, 0));
     }
     if contents.is_gone(difference)? {
@@ -303,53 +300,53 @@ fn content(
 
 fn has_directory(difference: &Difference) -> bool {
     let sides = [difference.before.as_ref(), difference.after.as_ref()];
-    difference.change() != Some(Change::Type)
-        && sides.into_iter().flatten().any(|state| matches!(state, State::Directory { .. }))
+    difference.change() != Some(TreeChange::Type)
+        && sides.into_iter().flatten().any(|state| matches!(state, DiffState::Directory { .. }))
 }
 
 fn sizes(difference: &Difference) -> Vec<u64> {
     let sides = [difference.before.as_ref(), difference.after.as_ref()];
-    let size = |state: &State| match state {
-        State::File { size, .. } => Some(*size),
-        State::Symlink(_) | State::Directory { .. } | State::Passed(_) => None,
+    let size = |state: &DiffState| match state {
+        DiffState::File { size, .. } => Some(*size),
+        DiffState::Symlink(_) | DiffState::Directory { .. } | DiffState::Passed(_) => None,
     };
     sides.into_iter().flatten().filter_map(size).collect()
 }
 
 fn sizes_said(difference: &Difference) -> String {
-    let of = |state: &Option<State>| match state {
-        Some(State::File { size: bytes, .. }) => size(*bytes),
-        Some(State::Symlink(_)) => "a link".to_owned(),
-        Some(State::Directory { .. }) => "a directory".to_owned(),
-        Some(State::Passed(_)) | None => "nothing".to_owned(),
+    let of = |state: &Option<DiffState>| match state {
+        Some(DiffState::File { size: bytes, .. }) => size(*bytes),
+        Some(DiffState::Symlink(_)) => "a link".to_owned(),
+        Some(DiffState::Directory { .. }) => "a directory".to_owned(),
+        Some(DiffState::Passed(_)) | None => "nothing".to_owned(),
     };
     format!("{} → {}", of(&difference.before), of(&difference.after))
 }
 
 fn letter(difference: &Difference) -> Markup {
     let (letter, class, said) = match difference.change() {
-        Some(Change::Added) => ("+", "created", "added"),
-        Some(Change::Deleted) => ("−", "deleted", "deleted"),
-        Some(Change::Mode) => ("m", "modified", "other permissions"),
-        Some(Change::Attributes) => ("o", "modified", "other owner or attributes"),
-        Some(Change::Type) => ("t", "modified", "something else"),
-        Some(Change::Modified) | None => ("~", "modified", "modified"),
+        Some(TreeChange::Added) => ("+", "created", "added"),
+        Some(TreeChange::Deleted) => ("−", "deleted", "deleted"),
+        Some(TreeChange::Mode) => ("m", "modified", "other permissions"),
+        Some(TreeChange::Attributes) => ("o", "modified", "other owner or attributes"),
+        Some(TreeChange::Type) => ("t", "modified", "something else"),
+        Some(TreeChange::Modified) | None => ("~", "modified", "modified"),
     };
     html! { span.letter.(class) title=(said) role="img" aria-label=(said) { (letter) } }
 }
 
 /// A note about a change other than that of the content.
 fn note(difference: &Difference) -> Option<String> {
-    let mode = |state: &Option<State>| match state {
-        Some(State::File { mode, .. } | State::Directory { mode, .. }) => Some(*mode),
+    let mode = |state: &Option<DiffState>| match state {
+        Some(DiffState::File { mode, .. } | DiffState::Directory { mode, .. }) => Some(*mode),
         _ => None,
     };
     match (difference.change(), mode(&difference.before), mode(&difference.after)) {
-        (Some(Change::Mode | Change::Modified), Some(old), Some(new)) if old != new => {
+        (Some(TreeChange::Mode | TreeChange::Modified), Some(old), Some(new)) if old != new => {
             Some(format!("mode {old:o} → {new:o}"))
         }
-        (Some(Change::Attributes), ..) => Some("owner, attributes or other names".to_owned()),
-        (Some(Change::Type), ..) => Some(sizes_said(difference)),
+        (Some(TreeChange::Attributes), ..) => Some("owner, attributes or other names".to_owned()),
+        (Some(TreeChange::Type), ..) => Some(sizes_said(difference)),
         _ if has_directory(difference) => Some("empty directory".to_owned()),
         _ => None,
     }
@@ -360,7 +357,7 @@ pub(crate) fn place(root: &Path, own: &Path) -> Markup {
     if root == own {
         EMPTY
     } else {
-        html! { span.path { " in " (Line(&crate::text::of_path(root))) } }
+        html! { span.path { " in " (PageLine(&crate::text::of_path(root))) } }
     }
 }
 

@@ -4,19 +4,19 @@ use ic_base::Result;
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
 use ic_journal::table;
 use ic_kernel::worker::{Life, life};
-use ic_session::{Call, Session, call};
+use ic_session::{AgentSession, ToolCall, call};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::layout::{Page, notice, trail};
+use crate::layout::{PageLayout, notice, trail};
+use crate::page_request::Ask;
 use crate::runs::address;
-use crate::text::{EMPTY, Line, Shown, counted, of_path, query, rounded, when};
+use crate::text::{EMPTY, PageLine, ShownText, counted, of_path, query, rounded, when};
 
 /// The most entries of a list that are shown; the rest is counted.
 const SHOWN: usize = 200;
 
 /// The page of a dispatch.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let found = ask.read(|snapshot| {
         let work = dispatch::resolve(snapshot, ask.id())?;
         let run = ic_phase::run::get(snapshot, &work.run_id)?;
@@ -26,19 +26,19 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         Ok((work, run, session, below, calls))
     })?;
     let (work, run, session, below, calls) = &found;
-    let (commits, files) = ask
-        .read(|snapshot| Ok((code::commits_of(snapshot, &work.id)?, code::files_of(snapshot, &work.id)?)))?;
+    let (commits, files) =
+        ask.read(|snapshot| Ok((code::commits_of(snapshot, &work.id)?, code::files_of(snapshot, &work.id)?)))?;
     let name = name(work);
     let body = html! {
         (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
         div.heading {
-            h1 { (Shown(&name)) }
+            h1 { (ShownText(&name)) }
             (badge(work))
         }
         @if ask.can_undo() { (actions(work, &address(run))) }
         (stale(work))
-        @if let Some(error) = &work.error { (notice("bad", "Why it failed", &html! { p.message { (Shown(error)) } })) }
-        @if let Some(summary) = &work.summary { blockquote { (Shown(summary)) } }
+        @if let Some(error) = &work.error { (notice("bad", "Why it failed", &html! { p.message { (ShownText(error)) } })) }
+        @if let Some(summary) = &work.summary { blockquote { (ShownText(summary)) } }
         (facts(ask, work, session.as_ref()))
         (self::calls(ask, calls))
         @if !commits.is_empty() {
@@ -54,14 +54,14 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
             section aria-labelledby="files" {
                 h2 #files { "Files" span.count { (files.len()) } }
                 ul.items { @for one in files.iter().take(SHOWN) {
-                    li { span.path { (Line(&of_path(&one.path))) } @if one.late { span.tag { "late" } } }
+                    li { span.path { (PageLine(&of_path(&one.path))) } @if one.late { span.tag { "late" } } }
                 } }
                 (more(files.len()))
             }
         }
         (subagents(ask, below))
     };
-    Ok(Page::new(name, body).following(run.id.as_str()))
+    Ok(PageLayout::new(name, body).following(run.id.as_str()))
 }
 
 /// The name of a dispatch, for people.
@@ -110,19 +110,19 @@ fn stale(work: &Dispatch) -> Markup {
     )
 }
 
-fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&Session>) -> Markup {
+fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&AgentSession>) -> Markup {
     let tokens = work.tokens;
     html! {
         dl.facts {
             dt { "Id" } dd { code { (work.id.short()) } }
-            dt { "Phase" } dd { (Shown(&work.phase)) }
-            @if let Some(kind) = &work.work.agent_type { dt { "Agent" } dd { (Shown(kind)) } }
-            @if let Some(model) = &work.work.model { dt { "Model" } dd { (Shown(model)) } }
+            dt { "Phase" } dd { (ShownText(&work.phase)) }
+            @if let Some(kind) = &work.work.agent_type { dt { "Agent" } dd { (ShownText(kind)) } }
+            @if let Some(model) = &work.work.model { dt { "Model" } dd { (ShownText(model)) } }
             @if let Some(session) = session {
-                dt { "Session" } dd { a href={ "/sessions/" (session.id) } { (Shown(&session.client)) " " (session.id.short()) } }
+                dt { "Session" } dd { a href={ "/sessions/" (session.id) } { (ShownText(&session.client)) " " (session.id.short()) } }
             }
             @if let Some(parent) = &work.work.parent_id { dt { "Begun by" } dd { a href={ "/dispatches/" (parent) } { "dispatch " (parent.short()) } } }
-            @if let Some(file) = &work.work.prompt_file { dt { "Prompt" } dd.path { (Line(&of_path(file))) } }
+            @if let Some(file) = &work.work.prompt_file { dt { "Prompt" } dd.path { (PageLine(&of_path(file))) } }
             @if let Some(at) = work.started_at { dt { "Begun" } dd { (when(ask.now, at)) } }
             @if let Some(at) = work.finished_at { dt { "Ended" } dd { (when(ask.now, at)) } }
             @if let Some(pid) = work.pid() { dt { "Process" } dd { (pid) " " span.quiet { (alive(life(work))) } } }
@@ -142,7 +142,7 @@ fn alive(life: Option<Life>) -> &'static str {
     }
 }
 
-fn calls(ask: &Ask<'_>, calls: &[Call]) -> Markup {
+fn calls(ask: &Ask<'_>, calls: &[ToolCall]) -> Markup {
     if calls.is_empty() {
         return EMPTY;
     }
@@ -152,10 +152,10 @@ fn calls(ask: &Ask<'_>, calls: &[Call]) -> Markup {
             ol.calls {
                 @for one in calls.iter().take(SHOWN) {
                     li {
-                        span.tool { (Shown(&one.tool)) }
+                        span.tool { (ShownText(&one.tool)) }
                         div.what {
-                            @if let Some(line) = &one.line { code { (Shown(line)) } }
-                            @for path in one.paths.iter().take(8) { span.path { (Line(path)) } }
+                            @if let Some(line) = &one.line { code { (ShownText(line)) } }
+                            @for path in one.paths.iter().take(8) { span.path { (PageLine(path)) } }
                             @if one.paths.len() > 8 { span.quiet { "and " (one.paths.len() - 8) " more" } }
                         }
                         (when(ask.now, one.created_at))
@@ -184,9 +184,9 @@ fn subagents(ask: &Ask<'_>, below: &[Dispatch]) -> Markup {
 pub(crate) fn line(ask: &Ask<'_>, work: &Dispatch) -> Markup {
     html! {
         li data-row {
-            a href={ "/dispatches/" (work.id) } data-open { (Shown(&name(work))) }
+            a href={ "/dispatches/" (work.id) } data-open { (ShownText(&name(work))) }
             (badge(work))
-            span.quiet { (Shown(&work.phase)) " " (when(ask.now, work.created_at)) }
+            span.quiet { (ShownText(&work.phase)) " " (when(ask.now, work.created_at)) }
         }
     }
 }
@@ -199,7 +199,7 @@ fn more(count: usize) -> Markup {
 }
 
 /// The page of a session: its prompts, newest first.
-pub(crate) fn session(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn session(ask: &Ask<'_>) -> Result<PageLayout> {
     let (session, run, work, count) = ask.read(|snapshot| {
         let session = ic_session::resolve(snapshot, ask.id())?;
         let run = ic_phase::run::get(snapshot, &session.run_id)?;
@@ -214,16 +214,16 @@ pub(crate) fn session(ask: &Ask<'_>) -> Result<Page> {
     let title = format!("{} {}", session.client, session.id.short());
     let body = html! {
         (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
-        div.heading { h1 { (Shown(&title)) } span class={ "badge " @if session.ended_at.is_some() { "quiet" } @else { "live" } } { @if session.ended_at.is_some() { "ended" } @else { "open" } } }
+        div.heading { h1 { (ShownText(&title)) } span class={ "badge " @if session.ended_at.is_some() { "quiet" } @else { "live" } } { @if session.ended_at.is_some() { "ended" } @else { "open" } } }
         p.facts {
             span { "begun " (when(ask.now, session.created_at)) }
             span { (counted(count, "prompt")) }
             @if undone > 0 { span { (counted(undone, "undo")) " in its run" } }
-            span.path { (Line(&of_path(&session.project_dir))) }
+            span.path { (PageLine(&of_path(&session.project_dir))) }
         }
         h2 { "Prompts" }
         ul.items.prompts { @for one in &work { (line(ask, one)) } }
         (more(count))
     };
-    Ok(Page::new(title, body).following(run.id.as_str()))
+    Ok(PageLayout::new(title, body).following(run.id.as_str()))
 }

@@ -10,7 +10,7 @@ use ic_base::{Code, Diagnosis, Result};
 use sha2::{Digest, Sha256};
 
 /// The secrets of this page, which are new at each start.
-pub(crate) struct Door {
+pub(crate) struct PageDoor {
     key: String,
     /// The secret in the cookie and in the tokens of forms. It is not the key, because that may stay in a browser's history.
     pass: String,
@@ -30,7 +30,7 @@ pub(crate) enum Refused {
     Form,
 }
 
-impl Door {
+impl PageDoor {
     /// A door with new secrets. Errors: `internal` if the system has no random numbers.
     pub(crate) fn new(port: u16) -> Result<Self> {
         Ok(Self { key: chance()?, pass: chance()?, port })
@@ -119,7 +119,7 @@ fn is_same(own: &str, given: &str) -> bool {
 mod tests {
     use axum::http::{HeaderMap, HeaderValue};
 
-    use super::{Door, Refused};
+    use super::{PageDoor, Refused};
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &str)| {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn keys_are_long_and_never_the_same() {
-        let (one, other) = (Door::new(80).unwrap(), Door::new(80).unwrap());
+        let (one, other) = (PageDoor::new(80).unwrap(), PageDoor::new(80).unwrap());
         assert_eq!((one.key.len(), one.pass.len()), (64, 64));
         assert!(one.key != other.key && one.pass != one.key && one.pass != other.pass);
         assert!(one.is_opened_by(&one.key.clone()) && !one.is_opened_by(&other.key));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_our_own_name_is_answered() {
-        let door = Door::new(4000).unwrap();
+        let door = PageDoor::new(4000).unwrap();
         for own in ["127.0.0.1:4000", "localhost:4000"] {
             assert_eq!(door.require_host(&headers(&[("host", own)])), Ok(()), "{own}");
         }
@@ -158,14 +158,10 @@ mod tests {
 
     #[test]
     fn a_cookie_is_known_by_its_name_and_value() {
-        let door = Door::new(4000).unwrap();
+        let door = PageDoor::new(4000).unwrap();
         let good = format!("a=b; ic-ui-4000={}; c=d", door.pass);
         assert_eq!(door.require_cookie(&headers(&[("cookie", &good)])), Ok(()));
-        let bad = [
-            format!("ic-ui-4001={}", door.pass),
-            format!("ic-ui-4000={}", door.key),
-            "ic-ui-4000=".to_owned(),
-        ];
+        let bad = [format!("ic-ui-4001={}", door.pass), format!("ic-ui-4000={}", door.key), "ic-ui-4000=".to_owned()];
         for bad in bad {
             assert_eq!(door.require_cookie(&headers(&[("cookie", &bad)])), Err(Refused::Key), "{bad}");
         }
@@ -175,8 +171,8 @@ mod tests {
     fn only_our_own_pages_may_post() {
         let own = ("host", "127.0.0.1:4000");
         let good = ("origin", "http://127.0.0.1:4000");
-        assert_eq!(Door::require_origin(&headers(&[own, good])), Ok(()));
-        assert_eq!(Door::require_origin(&headers(&[own, good, ("sec-fetch-site", "same-origin")])), Ok(()));
+        assert_eq!(PageDoor::require_origin(&headers(&[own, good])), Ok(()));
+        assert_eq!(PageDoor::require_origin(&headers(&[own, good, ("sec-fetch-site", "same-origin")])), Ok(()));
         let refused = [
             headers(&[own]),
             headers(&[own, ("origin", "null")]),
@@ -188,13 +184,13 @@ mod tests {
             headers(&[own, good, ("origin", "http://evil.example")]),
         ];
         for headers in refused {
-            assert_eq!(Door::require_origin(&headers), Err(Refused::Origin), "{headers:?}");
+            assert_eq!(PageDoor::require_origin(&headers), Err(Refused::Origin), "{headers:?}");
         }
     }
 
     #[test]
     fn a_form_needs_its_token() {
-        let door = Door::new(1).unwrap();
+        let door = PageDoor::new(1).unwrap();
         assert_eq!(door.require_form(Some(&door.form_token())), Ok(()));
         for bad in [None, Some(""), Some(door.pass.as_str()), Some(door.key.as_str())] {
             assert_eq!(door.require_form(bad), Err(Refused::Form));

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
-use ic_events::{Event, Filter, Source, hex};
+use ic_events::{Event, EventFilter, EventSource, hex};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::layout::{Page, notice, older};
-use crate::text::{EMPTY, Shown, grouped, query, when};
+use crate::layout::{PageLayout, notice, older};
+use crate::page_request::Ask;
+use crate::text::{EMPTY, ShownText, grouped, query, when};
 
 /// The most events on one page.
 const AT_ONCE: i64 = 100;
@@ -20,19 +20,19 @@ fn no_source(word: &str) -> Diagnosis {
 }
 
 /// The newest events. `?run=`, `?source=`: only those of a run, of a kind; `?before=SEQ`: an older page.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let run = match ask.params.get("run") {
         Some(reference) => Some(ask.read(|snapshot| ask.kernel.run(snapshot, reference))?),
         None => None,
     };
     let source = match ask.params.get("source") {
-        Some(word) => Some(Source::parse(word).ok_or_else(|| no_source(word))?),
+        Some(word) => Some(EventSource::parse(word).ok_or_else(|| no_source(word))?),
         None => None,
     };
     let before = ask.params.seq("before")?;
     let run_id: Option<RunId> = run.as_ref().map(|run| run.id.clone());
     let filter =
-        Filter { run_id: run_id.as_ref(), source, before: before.unwrap_or(Seq::MAX), limit: AT_ONCE + 1 };
+        EventFilter { run_id: run_id.as_ref(), source, before: before.unwrap_or(Seq::MAX), limit: AT_ONCE + 1 };
     let mut events: Vec<Event> = Vec::new();
     ask.read(|snapshot| {
         ic_events::each_before(snapshot, &filter, |event| {
@@ -45,13 +45,12 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let has_more = events.len() > at_once;
     events.truncate(at_once);
     let chosen = |name: &str, value: Option<&str>, before: Option<&str>| {
-        let (run, source) = (run_id.as_ref().map(RunId::as_str), source.map(Source::as_str));
+        let (run, source) = (run_id.as_ref().map(RunId::as_str), source.map(EventSource::as_str));
         let pick = |key: &'static str, own: Option<&str>| {
             let value = if key == name { value } else { own };
             value.map(|value| (key, value.to_owned()))
         };
-        let pairs =
-            [pick("run", run), pick("source", source), before.map(|before| ("before", before.to_owned()))];
+        let pairs = [pick("run", run), pick("source", source), before.map(|before| ("before", before.to_owned()))];
         let pairs: Vec<(&str, String)> = pairs.into_iter().flatten().collect();
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
         format!("/events?{}", query(&pairs))
@@ -62,10 +61,10 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
             h1 { "Events" }
             a.button href="/events/verify" { "Verify the chain" }
         }
-        @if let Some(run) = &run { p { "Of the run " a href={ "/runs/" (run.id) } { (Shown(&ic_base::title(&run.goal))) } " · " a href=(chosen("run", None, None)) { "of all runs" } } }
+        @if let Some(run) = &run { p { "Of the run " a href={ "/runs/" (run.id) } { (ShownText(&ic_base::title(&run.goal))) } " · " a href=(chosen("run", None, None)) { "of all runs" } } }
         nav.tabs.wide aria-label="About what" {
             a href=(chosen("source", None, None)) aria-current=[source.is_none().then_some("true")] { "All" }
-            @for one in Source::ALL {
+            @for one in EventSource::ALL {
                 a href=(chosen("source", Some(one.as_str()), None)) aria-current=[(source == Some(one)).then_some("true")] { (one.as_str()) }
             }
         }
@@ -74,7 +73,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         (older(last.map(|last| chosen("", None, Some(&last)))))
     };
     let follows = run_id.as_ref().map_or("all", RunId::as_str);
-    let page = Page::new("Events", body);
+    let page = PageLayout::new("Events", body);
     // Only the newest page is reloaded: older events do not change.
     Ok(if before.is_none() { page.following(follows) } else { page })
 }
@@ -87,11 +86,11 @@ fn line(ask: &Ask<'_>, event: &Event, with_run: bool) -> Markup {
                 p {
                     strong { (event.event_type.replace('_', " ")) }
                     @match (&event.from, &event.to) {
-                        (Some(from), Some(to)) => { " " (Shown(&ic_base::title(from))) " → " (Shown(&ic_base::title(to))) }
-                        (Some(one), None) | (None, Some(one)) => { " " (Shown(&ic_base::title(one))) }
+                        (Some(from), Some(to)) => { " " (ShownText(&ic_base::title(from))) " → " (ShownText(&ic_base::title(to))) }
+                        (Some(one), None) | (None, Some(one)) => { " " (ShownText(&ic_base::title(one))) }
                         (None, None) => {}
                     }
-                    @if let Some(reason) = &event.reason { span.quiet { " " (Shown(&ic_base::title(reason))) } }
+                    @if let Some(reason) = &event.reason { span.quiet { " " (ShownText(&ic_base::title(reason))) } }
                     @if event.reason_hash.is_some() || event.payload_hash.is_some() { " " span.tag { "redacted" } }
                 }
                 p.facts {
@@ -100,7 +99,7 @@ fn line(ask: &Ask<'_>, event: &Event, with_run: bool) -> Markup {
                     @if let Some(epoch) = event.epoch.filter(|epoch| *epoch > 0) { span { "epoch " (epoch) } }
                     (when(ask.now, event.created_at))
                 }
-                @if let Some(payload) = &event.payload { details { summary { "Facts" } pre { code { (Shown(&cut(payload))) } } } }
+                @if let Some(payload) = &event.payload { details { summary { "Facts" } pre { code { (ShownText(&cut(payload))) } } } }
             }
         }
     }
@@ -119,17 +118,17 @@ fn cut(payload: &str) -> String {
 fn subject(event: &Event) -> Markup {
     let Some(id) = &event.subject_id else { return EMPTY };
     let short = crate::flags::short(id);
-    match Source::parse(&event.source) {
-        Some(Source::Dispatch) => html! { a href={ "/dispatches/" (id) } { "dispatch " (Shown(short)) } },
-        Some(Source::Rollback) => html! { a href={ "/rollbacks/" (id) } { "rollback " (Shown(short)) } },
-        Some(Source::Session) => html! { a href={ "/sessions/" (id) } { "session " (Shown(short)) } },
-        Some(source) => html! { span { (source.as_str()) " " (Shown(&ic_base::title(short))) } },
+    match EventSource::parse(&event.source) {
+        Some(EventSource::Dispatch) => html! { a href={ "/dispatches/" (id) } { "dispatch " (ShownText(short)) } },
+        Some(EventSource::Rollback) => html! { a href={ "/rollbacks/" (id) } { "rollback " (ShownText(short)) } },
+        Some(EventSource::Session) => html! { a href={ "/sessions/" (id) } { "session " (ShownText(short)) } },
+        Some(source) => html! { span { (source.as_str()) " " (ShownText(&ic_base::title(short))) } },
         None => EMPTY,
     }
 }
 
 /// The page that verifies the chain of all events.
-pub(crate) fn verify(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn verify(ask: &Ask<'_>) -> Result<PageLayout> {
     let report = ask.read(|snapshot| ic_events::verify(snapshot, None))?;
     let body = html! {
         h1 { "Verify the chain" }
@@ -140,12 +139,12 @@ pub(crate) fn verify(ask: &Ask<'_>) -> Result<Page> {
                 pre { code { "ic events verify --expect-head " (report.head.0) ":" (hex(&report.head.1)) } }
             })) }
             Some((seq, problem)) => { (notice("bad", "The chain is broken", &html! {
-                p.message { "Event " (seq) " does not verify: " (Shown(problem)) "." }
+                p.message { "Event " (seq) " does not verify: " (ShownText(problem)) "." }
                 p.hint { "The ledger was changed from outside, or is damaged. Compare it with a backup." }
                 p.code { code { "chain_broken" } }
             })) }
         }
         p { a href="/events" { "The events" } }
     };
-    Ok(Page::new("Verify", body))
+    Ok(PageLayout::new("Verify", body))
 }

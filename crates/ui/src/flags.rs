@@ -2,7 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result, check_text};
 use ic_journal::Force;
-use ic_rollback::{LayeredRequest, Layers, Request, To};
+use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 use maud::{Markup, html};
 
 use crate::params::Params;
@@ -13,7 +13,7 @@ const LONGEST_REASON: usize = 64 * 1024;
 
 /// The target of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub(crate) enum UndoGoal {
     /// Go back to before this point.
     To(String),
     /// Stay, and undo only this dispatch.
@@ -22,11 +22,11 @@ pub(crate) enum Goal {
 
 /// An undo that a person asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedUndo {
     /// The id of the run.
     pub(crate) run: String,
     /// The point or dispatch to undo.
-    pub(crate) goal: Goal,
+    pub(crate) goal: UndoGoal,
     /// The refusals that the person overrides.
     pub(crate) force: Force,
     /// Whether what others changed stays, instead of being a refusal.
@@ -44,21 +44,19 @@ const DECISIONS: [(&str, &str, &str); 5] = [
     ("--keep-theirs", "keep", "Keep what others changed"),
 ];
 
-impl Wanted {
+impl WantedUndo {
     /// Parses an address or a form. Errors: `invalid_value`.
     pub(crate) fn of(run: &str, params: &Params) -> Result<Self> {
         let goal = match (params.get("to"), params.get("only")) {
-            (Some(point), None) => Goal::To(point.to_owned()),
-            (None, Some(dispatch)) => Goal::Only(dispatch.to_owned()),
+            (Some(point), None) => UndoGoal::To(point.to_owned()),
+            (None, Some(dispatch)) => UndoGoal::Only(dispatch.to_owned()),
             (to, _) => {
                 let said = if to.is_some() {
                     "This address names a point and a dispatch, and only one of them can be undone."
                 } else {
                     "This address names no point and no dispatch."
                 };
-                return Err(
-                    Diagnosis::new(Code::InvalidValue, said).hint("choose one on the page of the run")
-                );
+                return Err(Diagnosis::new(Code::InvalidValue, said).hint("choose one on the page of the run"));
             }
         };
         let reason = params.get("reason").map(str::trim).filter(|reason| !reason.is_empty());
@@ -79,10 +77,10 @@ impl Wanted {
     /// The request that `ic undo` makes for it, over all layers. `expected`: the hash of the plan that was seen; `None`: only plan.
     pub(crate) fn request<'a>(&'a self, expected: Option<&'a str>) -> LayeredRequest<'a> {
         let to = match &self.goal {
-            Goal::To(point) => To::Point(point),
-            Goal::Only(dispatch) => To::Without(dispatch),
+            UndoGoal::To(point) => RollbackTarget::Point(point),
+            UndoGoal::Only(dispatch) => RollbackTarget::Without(dispatch),
         };
-        let base = Request {
+        let base = RollbackRequest {
             run: &self.run,
             to,
             reason: self.reason.as_deref(),
@@ -112,11 +110,10 @@ impl Wanted {
     /// The target and the decisions, as pairs of a query.
     fn decisions(&self) -> Vec<(&'static str, &str)> {
         let goal = match &self.goal {
-            Goal::To(point) => ("to", point.as_str()),
-            Goal::Only(dispatch) => ("only", dispatch.as_str()),
+            UndoGoal::To(point) => ("to", point.as_str()),
+            UndoGoal::Only(dispatch) => ("only", dispatch.as_str()),
         };
-        let decided =
-            DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name)).map(|(_, name, _)| (*name, "1"));
+        let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name)).map(|(_, name, _)| (*name, "1"));
         [goal].into_iter().chain(decided).collect()
     }
 
@@ -155,13 +152,12 @@ impl Wanted {
     /// The command that does the same.
     pub(crate) fn command(&self) -> String {
         let goal = match &self.goal {
-            Goal::To(point) => format!("{} --run {}", ic_base::shell_word(point), short(&self.run)),
-            Goal::Only(dispatch) => format!("--dispatch {}", short(dispatch)),
+            UndoGoal::To(point) => format!("{} --run {}", ic_base::shell_word(point), short(&self.run)),
+            UndoGoal::Only(dispatch) => format!("--dispatch {}", short(dispatch)),
         };
         let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
         let flags: String = decided.map(|(flag, ..)| format!(" {flag}")).collect();
-        let reason =
-            self.reason.as_deref().map(|reason| format!(" --reason {}", ic_base::shell_word(reason)));
+        let reason = self.reason.as_deref().map(|reason| format!(" --reason {}", ic_base::shell_word(reason)));
         format!("ic undo {goal}{flags}{}", reason.unwrap_or_default())
     }
 
@@ -179,21 +175,20 @@ pub(crate) fn short(id: &str) -> &str {
 
 /// The decisions that can override a refusal with this flag: the flag, name and effect of each. Files of others can be replaced, or kept.
 pub(crate) fn decisions(flag: &str) -> Vec<(&'static str, &'static str, &'static str)> {
-    let is_meant = |(one, ..): &&(&str, &str, &str)| {
-        *one == flag || (flag == "--force-files" && *one == "--keep-theirs")
-    };
+    let is_meant =
+        |(one, ..): &&(&str, &str, &str)| *one == flag || (flag == "--force-files" && *one == "--keep-theirs");
     DECISIONS.iter().filter(is_meant).copied().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use ic_rollback::{Layers, To};
+    use ic_rollback::{Layers, RollbackTarget};
 
-    use super::{DECISIONS, Goal, Wanted, decisions};
+    use super::{DECISIONS, UndoGoal, WantedUndo, decisions};
     use crate::params::Params;
 
-    fn wanted(query: &str) -> Wanted {
-        Wanted::of("019c7bfa-3c78-7000-8000-00003c6ef362", &Params::of(query.as_bytes())).unwrap()
+    fn wanted(query: &str) -> WantedUndo {
+        WantedUndo::of("019c7bfa-3c78-7000-8000-00003c6ef362", &Params::of(query.as_bytes())).unwrap()
     }
 
     #[test]
@@ -205,8 +200,7 @@ mod tests {
             "to=step%3Aa%26b%232&keep=1&workers=1&commits=1",
         ] {
             let one = wanted(query);
-            let (_, again) =
-                one.address().split_once('?').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+            let (_, again) = one.address().split_once('?').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
             assert_eq!(wanted(&again), one, "{query}");
         }
     }
@@ -216,16 +210,15 @@ mod tests {
         let one = wanted("to=created&reason=+no+&files=1&keep=1");
         let request = one.request(None);
         assert!(request.base.dry_run && request.layers == Layers::All);
-        assert_eq!((request.base.to, request.base.reason), (To::Point("created"), Some("no")));
+        assert_eq!((request.base.to, request.base.reason), (RollbackTarget::Point("created"), Some("no")));
         assert!(request.force.files && !request.keep_theirs, "what others changed either goes or stays");
         let sure = one.request(Some("abc"));
         assert!(!sure.base.dry_run && sure.base.expect_plan == Some("abc"));
-        assert_eq!(wanted("only=x").goal, Goal::Only("x".to_owned()));
+        assert_eq!(wanted("only=x").goal, UndoGoal::Only("x".to_owned()));
         assert!(
-            Wanted::of("x", &Params::of(b"to=a&only=b")).is_err()
-                && Wanted::of("x", &Params::of(b"")).is_err()
+            WantedUndo::of("x", &Params::of(b"to=a&only=b")).is_err() && WantedUndo::of("x", &Params::of(b"")).is_err()
         );
-        assert!(Wanted::of("x", &Params::of(b"to=a&reason=a%00b")).is_err());
+        assert!(WantedUndo::of("x", &Params::of(b"to=a&reason=a%00b")).is_err());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::diff::{Difference, State};
+use ic_checkpoint::diff::{DiffState, Difference};
 use ic_events::{hex, parse_hex};
 use ic_worktree::contents::Contents;
 use maud::{Markup, html};
 
-use crate::app::App;
+use crate::app::PageApp;
 use crate::headers::POLICY_OF_CONTENT;
 use crate::text::size;
 
@@ -39,18 +39,15 @@ pub(crate) fn seen(contents: Contents<'_>, difference: &Difference) -> Result<Op
 }
 
 /// Whether one of the sides of a difference is an image.
-pub(crate) fn is_among(sides: &[(&Option<State>, &Option<Vec<u8>>); 2]) -> bool {
+pub(crate) fn is_among(sides: &[(&Option<DiffState>, &Option<Vec<u8>>); 2]) -> bool {
     sides.iter().any(|(_, content)| content.as_ref().is_some_and(|bytes| kind(bytes).is_some()))
 }
 
 /// The two sides of a difference as pictures.
-pub(crate) fn pictures(
-    contents: Contents<'_>,
-    sides: [(&Option<State>, &Option<Vec<u8>>); 2],
-) -> Result<Markup> {
+pub(crate) fn pictures(contents: Contents<'_>, sides: [(&Option<DiffState>, &Option<Vec<u8>>); 2]) -> Result<Markup> {
     let mut drawn = Vec::new();
     for ((state, content), name) in sides.into_iter().zip(["Before", "After"]) {
-        let Some(State::File { hash, size: bytes, .. }) = state else { continue };
+        let Some(DiffState::File { hash, size: bytes, .. }) = state else { continue };
         let is_image = content.as_ref().is_some_and(|bytes| kind(bytes).is_some());
         // An image of the working tree is in no checkpoint yet, so it cannot be asked for by its hash.
         let is_kept = contents.objects.has(hash)?;
@@ -67,18 +64,17 @@ pub(crate) fn pictures(
 }
 
 /// The response with the image of this hash.
-pub(crate) fn answer(app: &App, hash: &str) -> Response {
+pub(crate) fn answer(app: &PageApp, hash: &str) -> Response {
     match read(app, hash) {
         Ok((kind, bytes)) => {
-            let headers =
-                [(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, POLICY_OF_CONTENT)];
+            let headers = [(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, POLICY_OF_CONTENT)];
             (headers, bytes).into_response()
         }
         Err(error) => (crate::fail::status(&error), "There is no such image.").into_response(),
     }
 }
 
-fn read(app: &App, hash: &str) -> Result<(&'static str, Vec<u8>)> {
+fn read(app: &PageApp, hash: &str) -> Result<(&'static str, Vec<u8>)> {
     let missing = || Diagnosis::new(Code::PathNotFound, "There is no such image.");
     let hash = parse_hex(hash).ok_or_else(missing)?;
     let kernel = app.project.kernel()?;
@@ -117,12 +113,9 @@ mod tests {
         assert_eq!(kind(b"GIF89a..."), Some("image/gif"));
         assert_eq!(kind(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
         assert_eq!(kind(&[0xff, 0xd8, 0xff, 0xe0]), Some("image/jpeg"));
-        for bad in [
-            &b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>"[..],
-            b"<!doctype html>",
-            b"",
-            b"%PDF-1.7",
-        ] {
+        for bad in
+            [&b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>"[..], b"<!doctype html>", b"", b"%PDF-1.7"]
+        {
             assert_eq!(kind(bad), None);
         }
     }

@@ -4,12 +4,12 @@ use axum::http::StatusCode;
 use ic_base::{Diagnosis, Seq};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::app::App;
+use crate::app::PageApp;
 use crate::assets::{ICON, SCRIPT, STYLE};
-use crate::text::{EMPTY, Shown};
+use crate::text::{EMPTY, ShownText};
 
 /// A page before it is rendered.
-pub(crate) struct Page {
+pub(crate) struct PageLayout {
     /// The status code of the response.
     pub(crate) status: StatusCode,
     /// The title of the window.
@@ -22,7 +22,7 @@ pub(crate) struct Page {
     pub(crate) asks_again: bool,
 }
 
-impl Page {
+impl PageLayout {
     /// A page that is not reloaded.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
         Self { status: StatusCode::OK, title: title.into(), body, follows: None, asks_again: false }
@@ -77,7 +77,7 @@ impl Theme {
 }
 
 /// The whole page. `at`: its own address; `seq`: the newest event before it was made, from which on it is told of news.
-pub(crate) fn whole(app: &App, theme: Theme, at: &str, seq: Seq, page: &Page) -> Markup {
+pub(crate) fn whole(app: &PageApp, theme: Theme, at: &str, seq: Seq, page: &PageLayout) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=(theme.as_str()) {
@@ -102,11 +102,11 @@ pub(crate) fn whole(app: &App, theme: Theme, at: &str, seq: Seq, page: &Page) ->
     }
 }
 
-fn head(app: &App, theme: Theme, at: &str) -> Markup {
+fn head(app: &PageApp, theme: Theme, at: &str) -> Markup {
     let here = |place: &str| (at == place || at.starts_with(&format!("{place}?"))).then_some("page");
     html! {
         header.top {
-            a.brand href="/" { span.mark { "ic" } span.project { (Shown(&app.name)) } }
+            a.brand href="/" { span.mark { "ic" } span.project { (ShownText(&app.name)) } }
             nav aria-label="Pages" {
                 a href="/" aria-current=[here("/")] { "Runs" }
                 a href="/events" aria-current=[here("/events")] { "Events" }
@@ -153,7 +153,7 @@ fn keys() -> Markup {
 }
 
 /// The hidden field with the token, without which a form is refused.
-pub(crate) fn token(app: &App) -> Markup {
+pub(crate) fn token(app: &PageApp) -> Markup {
     html! { input type="hidden" name="token" value=(app.door.form_token()); }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn token(app: &App) -> Markup {
 pub(crate) fn trail(parts: &[(&str, String)]) -> Markup {
     html! {
         nav.trail aria-label="Breadcrumb" {
-            ol { @for (name, address) in parts { li { a href=(address) { (Shown(name)) } } } }
+            ol { @for (name, address) in parts { li { a href=(address) { (ShownText(name)) } } } }
         }
     }
 }
@@ -169,8 +169,8 @@ pub(crate) fn trail(parts: &[(&str, String)]) -> Markup {
 /// An error: its message, its hint and its code.
 pub(crate) fn said(error: &Diagnosis) -> Markup {
     html! {
-        p.message { (Shown(error.message())) }
-        @if let Some(hint) = error.get_hint() { p.hint { (Shown(hint)) } }
+        p.message { (ShownText(error.message())) }
+        @if let Some(hint) = error.get_hint() { p.hint { (ShownText(hint)) } }
         p.code { code { (error.code().as_str()) } }
     }
 }

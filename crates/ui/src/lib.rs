@@ -11,12 +11,12 @@
 
 mod acts;
 mod app;
-mod ask;
 mod assets;
 mod changes;
 mod compare;
 mod dispatch;
 mod door;
+mod event_stream;
 mod events;
 mod fail;
 mod flags;
@@ -25,13 +25,13 @@ mod image;
 mod layout;
 mod lines;
 mod listener;
-mod named;
-mod news;
+mod page_request;
 mod params;
 mod plan;
 mod point;
 mod project;
 mod rollback;
+mod rollback_name;
 mod routes;
 mod run;
 mod runs;
@@ -41,5 +41,5 @@ mod text;
 mod timeline;
 mod undo;
 
-pub use project::Project;
-pub use server::{Address, Options, serve};
+pub use project::ShownProject;
+pub use server::{ListenAddress, ServerOptions, serve};

@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use ic_checkpoint::unified::{Kind, Side, unified_within};
+use ic_checkpoint::unified_diff::{DiffSide, LineKind, unified_within};
 use maud::{Markup, html};
 
-use crate::text::{EMPTY, Line, counted};
+use crate::text::{EMPTY, PageLine, counted};
 
 /// A line of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) kind: Kind,
+pub(crate) struct DiffRow {
+    pub(crate) kind: LineKind,
     /// Its number in the older content; `None` for an added line.
     pub(crate) old: Option<usize>,
     /// Its number in the newer content; `None` for a removed line.
@@ -22,7 +22,7 @@ pub(crate) struct Row {
 /// The changed lines of two contents, up to a limit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<DiffRow>,
     /// Whether more lines follow.
     pub(crate) is_cut: bool,
 }
@@ -37,9 +37,9 @@ const DEADLINE: Duration = Duration::from_millis(40);
 pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
     let mut lines = Lines::default();
     let (mut at_old, mut at_new) = (0, 0);
-    let side = |content| Side { content: Some(content), mode: 0 };
-    let mut take = |kind: Kind, text: &[u8]| -> io::Result<()> {
-        if kind == Kind::Header {
+    let side = |content| DiffSide { content: Some(content), mode: 0 };
+    let mut take = |kind: LineKind, text: &[u8]| -> io::Result<()> {
+        if kind == LineKind::Header {
             // The lines before the first hunk name the file, which the page does elsewhere.
             let Some((from, to)) = beginnings(text) else { return Ok(()) };
             (at_old, at_new) = (from, to);
@@ -51,16 +51,16 @@ pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
         }
         let is_note = text.starts_with(b"\\");
         let (old, new) = match kind {
-            Kind::Header => (None, None),
+            LineKind::Header => (None, None),
             _ if is_note => (None, None),
-            Kind::Context => (Some(at_old), Some(at_new)),
-            Kind::Removed => (Some(at_old), None),
-            Kind::Added => (None, Some(at_new)),
+            LineKind::Context => (Some(at_old), Some(at_new)),
+            LineKind::Removed => (Some(at_old), None),
+            LineKind::Added => (None, Some(at_new)),
         };
         at_old += usize::from(old.is_some());
         at_new += usize::from(new.is_some());
-        let text = if kind == Kind::Header { text } else { &text[usize::from(!is_note)..] };
-        lines.rows.push(Row { kind, old, new, text: shown(text) });
+        let text = if kind == LineKind::Header { text } else { &text[usize::from(!is_note)..] };
+        lines.rows.push(DiffRow { kind, old, new, text: shown(text) });
         Ok(())
     };
     // The only possible error is the one above.
@@ -101,11 +101,11 @@ pub(crate) fn unified(lines: &Lines) -> Markup {
             table {
                 tbody {
                     @for row in &lines.rows {
-                        @if row.kind == Kind::Header { tr.hunk { td colspan="3" { (Line(&row.text)) } } }
+                        @if row.kind == LineKind::Header { tr.hunk { td colspan="3" { (PageLine(&row.text)) } } }
                         @else {
                             tr.(class(row.kind)) {
                                 td.n { (number(row.old)) } td.n { (number(row.new)) }
-                                td.text { span.sign aria-hidden="true" { (sign(row.kind)) } (Line(&row.text)) }
+                                td.text { span.sign aria-hidden="true" { (sign(row.kind)) } (PageLine(&row.text)) }
                             }
                         }
                     }
@@ -124,7 +124,7 @@ pub(crate) fn side_by_side(lines: &Lines) -> Markup {
                 tbody {
                     @for pair in pairs(&lines.rows) {
                         @match pair {
-                            Pair::Hunk(row) => { tr.hunk { td colspan="4" { (Line(&row.text)) } } }
+                            Pair::Hunk(row) => { tr.hunk { td colspan="4" { (PageLine(&row.text)) } } }
                             Pair::Sides(old, new) => { tr { (half(old, true)) (half(new, false)) } }
                         }
                     }
@@ -143,39 +143,39 @@ fn cut(lines: &Lines) -> Markup {
     }
 }
 
-fn half(row: Option<&Row>, is_old: bool) -> Markup {
+fn half(row: Option<&DiffRow>, is_old: bool) -> Markup {
     let Some(row) = row else { return html! { td.n.none {} td.text.none {} } };
     let at = if is_old { row.old } else { row.new };
     html! {
         td.n.(class(row.kind)) { (number(at)) }
-        td.text.(class(row.kind)) { (Line(&row.text)) }
+        td.text.(class(row.kind)) { (PageLine(&row.text)) }
     }
 }
 
 enum Pair<'r> {
-    Hunk(&'r Row),
-    Sides(Option<&'r Row>, Option<&'r Row>),
+    Hunk(&'r DiffRow),
+    Sides(Option<&'r DiffRow>, Option<&'r DiffRow>),
 }
 
 /// Pairs removed lines with the lines that were added in their place.
-fn pairs(rows: &[Row]) -> Vec<Pair<'_>> {
+fn pairs(rows: &[DiffRow]) -> Vec<Pair<'_>> {
     let mut pairs = Vec::new();
     let mut rest = rows;
     while let Some(first) = rest.first() {
-        let length = |kind: Kind, rows: &[Row]| rows.iter().take_while(|row| row.kind == kind).count();
+        let length = |kind: LineKind, rows: &[DiffRow]| rows.iter().take_while(|row| row.kind == kind).count();
         match first.kind {
-            Kind::Header => {
+            LineKind::Header => {
                 pairs.push(Pair::Hunk(first));
                 rest = &rest[1..];
             }
-            Kind::Context => {
+            LineKind::Context => {
                 pairs.push(Pair::Sides(Some(first), Some(first)));
                 rest = &rest[1..];
             }
             // A unified diff lists the removed lines of a change before the added ones, so the two can be paired by number.
-            Kind::Removed | Kind::Added => {
-                let removed = length(Kind::Removed, rest);
-                let added = length(Kind::Added, &rest[removed..]);
+            LineKind::Removed | LineKind::Added => {
+                let removed = length(LineKind::Removed, rest);
+                let added = length(LineKind::Added, &rest[removed..]);
                 let (old, new) = (&rest[..removed], &rest[removed..removed + added]);
                 pairs.extend((0..removed.max(added)).map(|at| Pair::Sides(old.get(at), new.get(at))));
                 rest = &rest[removed + added..];
@@ -189,26 +189,26 @@ fn number(at: Option<usize>) -> Markup {
     html! { @if let Some(at) = at { (at) } }
 }
 
-fn class(kind: Kind) -> &'static str {
+fn class(kind: LineKind) -> &'static str {
     match kind {
-        Kind::Header => "hunk",
-        Kind::Context => "same",
-        Kind::Added => "added",
-        Kind::Removed => "removed",
+        LineKind::Header => "hunk",
+        LineKind::Context => "same",
+        LineKind::Added => "added",
+        LineKind::Removed => "removed",
     }
 }
 
-fn sign(kind: Kind) -> &'static str {
+fn sign(kind: LineKind) -> &'static str {
     match kind {
-        Kind::Added => "+",
-        Kind::Removed => "−",
-        Kind::Header | Kind::Context => " ",
+        LineKind::Added => "+",
+        LineKind::Removed => "−",
+        LineKind::Header | LineKind::Context => " ",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ic_checkpoint::unified::Kind;
+    use ic_checkpoint::unified_diff::LineKind;
 
     use super::{LONGEST, Pair, compared, pairs};
 
@@ -218,7 +218,7 @@ mod tests {
         let shown: Vec<(Option<usize>, Option<usize>, &str)> = lines
             .rows
             .iter()
-            .filter(|row| row.kind != Kind::Header)
+            .filter(|row| row.kind != LineKind::Header)
             .map(|row| (row.old, row.new, row.text.as_str()))
             .collect();
         let expected = [
@@ -256,9 +256,7 @@ mod tests {
         let sides: Vec<(Option<&str>, Option<&str>)> = pairs(&lines.rows)
             .into_iter()
             .filter_map(|pair| match pair {
-                Pair::Sides(old, new) => {
-                    Some((old.map(|row| row.text.as_str()), new.map(|row| row.text.as_str())))
-                }
+                Pair::Sides(old, new) => Some((old.map(|row| row.text.as_str()), new.map(|row| row.text.as_str()))),
                 Pair::Hunk(_) => None,
             })
             .collect();

@@ -27,9 +27,7 @@ impl Params {
     pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>> {
         let parse = |text: &str| {
             let seq = text.parse::<Seq>().ok().filter(|seq| *seq >= 0);
-            seq.ok_or_else(|| {
-                Diagnosis::new(Code::InvalidValue, format!("{name} must be the number of an event."))
-            })
+            seq.ok_or_else(|| Diagnosis::new(Code::InvalidValue, format!("{name} must be the number of an event.")))
         };
         self.get(name).map(parse).transpose()
     }
@@ -48,10 +46,7 @@ mod tests {
     #[test]
     fn a_query_says_what_was_written() {
         let params = Params::of(b"to=step%3Aa%26b&empty=&x=1&x=2");
-        assert_eq!(
-            (params.get("to"), params.get("empty"), params.get("x")),
-            (Some("step:a&b"), None, Some("1"))
-        );
+        assert_eq!((params.get("to"), params.get("empty"), params.get("x")), (Some("step:a&b"), None, Some("1")));
         assert!(params.has("x") && !params.has("empty"));
         assert_eq!(params.seq("x").unwrap(), Some(1));
         assert!(params.seq("to").is_err() && Params::of(b"before=-1").seq("before").is_err());

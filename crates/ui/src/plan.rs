@@ -3,15 +3,15 @@
 //! The plan is made by [`ic_rollback`]; nothing is decided here.
 
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::Action;
+use ic_checkpoint::restore::plan::RestoreAction;
 use ic_dispatch::Dispatch;
-use ic_rollback::{Effects, LayeredRollback, LeavingCommit, OwnCommit, Plan, Undone};
+use ic_rollback::{Effects, LayeredRollback, LeavingCommit, OwnCommit, RollbackPlan, UndoneRollback};
 use ic_runtrack::{Agent, Artifact};
 use ic_saga::Compensation;
-use ic_worktree::{GitRestore, Report};
+use ic_worktree::{GitRestore, RestoreReport};
 use maud::{Markup, html};
 
-use crate::text::{EMPTY, Line, Shown, counted, of_path, path};
+use crate::text::{EMPTY, PageLine, ShownText, counted, of_path, path};
 
 /// The most entries of a list that are shown; the rest is counted. A plan of 5,000 files would be too large for a page.
 const SHOWN: usize = 200;
@@ -35,14 +35,14 @@ pub(crate) fn layers(whole: &LayeredRollback) -> Markup {
 }
 
 /// The plan of the redo of a rollback.
-pub(crate) fn redo(undone: &Undone) -> Markup {
+pub(crate) fn redo(undone: &UndoneRollback) -> Markup {
     let rollback = &undone.remembered;
     html! {
         div.plan {
             section.layer aria-label="The record" {
                 h2 { "The record" }
                 @if rollback.only().is_some() { p { "The work of this dispatch counts again." } }
-                @else { p { "The run is at " strong { (Shown(&rollback.from_phase)) } " again, and what was marked counts again." } }
+                @else { p { "The run is at " strong { (ShownText(&rollback.from_phase)) } " again, and what was marked counts again." } }
             }
             @for report in &undone.tree {
                 @if let Some(git) = &report.git { (self::git(git, &[])) }
@@ -55,7 +55,7 @@ pub(crate) fn redo(undone: &Undone) -> Markup {
 }
 
 /// What a redo does not restore.
-fn left_undone(undone: &Undone) -> Markup {
+fn left_undone(undone: &UndoneRollback) -> Markup {
     let rollback = &undone.remembered;
     let work = rollback.cancelled("cancelled_dispatches").len();
     let agents = rollback.cancelled("failed_agents").len();
@@ -69,7 +69,7 @@ fn left_undone(undone: &Undone) -> Markup {
             h2 { "What will not come back" }
             ul {
                 @for one in undone.effects.iter().take(SHOWN) {
-                    li { "The effect of " strong { (Shown(&one.step)) } " stays undone: it is not made again." }
+                    li { "The effect of " strong { (ShownText(&one.step)) } " stays undone: it is not made again." }
                 }
                 @if work > 0 { li { (counted(work, "dispatch")) " that the undo cancelled: cancelled they stay." } }
                 @if agents > 0 { li { (counted(agents, "agent")) " that the undo failed: failed they stay." } }
@@ -79,7 +79,7 @@ fn left_undone(undone: &Undone) -> Markup {
     }
 }
 
-fn record(plan: &Plan) -> Markup {
+fn record(plan: &RollbackPlan) -> Markup {
     let counts = plan.counts();
     let is_empty = counts.dispatches + counts.artifacts + counts.agents + counts.skips == 0;
     let said = |n: usize, noun: &str| (n > 0).then(|| counted(n, noun));
@@ -106,7 +106,7 @@ fn record(plan: &Plan) -> Markup {
                 @for one in plan.failed_agents.iter().take(SHOWN) { (agent("fail", "bad", one)) }
                 @for one in plan.marked_agents.iter().take(SHOWN) { (agent("undo", "warn", one)) }
                 @for one in plan.skips.iter().take(SHOWN) {
-                    li { span.verb.warn { "clear" } span { "the skip of " (Shown(&one.phase)) } }
+                    li { span.verb.warn { "clear" } span { "the skip of " (ShownText(&one.phase)) } }
                 }
                 @for one in plan.reinstated.iter().take(SHOWN) {
                     li { span.verb.warn { "lift" } span { "the undo " code { (one.short()) } " of one dispatch: its work counts again" } }
@@ -119,15 +119,15 @@ fn record(plan: &Plan) -> Markup {
 }
 
 /// The phases that the run moves between.
-fn route(plan: &Plan) -> Markup {
+fn route(plan: &RollbackPlan) -> Markup {
     if let Some(only) = &plan.cut.only {
-        return html! { "The run stays at " strong { (Shown(&plan.run.phase)) } "; only the dispatch " code { (only.short()) } " is undone." };
+        return html! { "The run stays at " strong { (ShownText(&plan.run.phase)) } "; only the dispatch " code { (only.short()) } " is undone." };
     }
     let moves = plan.run.phase != plan.to_phase;
     html! {
-        @if moves { "From " strong { (Shown(&plan.run.phase)) } " back to " strong { (Shown(&plan.to_phase)) } }
-        @else { "The run stays at " strong { (Shown(&plan.to_phase)) } }
-        @if let Some(point) = &plan.point { ", to before " code { (Shown(point)) } }
+        @if moves { "From " strong { (ShownText(&plan.run.phase)) } " back to " strong { (ShownText(&plan.to_phase)) } }
+        @else { "The run stays at " strong { (ShownText(&plan.to_phase)) } }
+        @if let Some(point) = &plan.point { ", to before " code { (ShownText(point)) } }
         "."
     }
 }
@@ -137,8 +137,8 @@ fn dispatch(verb: &str, kind: &str, one: &Dispatch) -> Markup {
     html! {
         li {
             span.verb.(kind) { (verb) }
-            span { "dispatch " a href={ "/dispatches/" (one.id) } { code { (one.id.short()) } } " " (Shown(&ic_base::title(name))) }
-            span.quiet { (one.status.as_str()) " in " (Shown(&one.phase)) }
+            span { "dispatch " a href={ "/dispatches/" (one.id) } { code { (one.id.short()) } } " " (ShownText(&ic_base::title(name))) }
+            span.quiet { (one.status.as_str()) " in " (ShownText(&one.phase)) }
         }
     }
 }
@@ -147,8 +147,8 @@ fn artifact(one: &Artifact) -> Markup {
     html! {
         li {
             span.verb.warn { "undo" }
-            span { "artifact " code { (one.id.short()) } " " span.path { (Line(&of_path(&one.path))) } }
-            span.quiet { "in " (Shown(&one.phase)) }
+            span { "artifact " code { (one.id.short()) } " " span.path { (PageLine(&of_path(&one.path))) } }
+            span.quiet { "in " (ShownText(&one.phase)) }
         }
     }
 }
@@ -157,8 +157,8 @@ fn agent(verb: &str, kind: &str, one: &Agent) -> Markup {
     html! {
         li {
             span.verb.(kind) { (verb) }
-            span { "agent " code { (one.id.short()) } " " (Shown(one.name.as_deref().unwrap_or_default())) }
-            span.quiet { "in " (Shown(&one.phase)) }
+            span { "agent " code { (one.id.short()) } " " (ShownText(one.name.as_deref().unwrap_or_default())) }
+            span.quiet { "in " (ShownText(&one.phase)) }
         }
     }
 }
@@ -182,8 +182,8 @@ fn effect(one: &Compensation) -> Markup {
     html! {
         li {
             span.verb.bad { "run" }
-            span { strong { (Shown(&one.step)) } " " code { (Shown(&one.action.said())) }
-                @if let Some(about) = &one.description { " " span.quiet { (Shown(about)) } } }
+            span { strong { (ShownText(&one.step)) } " " code { (ShownText(&one.action.said())) }
+                @if let Some(about) = &one.description { " " span.quiet { (ShownText(about)) } } }
         }
     }
 }
@@ -195,7 +195,7 @@ fn git(git: &GitRestore, commits: &[LeavingCommit]) -> Markup {
             h2 { "Git" @if !commits.is_empty() { span.count { (counted(commits.len(), "commit")) } } }
             @if moves.is_empty() { p.quiet { "Unchanged." } }
             ul.items {
-                @for (what, how) in &moves { li { span.verb.warn { "move" } span { strong { (Shown(what)) } " " (Shown(how)) } } }
+                @for (what, how) in &moves { li { span.verb.warn { "move" } span { strong { (ShownText(what)) } " " (ShownText(how)) } } }
             }
             @if !commits.is_empty() {
                 p { (counted(commits.len(), "commit")) @if commits.len() == 1 { " leaves its branch" } @else { " leave their branches, newest first" } "; kept below " code { "refs/ic/rolled-back/" } ":" }
@@ -212,8 +212,8 @@ fn leaving(one: &LeavingCommit) -> Markup {
             code { (one.sha.get(..8).unwrap_or(&one.sha)) }
             span {
                 @if let Some(described) = &one.described {
-                    (Shown(&ic_base::title(&described.subject)))
-                    " " span.quiet { (Shown(&ic_base::title(&described.author))) }
+                    (ShownText(&ic_base::title(&described.subject)))
+                    " " span.quiet { (ShownText(&ic_base::title(&described.author))) }
                     @if described.is_pushed { " " span.tag.bad { "a remote has it" } }
                 }
                 @match (&one.dispatch, &one.other_run) {
@@ -235,8 +235,8 @@ fn own_commits(commits: &[OwnCommit]) -> Markup {
                 @for one in commits.iter().take(SHOWN) {
                     li {
                         code { (one.commit.sha.get(..8).unwrap_or(&one.commit.sha)) }
-                        span { (Shown(&ic_base::title(&one.commit.subject))) " " span.tag { (one.state().as_str()) }
-                            @if let Some(revert) = one.revert() { br; "to revert it by a commit instead: " code.command { (Shown(&revert)) } } }
+                        span { (ShownText(&ic_base::title(&one.commit.subject))) " " span.tag { (one.state().as_str()) }
+                            @if let Some(revert) = one.revert() { br; "to revert it by a commit instead: " code.command { (ShownText(&revert)) } } }
                     }
                 }
             }
@@ -246,7 +246,7 @@ fn own_commits(commits: &[OwnCommit]) -> Markup {
 }
 
 /// The changes of files by a restore.
-fn files(report: &Report) -> Markup {
+fn files(report: &RestoreReport) -> Markup {
     if !report.strategy.has_files() {
         return EMPTY;
     }
@@ -261,26 +261,26 @@ fn files(report: &Report) -> Markup {
                 @for step in steps.iter().take(SHOWN) {
                     li {
                         span.verb.(colour(step.action)) { (step.action.as_str()) }
-                        span.path { (Line(&path(&step.path.0))) }
+                        span.path { (PageLine(&path(&step.path.0))) }
                         @if step.uncaptured { span.quiet { "in no checkpoint yet" } }
                     }
                 }
                 @for conflict in report.conflicts.iter().take(SHOWN) {
                     li.conflict {
                         span.verb.bad { "conflict" }
-                        span.path { (Line(&path(&conflict.path.0))) }
-                        span.quiet { (Shown(&conflict.reason)) }
+                        span.path { (PageLine(&path(&conflict.path.0))) }
+                        span.quiet { (ShownText(&conflict.reason)) }
                     }
                 }
             }
             (more(steps.len()))
-            @for warning in report.warnings.iter().take(SHOWN) { p.warning { (Shown(&warning.message)) } }
+            @for warning in report.warnings.iter().take(SHOWN) { p.warning { (ShownText(&warning.message)) } }
         }
     }
 }
 
 /// The reason why no file changes.
-fn nothing_to_restore(report: &Report) -> &'static str {
+fn nothing_to_restore(report: &RestoreReport) -> &'static str {
     let is_left_alone = !report.plan.skipped.is_empty() || !report.not_compared.is_empty();
     match report.is_without {
         true if !report.plan.skipped.is_empty() => "None changes: what is named below is not changed.",
@@ -291,11 +291,11 @@ fn nothing_to_restore(report: &Report) -> &'static str {
     }
 }
 
-fn colour(action: Action) -> &'static str {
+fn colour(action: RestoreAction) -> &'static str {
     match action {
-        Action::Delete | Action::Replace => "bad",
-        Action::Create => "good",
-        Action::Modify | Action::Chmod | Action::Attributes | Action::Link => "warn",
+        RestoreAction::Delete | RestoreAction::Replace => "bad",
+        RestoreAction::Create => "good",
+        RestoreAction::Modify | RestoreAction::Chmod | RestoreAction::Attributes | RestoreAction::Link => "warn",
     }
 }
 
@@ -304,11 +304,11 @@ fn rows(title: &str, what: &str, data: &ic_rollback::Data) -> Markup {
     html! {
         section.layer aria-label=(title) {
             h2 { (title) @if all > 0 { span.count { (all) } } }
-            p.quiet { "In " span.path { (Line(&of_path(&data.database))) } }
+            p.quiet { "In " span.path { (PageLine(&of_path(&data.database))) } }
             @if all == 0 { p.quiet { "None." } }
             ul.items {
                 @for (table, rows) in data.rows.iter().filter(|(_, rows)| *rows > 0).take(SHOWN) {
-                    li { span.verb.warn { (rows) } span { (Shown(table)) " " (what) } }
+                    li { span.verb.warn { (rows) } span { (ShownText(table)) " " (what) } }
                 }
             }
         }
@@ -340,15 +340,15 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
             h2 { "What will not come back" }
             ul {
                 @for one in effects.iter().take(SHOWN) {
-                    li { "The effect of " strong { (Shown(&one.step)) } " stays"
-                        @if let Some(pivot) = pivot { ": " (Shown(pivot)) " cannot be undone" } "." }
+                    li { "The effect of " strong { (ShownText(&one.step)) } " stays"
+                        @if let Some(pivot) = pivot { ": " (ShownText(pivot)) " cannot be undone" } "." }
                 }
                 @for (path, why) in lost.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in skipped.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in unknown.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in work_trees.iter().take(SHOWN) { (left(path, why)) }
-                @if let Some(rows) = &whole.rows_stay { li { (Shown(&rows.message)) } }
-                @for place in whole.elsewhere.iter().take(SHOWN) { li { (Shown(&place.message)) } }
+                @if let Some(rows) = &whole.rows_stay { li { (ShownText(&rows.message)) } }
+                @for place in whole.elsewhere.iter().take(SHOWN) { li { (ShownText(&place.message)) } }
             }
             (more(skipped.len().max(lost.len()).max(unknown.len()).max(work_trees.len())))
         }
@@ -356,7 +356,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
 }
 
 fn left(at: &PathText, why: &str) -> Markup {
-    html! { li { span.path { (Line(&path(&at.0))) } ": " (Shown(why)) } }
+    html! { li { span.path { (PageLine(&path(&at.0))) } ": " (ShownText(why)) } }
 }
 
 fn more(count: usize) -> Markup {

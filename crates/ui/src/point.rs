@@ -1,16 +1,16 @@
 //! The page of a point: what changed there, and the undo to before it.
 
 use ic_base::{CheckpointId, Result};
-use ic_point::Listed;
+use ic_point::ListedPoint;
 use ic_point::log::{self, What};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::changes::{self, Pair, View};
-use crate::layout::{Page, notice, trail};
+use crate::changes::{self, TreePair, View};
+use crate::layout::{PageLayout, notice, trail};
+use crate::page_request::Ask;
 use crate::run::{changed, kind, point_address, title, undo_address};
 use crate::runs::address;
-use crate::text::{EMPTY, Shown, counted, query, when};
+use crate::text::{EMPTY, ShownText, counted, query, when};
 
 /// What the point is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Show {
 }
 
 /// The page of a point. `?show=before` or `now`: what it is compared with.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let run = ask.run()?;
     let at = ask.params.seq("at")?.unwrap_or_default();
     let reference = ask.params.require("ref")?;
@@ -32,7 +32,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let (entry, before) = log::at(ask.kernel, options, &run, (at, reference))?;
     // A reference finds only points.
     let What::Point { point, files, until, commits } = &entry.what else {
-        return Ok(Page::new("Point", EMPTY));
+        return Ok(PageLayout::new("Point", EMPTY));
     };
     let show = match ask.params.get("show") {
         Some("before") => Show::Before,
@@ -46,13 +46,13 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         div.heading {
             div {
                 span.kind.(point.kind) { (kind(point)) }
-                h1 { (Shown(title(point))) }
+                h1 { (ShownText(title(point))) }
             }
             @if point.is_target() && ask.can_undo() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
         }
         p.facts {
-            code { (Shown(&point.reference)) }
-            span { "in " (Shown(&point.phase)) }
+            code { (ShownText(&point.reference)) }
+            span { "in " (ShownText(&point.phase)) }
             (changed(*files))
             @if let Some(commits) = commits.filter(|n| *n > 0) { span { (counted(commits, "commit")) } }
             (when(ask.now, point.created_at))
@@ -63,10 +63,10 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         (no_target(point))
         (sides(ask, &own, point, before.as_ref(), until.as_ref(), show)?)
     };
-    Ok(Page::new(title(point), body).following(run.id.as_str()))
+    Ok(PageLayout::new(title(point), body).following(run.id.as_str()))
 }
 
-fn no_target(point: &Listed) -> Markup {
+fn no_target(point: &ListedPoint) -> Markup {
     if let Some(by) = &point.taken_back_by {
         return notice(
             "info",
@@ -92,8 +92,8 @@ fn no_target(point: &Listed) -> Markup {
 fn sides(
     ask: &Ask<'_>,
     own: &str,
-    point: &Listed,
-    before: Option<&Listed>,
+    point: &ListedPoint,
+    before: Option<&ListedPoint>,
     until: Option<&CheckpointId>,
     show: Show,
 ) -> Result<Markup> {
@@ -102,19 +102,16 @@ fn sides(
     };
     let earlier = before.and_then(|before| before.checkpoint_id.as_ref());
     let view = if View::of(ask.params) == View::Split { vec![("view", "split")] } else { Vec::new() };
-    let at =
-        |show: &str, more: &[(&str, &str)]| format!("{own}&{}", query(&[&[("show", show)], more].concat()));
+    let at = |show: &str, more: &[(&str, &str)]| format!("{own}&{}", query(&[&[("show", show)], more].concat()));
     let tab = |is_there: bool, one: Show, word: &str, said: &str| {
         html! { @if is_there { a href=(at(word, &view)) aria-current=[(show == one).then_some("true")] { (said) } } }
     };
     let (pair, word) = match (show, earlier, until) {
         (Show::Before, Some(earlier), _) => {
-            (Some(Pair { from: earlier.as_str(), to: Some(checkpoint.as_str()) }), "before")
+            (Some(TreePair { from: earlier.as_str(), to: Some(checkpoint.as_str()) }), "before")
         }
-        (Show::Did, _, Some(until)) => {
-            (Some(Pair { from: checkpoint.as_str(), to: Some(until.as_str()) }), "did")
-        }
-        (Show::Now, ..) => (Some(Pair { from: checkpoint.as_str(), to: None }), "now"),
+        (Show::Did, _, Some(until)) => (Some(TreePair { from: checkpoint.as_str(), to: Some(until.as_str()) }), "did"),
+        (Show::Now, ..) => (Some(TreePair { from: checkpoint.as_str(), to: None }), "now"),
         _ => (None, ""),
     };
     let list = if let Some(pair) = &pair {

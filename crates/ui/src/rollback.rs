@@ -2,26 +2,26 @@
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_journal::made::Made;
-use ic_journal::steps::{self, Course, Step, StepState};
+use ic_journal::step_results::StepResult;
+use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::Run;
-use ic_rollback::Undone;
-use ic_worktree::Watch;
+use ic_rollback::UndoneRollback;
+use ic_worktree::RestoreWatch;
 use maud::{Markup, html};
 
 use crate::acts::redo_of;
-use crate::ask::Ask;
-use crate::layout::{Page, notice, said, token, trail};
-use crate::named::{state_of, went_back};
+use crate::layout::{PageLayout, notice, said, token, trail};
+use crate::page_request::Ask;
 use crate::plan;
+use crate::rollback_name::{state_of, went_back};
 use crate::runs::address;
-use crate::text::{EMPTY, Shown, counted, grouped, when};
+use crate::text::{EMPTY, ShownText, counted, grouped, when};
 
 /// A rollback with its steps and its run.
 struct Found {
     rollback: RollbackRecord,
-    steps: Vec<Step>,
+    steps: Vec<RollbackStep>,
     run: Run,
 }
 
@@ -36,12 +36,12 @@ fn crumbs(run: &Run) -> Markup {
 }
 
 /// The page of a rollback.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let found = find(ask, ask.id())?;
     Ok(of(ask, &found, &EMPTY))
 }
 
-fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> Page {
+fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> PageLayout {
     let Found { rollback, run, .. } = found;
     let is_at_work = ic_rollback::is_at_work(ask.kernel, rollback);
     let body = html! {
@@ -54,16 +54,16 @@ fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> Page {
         p.facts {
             code { (rollback.id.short()) }
             span { (when(ask.now, rollback.created_at)) }
-            @if rollback.only().is_none() { span { (Shown(&rollback.from_phase)) " → " (Shown(&rollback.to_phase)) } }
+            @if rollback.only().is_none() { span { (ShownText(&rollback.from_phase)) " → " (ShownText(&rollback.to_phase)) } }
             span { "epoch " (grouped(rollback.epoch)) }
         }
-        @if let Some(reason) = &rollback.reason { blockquote { (Shown(reason)) } }
+        @if let Some(reason) = &rollback.reason { blockquote { (ShownText(reason)) } }
         (outcome(ask, found, is_at_work))
         (progress(found))
     };
-    let page = Page::new("Undo", body).following(run.id.as_str());
+    let page = PageLayout::new("Undo", body).following(run.id.as_str());
     // Reloaded every second while a process works on it, so that a person sees its progress, with or without a script.
-    Page { asks_again: is_at_work, ..page }
+    PageLayout { asks_again: is_at_work, ..page }
 }
 
 fn badge(rollback: &RollbackRecord, is_at_work: bool) -> Markup {
@@ -112,8 +112,8 @@ fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
         "Unfinished",
         &html! {
             p { (doing) }
-            @for step in steps.iter().filter(|step| step.state == StepState::Failed) {
-                @if let Some(error) = &step.error { p.message { (layer(step)) ": " (Shown(error)) } }
+            @for step in steps.iter().filter(|step| step.state == RollbackStepState::Failed) {
+                @if let Some(error) = &step.error { p.message { (layer(step)) ": " (ShownText(error)) } }
             }
             @if is_plain && !ask.app.read_only {
                 form method="post" action={ "/rollbacks/" (rollback.id) "/resume" } {
@@ -121,7 +121,7 @@ fn unfinished(ask: &Ask<'_>, found: &Found) -> Markup {
                     button.primary type="submit" { "Resume" }
                 }
             }
-            p { "To resume it on the command line: " code.command { (Shown(&next)) } }
+            p { "To resume it on the command line: " code.command { (ShownText(&next)) } }
             p.quiet { "Other ways: " code { "ic rollback show " (rollback.id.short()) } }
         },
     )
@@ -151,7 +151,7 @@ fn progress(found: &Found) -> Markup {
     }
 }
 
-fn layer(step: &Step) -> &'static str {
+fn layer(step: &RollbackStep) -> &'static str {
     match step.kind {
         steps::StepKind::Effects => "Outside effects",
         steps::StepKind::Tree => "Files and git",
@@ -168,18 +168,17 @@ fn state(shown: &'static str) -> &'static str {
     }
 }
 
-fn made(step: &Step) -> String {
-    if step.state == StepState::Pending {
+fn made(step: &RollbackStep) -> String {
+    if step.state == RollbackStepState::Pending {
         return String::new();
     }
-    match Made::by(step) {
-        Made::Effects { undone, skipped, .. } if undone + skipped.len() > 0 => {
-            let skipped =
-                if skipped.is_empty() { String::new() } else { format!(", {} left", skipped.len()) };
+    match StepResult::by(step) {
+        StepResult::Effects { undone, skipped, .. } if undone + skipped.len() > 0 => {
+            let skipped = if skipped.is_empty() { String::new() } else { format!(", {} left", skipped.len()) };
             format!("{} undone{skipped}", counted(undone, "effect"))
         }
-        Made::Tree { paths, .. } if paths > 0 => format!("{} restored", counted(paths, "path")),
-        Made::Data { rows } if !rows.is_empty() => {
+        StepResult::Tree { paths, .. } if paths > 0 => format!("{} restored", counted(paths, "path")),
+        StepResult::Data { rows } if !rows.is_empty() => {
             let all: u64 = rows.values().sum();
             format!("{} deleted", counted(usize::try_from(all).unwrap_or(usize::MAX), "row"))
         }
@@ -188,7 +187,7 @@ fn made(step: &Step) -> String {
 }
 
 /// The page of a redo before it is done; `?without-effects=1`: undone effects stay undone.
-pub(crate) fn redo(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn redo(ask: &Ask<'_>) -> Result<PageLayout> {
     let found = find(ask, ask.id())?;
     Ok(redo_shown(ask, &found, ask.params.has("without-effects"), &EMPTY))
 }
@@ -199,7 +198,7 @@ pub(crate) fn redo_refused(
     rollback: &RollbackId,
     without_effects: bool,
     error: &Diagnosis,
-) -> Result<Page> {
+) -> Result<PageLayout> {
     let found = find(ask, rollback.as_str())?;
     if let Some(page) = left_unfinished(ask, &found.run, error)? {
         return Ok(page);
@@ -218,14 +217,13 @@ pub(crate) fn redo_refused(
     Ok(redo_shown(ask, &found, without_effects, &why).with(StatusCode::CONFLICT))
 }
 
-fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Markup) -> Page {
+fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Markup) -> PageLayout {
     let Found { rollback, run, .. } = found;
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir);
     let request = redo_of(&rollback.id, without_effects, None);
     let preview = settings
-        .and_then(|settings| ic_rollback::preview_undo(ask.kernel, &settings, &request, &Watch::default()));
-    let refusal =
-        |undone: &Undone| undone.refusals.first().map(|refusal| crate::fail::status(&refusal.error));
+        .and_then(|settings| ic_rollback::preview_undo(ask.kernel, &settings, &request, &RestoreWatch::default()));
+    let refusal = |undone: &UndoneRollback| undone.refusals.first().map(|refusal| crate::fail::status(&refusal.error));
     let status = match &preview {
         Ok(undone) => refusal(undone).unwrap_or(StatusCode::OK),
         Err(error) => crate::fail::status(error),
@@ -241,7 +239,7 @@ fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Mark
         }
         p.quiet { "The same on the command line: " code.command { (redo_command(rollback, without_effects)) } }
     };
-    Page::new("Redo", body).with(status)
+    PageLayout::new("Redo", body).with(status)
 }
 
 fn redo_command(rollback: &RollbackRecord, without_effects: bool) -> String {
@@ -249,7 +247,7 @@ fn redo_command(rollback: &RollbackRecord, without_effects: bool) -> String {
     format!("ic rollback undo {}{effects}", rollback.id.short())
 }
 
-fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &Undone, without_effects: bool) -> Markup {
+fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &UndoneRollback, without_effects: bool) -> Markup {
     let (id, hash) = (&undone.remembered.id, undone.plan_hash.as_deref().unwrap_or_default());
     html! {
         p.lead { "This is what would come back. Nothing has been changed yet." }
@@ -286,23 +284,23 @@ fn redo_in_the_way(rollback: &RollbackRecord, error: &Diagnosis) -> Markup {
 }
 
 /// The page of the rollback after a resumption that failed.
-pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagnosis) -> Result<Page> {
+pub(crate) fn resume_refused(ask: &Ask<'_>, rollback: &RollbackId, error: &Diagnosis) -> Result<PageLayout> {
     Ok(stopped(ask, &find(ask, rollback.as_str())?, error))
 }
 
 /// After an act that ended with an error: the page of the run's unfinished rollback. `None` if there is none, so that nothing was changed.
-pub(crate) fn left_unfinished(ask: &Ask<'_>, run: &Run, error: &Diagnosis) -> Result<Option<Page>> {
+pub(crate) fn left_unfinished(ask: &Ask<'_>, run: &Run, error: &Diagnosis) -> Result<Option<PageLayout>> {
     let open = ask.read(|snapshot| table::unfinished_of(snapshot, &run.id))?;
     open.map(|open| Ok(stopped(ask, &find(ask, open.id.as_str())?, error))).transpose()
 }
 
-fn stopped(ask: &Ask<'_>, found: &Found, error: &Diagnosis) -> Page {
+fn stopped(ask: &Ask<'_>, found: &Found, error: &Diagnosis) -> PageLayout {
     let why = notice("bad", "It is not finished", &html! { (said(error)) });
     of(ask, found, &why).with(StatusCode::CONFLICT)
 }
 
 /// The page of an act that is running: of its rollback, or of the unfinished one of its run.
-pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&RollbackId>) -> Result<Page> {
+pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&RollbackId>) -> Result<PageLayout> {
     let of_run = match run {
         Some(run) => ask.read(|snapshot| {
             let run = ask.kernel.run(snapshot, run)?;
@@ -314,19 +312,17 @@ pub(crate) fn under_way(ask: &Ask<'_>, run: Option<&str>, rollback: Option<&Roll
     let page = match &id {
         Some(id) => of(ask, &find(ask, id.as_str())?, &EMPTY),
         // Before the rollback is recorded, the tree is captured.
-        None => {
-            Page::new("Undo", html! { h1 { "Undo" } p.lead aria-live="polite" { "It captures the tree." } })
-        }
+        None => PageLayout::new("Undo", html! { h1 { "Undo" } p.lead aria-live="polite" { "It captures the tree." } }),
     };
-    Ok(Page { asks_again: true, ..page })
+    Ok(PageLayout { asks_again: true, ..page })
 }
 
 /// The page for a second act while one is running.
-pub(crate) fn busy(error: &Diagnosis, running: &str) -> Page {
+pub(crate) fn busy(error: &Diagnosis, running: &str) -> PageLayout {
     let body = html! {
         h1 { "One thing at a time" }
         div.notice.warn { (said(error)) }
         p { a.button href=(running) { "Look at it" } }
     };
-    Page::new("Busy", body).with(StatusCode::CONFLICT)
+    PageLayout::new("Busy", body).with(StatusCode::CONFLICT)
 }

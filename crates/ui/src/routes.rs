@@ -11,17 +11,15 @@ use axum::response::{Html, IntoResponse, Response};
 use ic_base::{Code, Diagnosis, Result, RollbackId};
 use maud::{DOCTYPE, html};
 
-use crate::acts::{self, Act, Deed};
-use crate::app::App;
-use crate::ask::Ask;
+use crate::acts::{self, PageAct, PageDeed};
+use crate::app::PageApp;
 use crate::assets::{Asset, STYLE};
-use crate::door::{Door, Refused};
-use crate::flags::Wanted;
-use crate::layout::{Page, Theme, whole};
+use crate::door::{PageDoor, Refused};
+use crate::flags::WantedUndo;
+use crate::layout::{PageLayout, Theme, whole};
+use crate::page_request::Ask;
 use crate::params::Params;
-use crate::{
-    compare, dispatch, events, fail, headers, image, news, point, rollback, run, runs, search, undo,
-};
+use crate::{compare, dispatch, event_stream, events, fail, headers, image, point, rollback, run, runs, search, undo};
 
 /// The longest form in bytes; ours are shorter.
 const LONGEST_FORM: usize = 256 * 1024;
@@ -33,10 +31,10 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_millis(1200);
 
 /// A function that makes a page.
-type Show = fn(&Ask<'_>) -> Result<Page>;
+type Show = fn(&Ask<'_>) -> Result<PageLayout>;
 
 /// Answers one request, and adds the headers that all responses have.
-pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn answer(State(app): State<Arc<PageApp>>, request: Request) -> Response {
     let is_known = app.door.require_cookie(request.headers()).is_ok();
     let mut response = admitted(&app, request).await;
     headers::guard(response.headers_mut());
@@ -47,10 +45,9 @@ pub(crate) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
     response
 }
 
-async fn admitted(app: &Arc<App>, request: Request) -> Response {
+async fn admitted(app: &Arc<PageApp>, request: Request) -> Response {
     let (asked, body) = request.into_parts();
-    let path: Vec<String> =
-        asked.uri.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let path: Vec<String> = asked.uri.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     // First of all, so that a rebound name gets nothing, not even a file.
     if let Err(why) = app.door.require_host(&asked.headers) {
@@ -58,8 +55,7 @@ async fn admitted(app: &Arc<App>, request: Request) -> Response {
     }
     // The assets need no key: they are the same for every project, and tell nothing about this one.
     if let ["assets", name] = parts.as_slice() {
-        return Asset::named(name)
-            .map_or_else(|| StatusCode::NOT_FOUND.into_response(), |asset| asset.answer());
+        return Asset::named(name).map_or_else(|| StatusCode::NOT_FOUND.into_response(), |asset| asset.answer());
     }
     let params = Params::of(asked.uri.query().unwrap_or_default().as_bytes());
     if parts == ["enter"] {
@@ -81,7 +77,7 @@ async fn admitted(app: &Arc<App>, request: Request) -> Response {
 
 /// Sets the cookie for a client with the key. The page then loads `/` by itself: the redirect of another site's request would have no
 /// cookie.
-fn enter(app: &App, params: &Params) -> Response {
+fn enter(app: &PageApp, params: &Params) -> Response {
     if !params.get("key").is_some_and(|key| app.door.is_opened_by(key)) {
         return fail::refused(Refused::Key).into_response();
     }
@@ -108,7 +104,7 @@ fn theme_of(headers: &HeaderMap) -> Theme {
     chosen.unwrap_or(Theme::Auto)
 }
 
-async fn get(app: &Arc<App>, asked: &Parts, path: Vec<String>, params: Params, theme: Theme) -> Response {
+async fn get(app: &Arc<PageApp>, asked: &Parts, path: Vec<String>, params: Params, theme: Theme) -> Response {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     let show: Show = match parts.as_slice() {
         [] => runs::page,
@@ -126,7 +122,7 @@ async fn get(app: &Arc<App>, asked: &Parts, path: Vec<String>, params: Params, t
         ["search"] => search::page,
         ["live"] => {
             let last = asked.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-            return news::tell(app, last.or(params.seq("since").ok().flatten()));
+            return event_stream::tell(app, last.or(params.seq("since").ok().flatten()));
         }
         ["acts", number] => {
             let act = number.parse().ok().and_then(|number| app.acts.find(number));
@@ -148,12 +144,12 @@ async fn get(app: &Arc<App>, asked: &Parts, path: Vec<String>, params: Params, t
 
 /// Makes a page on a thread, and renders it.
 async fn shown(
-    app: &Arc<App>,
+    app: &Arc<PageApp>,
     theme: Theme,
     at: String,
     path: Vec<String>,
     params: Params,
-    show: impl FnOnce(&Ask<'_>) -> Result<Page> + Send + 'static,
+    show: impl FnOnce(&Ask<'_>) -> Result<PageLayout> + Send + 'static,
 ) -> Response {
     let made = app.blocking(move |app| {
         // Read before the page is made: an event that comes in between makes the page reload.
@@ -165,18 +161,13 @@ async fn shown(
     made.await.unwrap_or_else(|error| sent(app, theme, "/", &fail::page(&error)))
 }
 
-fn with_ask<T>(
-    app: &App,
-    path: &[String],
-    params: &Params,
-    show: impl FnOnce(&Ask<'_>) -> Result<T>,
-) -> Result<T> {
+fn with_ask<T>(app: &PageApp, path: &[String], params: &Params, show: impl FnOnce(&Ask<'_>) -> Result<T>) -> Result<T> {
     let kernel = app.project.kernel()?;
     let now = kernel.context.now();
     show(&Ask { app, kernel: &kernel, path, params, now })
 }
 
-fn sent(app: &App, theme: Theme, at: &str, page: &Page) -> Response {
+fn sent(app: &PageApp, theme: Theme, at: &str, page: &PageLayout) -> Response {
     (page.status, Html(whole(app, theme, at, *app.news.borrow(), page).into_string())).into_response()
 }
 
@@ -185,8 +176,8 @@ fn not_here() -> Diagnosis {
 }
 
 /// The fields of a form that passed every check. `Err`: the refusal.
-async fn form(app: &App, asked: &Parts, body: Body) -> std::result::Result<Params, Response> {
-    Door::require_origin(&asked.headers).map_err(|why| fail::refused(why).into_response())?;
+async fn form(app: &PageApp, asked: &Parts, body: Body) -> std::result::Result<Params, Response> {
+    PageDoor::require_origin(&asked.headers).map_err(|why| fail::refused(why).into_response())?;
     // Both limits, because a client may send without end, or not at all.
     let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, LONGEST_FORM)).await;
     let bytes = match read {
@@ -199,7 +190,7 @@ async fn form(app: &App, asked: &Parts, body: Body) -> std::result::Result<Param
     Ok(form)
 }
 
-async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Response {
+async fn post(app: &Arc<PageApp>, parts: &[&str], form: &Params, theme: Theme) -> Response {
     if parts == ["theme"] {
         return set_theme(form);
     }
@@ -211,14 +202,14 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
     }
     let deed = match parts {
         ["runs", run, "undo"] => {
-            Wanted::of(run, form).and_then(|wanted| Ok(Deed::Undo(wanted, form.require("plan")?.to_owned())))
+            WantedUndo::of(run, form).and_then(|wanted| Ok(PageDeed::Undo(wanted, form.require("plan")?.to_owned())))
         }
-        ["rollbacks", id, "redo"] => form.require("plan").map(|seen| Deed::Redo {
+        ["rollbacks", id, "redo"] => form.require("plan").map(|seen| PageDeed::Redo {
             rollback: RollbackId::from_ledger((*id).to_owned()),
             without_effects: form.has("without-effects"),
             seen: seen.to_owned(),
         }),
-        ["rollbacks", id, "resume"] => Ok(Deed::Resume(RollbackId::from_ledger((*id).to_owned()))),
+        ["rollbacks", id, "resume"] => Ok(PageDeed::Resume(RollbackId::from_ledger((*id).to_owned()))),
         _ => Err(not_here()),
     };
     let begun = match deed {
@@ -235,9 +226,8 @@ async fn post(app: &Arc<App>, parts: &[&str], form: &Params, theme: Theme) -> Re
             }
         }
         Err(running) => {
-            let error =
-                Diagnosis::new(Code::Busy, "This page is doing something else now. Nothing was changed.")
-                    .hint("wait for its end, then send it again");
+            let error = Diagnosis::new(Code::Busy, "This page is doing something else now. Nothing was changed.")
+                .hint("wait for its end, then send it again");
             let page = rollback::busy(&error, &format!("/acts/{}", running.number));
             sent(app, theme, "/", &page)
         }
@@ -262,7 +252,7 @@ fn to(location: &str) -> Response {
 }
 
 /// The page of an act: its progress, or its outcome.
-async fn became(app: &Arc<App>, act: Arc<Act>, theme: Theme) -> Response {
+async fn became(app: &Arc<PageApp>, act: Arc<PageAct>, theme: Theme) -> Response {
     act.wait(PATIENCE).await;
     if let Some(Ok(id)) = act.end() {
         return to(&format!("/rollbacks/{id}"));
@@ -270,13 +260,13 @@ async fn became(app: &Arc<App>, act: Arc<Act>, theme: Theme) -> Response {
     let at = format!("/acts/{}", act.number);
     let (path, params) = (vec!["acts".to_owned(), act.number.to_string()], Params::default());
     shown(app, theme, at, path, params, move |ask| match (&act.deed, act.end()) {
-        (Deed::Undo(wanted, _), Some(Err(error))) => undo::refused(ask, wanted, error),
-        (Deed::Redo { rollback, without_effects, .. }, Some(Err(error))) => {
+        (PageDeed::Undo(wanted, _), Some(Err(error))) => undo::refused(ask, wanted, error),
+        (PageDeed::Redo { rollback, without_effects, .. }, Some(Err(error))) => {
             rollback::redo_refused(ask, rollback, *without_effects, error)
         }
-        (Deed::Resume(rollback), Some(Err(error))) => rollback::resume_refused(ask, rollback, error),
-        (Deed::Undo(wanted, _), _) => rollback::under_way(ask, Some(&wanted.run), None),
-        (Deed::Redo { rollback, .. } | Deed::Resume(rollback), _) => {
+        (PageDeed::Resume(rollback), Some(Err(error))) => rollback::resume_refused(ask, rollback, error),
+        (PageDeed::Undo(wanted, _), _) => rollback::under_way(ask, Some(&wanted.run), None),
+        (PageDeed::Redo { rollback, .. } | PageDeed::Resume(rollback), _) => {
             rollback::under_way(ask, None, Some(rollback))
         }
     })

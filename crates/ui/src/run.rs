@@ -1,27 +1,27 @@
 //! The page of a run: its timeline, and its points with what each changed.
 
 use ic_base::{Result, Seq};
-use ic_dispatch::spent;
+use ic_dispatch::token_totals;
 use ic_journal::table::{RollbackRecord, RollbackStatus};
-use ic_ops::status::Status;
+use ic_ops::status::RunOverview;
 use ic_phase::Run;
-use ic_point::Listed;
-use ic_point::log::{self, Entry, Files, What};
-use ic_rollback::{Newest, Whose};
+use ic_point::ListedPoint;
+use ic_point::log::{self, Files, LogEntry, What};
+use ic_rollback::{NewestUndo, RedoOwner};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::layout::{Page, notice, older, trail};
-use crate::named::{state_of, went_back};
+use crate::layout::{PageLayout, notice, older, trail};
+use crate::page_request::Ask;
+use crate::rollback_name::{state_of, went_back};
 use crate::runs::{address, badge, chain, status_of, worker};
-use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
+use crate::text::{EMPTY, ShownText, counted, of_path, query, rounded, when};
 use crate::timeline;
 
 /// The most points and rollbacks on one page.
 const AT_ONCE: usize = 40;
 
 /// The page of a run. `?before=SEQ`: an older page of its points; `?standing=1`: without what was rolled back.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let run = ask.run()?;
     let status = status_of(ask, &run)?;
     let (before, all) = (ask.params.seq("before")?, !ask.params.has("standing"));
@@ -36,14 +36,14 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
     let body = html! {
         (trail(&[("Runs", "/".to_owned())]))
         div.heading {
-            h1 { (Shown(&ic_base::title(&run.goal))) }
+            h1 { (ShownText(&ic_base::title(&run.goal))) }
             (badge(&run))
         }
         (chain(&run))
         @for one in &status.unfinished {
             (notice("warn", "Unfinished", &html! {
-                p.message { (Shown(&one.message)) }
-                p { "To resume: " code.command { (Shown(&one.command)) } }
+                p.message { (ShownText(&one.message)) }
+                p { "To resume: " code.command { (ShownText(&one.command)) } }
                 @if one.kind == "rollback" { p { a.button href={ "/rollbacks/" (one.id) } { "Look at it" } } }
             }))
         }
@@ -64,7 +64,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
                 }
                 @if let Some(why) = &entries.unread {
                     (notice("warn", "What changed is not known at every point", &html! {
-                        p.message { (Shown(why)) }
+                        p.message { (ShownText(why)) }
                         p { "More of it: " code.command { "ic health" } }
                     }))
                 }
@@ -75,21 +75,21 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
             (facts(ask, &run, &status, redo.as_deref())?)
         }
     };
-    Ok(Page::new(ic_base::title(&run.goal), body).following(run.id.as_str()))
+    Ok(PageLayout::new(ic_base::title(&run.goal), body).following(run.id.as_str()))
 }
 
 /// The address of the redo of a run's newest undo; `None` if there is none.
 fn redo_of(ask: &Ask<'_>, run: &Run) -> Option<String> {
-    match ic_rollback::newest(ask.kernel, Whose::Run(run)) {
-        Ok(Newest::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
+    match ic_rollback::newest(ask.kernel, RedoOwner::Run(run)) {
+        Ok(NewestUndo::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
         // The restore of a tree is no rollback of this run; `ic redo` undoes it.
-        Ok(Newest::Restore) | Err(_) => None,
+        Ok(NewestUndo::Restore) | Err(_) => None,
     }
 }
 
-fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Result<Markup> {
-    let spent = ask.read(|snapshot| spent::of_run(snapshot, &run.id))?;
-    let (all, undone) = spent::total(&spent);
+fn facts(ask: &Ask<'_>, run: &Run, status: &RunOverview, redo: Option<&str>) -> Result<Markup> {
+    let spent = ask.read(|snapshot| token_totals::of_run(snapshot, &run.id))?;
+    let (all, undone) = token_totals::total(&spent);
     Ok(html! {
         aside.facts aria-label="About this run" {
             @if let Some(redo) = redo {
@@ -97,7 +97,7 @@ fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Resul
             }
             dl {
                 dt { "Id" } dd { code { (run.id.short()) } }
-                dt { "Goal" } dd.goal { (Shown(&run.goal)) }
+                dt { "Goal" } dd.goal { (ShownText(&run.goal)) }
                 dt { "Working" }
                 dd {
                     @if status.working.is_empty() { span.quiet { "no process" } }
@@ -114,8 +114,8 @@ fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Resul
                         }
                     }
                 }
-                dt { "Project" } dd.path { (Shown(&of_path(&run.project_dir))) }
-                dt { "Next" } dd { code.command { (Shown(&status.next_command())) } }
+                dt { "Project" } dd.path { (ShownText(&of_path(&run.project_dir))) }
+                dt { "Next" } dd { code.command { (ShownText(&status.next_command())) } }
             }
             p { a href={ "/events?" (query(&[("run", run.id.as_str())])) } { "Its events" } }
         }
@@ -123,14 +123,14 @@ fn facts(ask: &Ask<'_>, run: &Run, status: &Status, redo: Option<&str>) -> Resul
 }
 
 /// A point or a rollback as a row.
-fn row(ask: &Ask<'_>, run: &Run, entry: &Entry) -> Markup {
+fn row(ask: &Ask<'_>, run: &Run, entry: &LogEntry) -> Markup {
     match &entry.what {
         What::Point { point, files, commits, .. } => point_row(ask, run, entry, (point, *files, *commits)),
         What::Rollback(rollback) => rollback_row(ask, entry, rollback),
     }
 }
 
-fn depth(entry: &Entry) -> usize {
+fn depth(entry: &LogEntry) -> usize {
     // The stylesheet has four depths; deeper branches look like the fourth.
     entry.taken_back_by.len().min(4)
 }
@@ -138,8 +138,8 @@ fn depth(entry: &Entry) -> usize {
 fn point_row(
     ask: &Ask<'_>,
     run: &Run,
-    entry: &Entry,
-    (point, files, commits): (&Listed, Option<Files>, Option<usize>),
+    entry: &LogEntry,
+    (point, files, commits): (&ListedPoint, Option<Files>, Option<usize>),
 ) -> Markup {
     let is_over = !entry.taken_back_by.is_empty() || point.is_undone;
     let can_undo = point.is_target() && ask.can_undo();
@@ -148,9 +148,9 @@ fn point_row(
         li.entry.point.(format!("depth{}", depth(entry))).over[is_over] data-row {
             span.kind.(point.kind) { (kind(point)) }
             div.what {
-                a.title href=(point_address(run, point)) data-open { (Shown(title(point))) }
+                a.title href=(point_address(run, point)) data-open { (ShownText(title(point))) }
                 p.facts {
-                    code { (Shown(&point.reference)) }
+                    code { (ShownText(&point.reference)) }
                     (changed(files))
                     @if let Some(commits) = commits.filter(|n| *n > 0) { span { (counted(commits, "commit")) } }
                     @if let Some(undone) = point.undone() { span.tag { (undone) } }
@@ -165,7 +165,7 @@ fn point_row(
     }
 }
 
-fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Markup {
+fn rollback_row(ask: &Ask<'_>, entry: &LogEntry, rollback: &RollbackRecord) -> Markup {
     let is_over = !entry.taken_back_by.is_empty() || !rollback.status.stands();
     let is_redoable = rollback.status == RollbackStatus::Done;
     html! {
@@ -175,7 +175,7 @@ fn rollback_row(ask: &Ask<'_>, entry: &Entry, rollback: &RollbackRecord) -> Mark
                 a.title href={ "/rollbacks/" (rollback.id) } data-open { (went_back(rollback)) }
                 p.facts {
                     code { (rollback.id.short()) }
-                    @if let Some(reason) = &rollback.reason { span { (Shown(&ic_base::title(reason))) } }
+                    @if let Some(reason) = &rollback.reason { span { (ShownText(&ic_base::title(reason))) } }
                     @if let Some(state) = state(ask, rollback) { span.tag { (state) } }
                     (when(ask.now, rollback.created_at))
                 }
@@ -194,23 +194,23 @@ fn state(ask: &Ask<'_>, rollback: &RollbackRecord) -> Option<&'static str> {
 }
 
 /// The address of the page of a point.
-pub(crate) fn point_address(run: &Run, point: &Listed) -> String {
+pub(crate) fn point_address(run: &Run, point: &ListedPoint) -> String {
     let seq = point.seq.to_string();
     format!("{}/point?{}", address(run), query(&[("at", &seq), ("ref", &point.reference)]))
 }
 
 /// The address of the plan that goes back to before a point.
-pub(crate) fn undo_address(run: &Run, point: &Listed) -> String {
+pub(crate) fn undo_address(run: &Run, point: &ListedPoint) -> String {
     format!("{}/undo?{}", address(run), query(&[("to", &point.reference)]))
 }
 
 /// The title of a point, or its reference if it has none.
-pub(crate) fn title(point: &Listed) -> &str {
+pub(crate) fn title(point: &ListedPoint) -> &str {
     if point.title.is_empty() { &point.reference } else { &point.title }
 }
 
 /// The kind of a point, as one word for people.
-pub(crate) fn kind(point: &Listed) -> &'static str {
+pub(crate) fn kind(point: &ListedPoint) -> &'static str {
     match point.kind {
         "created" => "start",
         "dispatch" if point.is_of_subagent() => "subagent",

@@ -1,24 +1,24 @@
 //! All runs, newest first.
 
 use ic_base::{Result, RunId};
-use ic_dispatch::spent;
-use ic_ops::status::{self, Status, Working};
-use ic_phase::run::{self, Filter};
+use ic_dispatch::token_totals;
+use ic_ops::status::{self, RunOverview, Working};
+use ic_phase::run::{self, RunFilter};
 use ic_phase::{Run, RunStatus};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::layout::{Page, older};
-use crate::text::{EMPTY, Shown, counted, of_path, query, rounded, when};
+use crate::layout::{PageLayout, older};
+use crate::page_request::Ask;
+use crate::text::{EMPTY, ShownText, counted, of_path, query, rounded, when};
 
 /// The most runs on one page.
 const AT_ONCE: i64 = 15;
 
 /// The page of all runs. `?open=1`: only those that have not ended; `?before=RUN`: an older page.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let open = ask.params.has("open");
     let before = ask.params.get("before").map(|id| RunId::from_ledger(id.to_owned()));
-    let filter = Filter { open, project: None, limit: AT_ONCE + 1, before: before.as_ref() };
+    let filter = RunFilter { open, project: None, limit: AT_ONCE + 1, before: before.as_ref() };
     let mut all = ask.read(|snapshot| run::list(snapshot, &filter))?;
     let has_more = all.len() > usize::try_from(AT_ONCE).unwrap_or(usize::MAX);
     all.truncate(usize::try_from(AT_ONCE).unwrap_or(usize::MAX));
@@ -43,7 +43,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         ol.runs { @for card in &cards { li data-row { (card) } } }
         (older(more))
     };
-    Ok(Page::new("Runs", body).following("all"))
+    Ok(PageLayout::new("Runs", body).following("all"))
 }
 
 fn nothing(open: bool, is_older: bool) -> Markup {
@@ -62,18 +62,18 @@ fn nothing(open: bool, is_older: bool) -> Markup {
 
 fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     let status = status_of(ask, run)?;
-    let (all, undone) = spent::total(&ask.read(|snapshot| spent::of_run(snapshot, &run.id))?);
+    let (all, undone) = token_totals::total(&ask.read(|snapshot| token_totals::of_run(snapshot, &run.id))?);
     let tokens = all.input.saturating_add(all.output);
     let elsewhere = (run.project_dir != ask.kernel.project.root).then(|| of_path(&run.project_dir));
     Ok(html! {
         article.run.card {
             header {
-                h2 { a href=(address(run)) data-open { (Shown(&ic_base::title(&run.goal))) } }
+                h2 { a href=(address(run)) data-open { (ShownText(&ic_base::title(&run.goal))) } }
                 (badge(run))
             }
             (chain(run))
             @for one in &status.unfinished {
-                p.unfinished { strong { "Unfinished: " } (Shown(&one.message)) }
+                p.unfinished { strong { "Unfinished: " } (ShownText(&one.message)) }
             }
             p.facts {
                 span { code { (run.id.short()) } }
@@ -88,7 +88,7 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
                     span { "last point " (when(ask.now, point.created_at)) }
                 }
                 @if run.epoch > 0 { span { (counted(usize::try_from(run.epoch).unwrap_or(0), "rollback")) } }
-                @if let Some(elsewhere) = &elsewhere { span.path { (Shown(elsewhere)) } }
+                @if let Some(elsewhere) = &elsewhere { span.path { (ShownText(elsewhere)) } }
                 span { "begun " (when(ask.now, run.created_at)) }
             }
         }
@@ -96,7 +96,7 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
 }
 
 /// The status of a run, as `ic status` shows it.
-pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<Status> {
+pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<RunOverview> {
     status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
         ask.app.project.unfinished_workflow(snapshot, run)
     })
@@ -135,7 +135,7 @@ pub(crate) fn chain(run: &Run) -> Markup {
             @if names.len() <= DRAWN {
                 ol aria-hidden="true" { @for (index, name) in names.iter().enumerate() { li.(place(index)) title=(ic_base::title(name)) {} } }
             }
-            p { strong { (Shown(&run.phase)) } span.of { " " (at + 1) " of " (names.len()) } }
+            p { strong { (ShownText(&run.phase)) } span.of { " " (at + 1) " of " (names.len()) } }
         }
     }
 }
@@ -150,13 +150,13 @@ pub(crate) fn worker(working: &Working) -> Markup {
             let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or("dispatch");
             let gone = matches!(life, Some(ic_kernel::worker::Life::Gone));
             html! {
-                a href={ "/dispatches/" (work.id) } { (Shown(&ic_base::title(name))) }
+                a href={ "/dispatches/" (work.id) } { (ShownText(&ic_base::title(name))) }
                 @if gone { " (its process has ended)" } @else { (EMPTY) }
             }
         }
         Working::Agent(agent) => {
             let name = agent.name.as_deref().unwrap_or(&agent.kind);
-            html! { (Shown(&ic_base::title(name))) " (agent)" }
+            html! { (ShownText(&ic_base::title(name))) " (agent)" }
         }
     }
 }

@@ -6,10 +6,10 @@ use ic_phase::run;
 use ic_session::call;
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::layout::Page;
+use crate::layout::PageLayout;
+use crate::page_request::Ask;
 use crate::runs::{address, badge};
-use crate::text::{EMPTY, Line, Shown, of_path, when};
+use crate::text::{EMPTY, PageLine, ShownText, of_path, when};
 
 /// The most results of each kind.
 const EACH: i64 = 25;
@@ -18,7 +18,7 @@ const EACH: i64 = 25;
 const LONGEST: usize = 200;
 
 /// The page of a search.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let wanted = ask.params.get("q").map(str::trim).filter(|text| !text.is_empty());
     if wanted.is_some_and(|text| text.len() > LONGEST) {
         let message = format!("A search is for {LONGEST} bytes at most.");
@@ -31,10 +31,10 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
         }
     };
     let body = html! {
-        h1 { @if let Some(text) = wanted { "Found for " (Shown(text)) } @else { "Search" } }
+        h1 { @if let Some(text) = wanted { "Found for " (ShownText(text)) } @else { "Search" } }
         (found)
     };
-    Ok(Page::new("Search", body))
+    Ok(PageLayout::new("Search", body))
 }
 
 fn found(ask: &Ask<'_>, text: &str) -> Result<Markup> {
@@ -50,19 +50,19 @@ fn found(ask: &Ask<'_>, text: &str) -> Result<Markup> {
         return Ok(html! { p.empty { "Nothing is called so." } });
     }
     let runs = runs.iter().map(|run| {
-        html! { a href=(address(run)) data-open { (Shown(&ic_base::title(&run.goal))) } (badge(run)) span.quiet { (when(ask.now, run.created_at)) } }
+        html! { a href=(address(run)) data-open { (ShownText(&ic_base::title(&run.goal))) } (badge(run)) span.quiet { (when(ask.now, run.created_at)) } }
     });
     let runs: Vec<Markup> = runs.collect();
     let work: Vec<Markup> = work.iter().map(|one| crate::dispatch::line(ask, one)).collect();
     let files = files.iter().map(|file| {
-        html! { span.path { (Line(&of_path(&file.path))) } a href={ "/dispatches/" (file.dispatch_id) } data-open { "dispatch " (file.dispatch_id.short()) } }
+        html! { span.path { (PageLine(&of_path(&file.path))) } a href={ "/dispatches/" (file.dispatch_id) } data-open { "dispatch " (file.dispatch_id.short()) } }
     });
     let files: Vec<Markup> = files.collect();
     let calls = calls.iter().map(|call| {
         html! {
-            span.tool { (Shown(&call.tool)) }
-            a href={ "/dispatches/" (call.dispatch_id) } data-open { (Shown(call.line.as_deref().unwrap_or("a tool call"))) }
-            @for path in call.paths.iter().take(3) { span.path { (Line(path)) } }
+            span.tool { (ShownText(&call.tool)) }
+            a href={ "/dispatches/" (call.dispatch_id) } data-open { (ShownText(call.line.as_deref().unwrap_or("a tool call"))) }
+            @for path in call.paths.iter().take(3) { span.path { (PageLine(path)) } }
             span.quiet { (when(ask.now, call.created_at)) }
         }
     });

@@ -12,11 +12,11 @@ use futures_util::future::{Either, select};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use tokio::sync::watch;
 
-use crate::app::App;
-use crate::door::Door;
+use crate::app::PageApp;
+use crate::door::PageDoor;
+use crate::event_stream::watch_ledger;
 use crate::listener::Bounded;
-use crate::news::watch_ledger;
-use crate::project::Project;
+use crate::project::ShownProject;
 use crate::routes;
 
 /// The most threads that may block: for the requests that have a turn, for an act, and for file systems.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The options of the page.
 #[derive(Debug)]
-pub struct Options {
+pub struct ServerOptions {
     /// The port at 127.0.0.1; 0: any free one.
     pub port: u16,
     /// Whether nothing may be changed from the page.
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// The address of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ListenAddress {
     /// The URL, with the key that opens the page.
     pub url: String,
     /// The port that is used, also if any free one was asked for.
@@ -52,9 +52,9 @@ pub struct Address {
 ///
 /// Errors: those of opening the ledger, those of `ready`, and `io_error` if the port is taken.
 pub fn serve(
-    project: Arc<dyn Project>,
-    options: Options,
-    ready: impl FnOnce(&Address) -> Result<()>,
+    project: Arc<dyn ShownProject>,
+    options: ServerOptions,
+    ready: impl FnOnce(&ListenAddress) -> Result<()>,
 ) -> Result<()> {
     // Opened first, so that a missing ledger is an error of the command, and not of every page.
     let kernel = project.kernel()?;
@@ -65,12 +65,12 @@ pub fn serve(
     drop(kernel);
     let listener = bind(options.port)?;
     let port = listener.local_addr().while_doing(|| "looking at the page's port".to_owned())?.port();
-    let door = Door::new(port)?;
-    let address = Address { url: door.address(), port };
+    let door = PageDoor::new(port)?;
+    let address = ListenAddress { url: door.address(), port };
     let (news_sender, news) = watch::channel(head);
     let (ending_sender, ending) = watch::channel(false);
     let interrupted = options.interrupted;
-    let app = App::new(project.clone(), (name, door, options.read_only), interrupted.clone(), (news, ending));
+    let app = PageApp::new(project.clone(), (name, door, options.read_only), interrupted.clone(), (news, ending));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // The default would allow hundreds of threads.
@@ -101,13 +101,12 @@ fn bind(port: u16) -> Result<TcpListener> {
 }
 
 async fn run(
-    app: Arc<App>,
+    app: Arc<PageApp>,
     listener: TcpListener,
     interrupted: Arc<AtomicBool>,
     ending: watch::Sender<bool>,
 ) -> Result<()> {
-    let listener =
-        tokio::net::TcpListener::from_std(listener).while_doing(|| "starting the page".to_owned())?;
+    let listener = tokio::net::TcpListener::from_std(listener).while_doing(|| "starting the page".to_owned())?;
     let router = Router::new().fallback(routes::answer).with_state(app.clone());
     let mut ends = ending.subscribe();
     let serving = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(async move {

@@ -1,15 +1,15 @@
 //! Renders texts from outside. Prompts, names, paths and contents are hostile. `maud` escapes HTML wherever a text is written; characters
 //! that would hide or reorder the text around them are made visible here.
 
-use ic_base::said::{age, plain};
+use ic_base::display::{age, plain};
 use ic_base::{Timestamp, is_unsafe_to_show};
 use ic_store::path_from_bytes;
 use maud::{Markup, PreEscaped, Render, html};
 
 /// A text on one line, with its control characters marked. Its direction does not affect the text around it.
-pub(crate) struct Shown<'a>(pub(crate) &'a str);
+pub(crate) struct ShownText<'a>(pub(crate) &'a str);
 
-impl Render for Shown<'_> {
+impl Render for ShownText<'_> {
     fn render_to(&self, out: &mut String) {
         out.push_str("<bdi>");
         visible(self.0, out);
@@ -18,9 +18,9 @@ impl Render for Shown<'_> {
 }
 
 /// A line of a file: the same, without isolating its direction.
-pub(crate) struct Line<'a>(pub(crate) &'a str);
+pub(crate) struct PageLine<'a>(pub(crate) &'a str);
 
-impl Render for Line<'_> {
+impl Render for PageLine<'_> {
     fn render_to(&self, out: &mut String) {
         visible(self.0, out);
     }
@@ -138,7 +138,7 @@ pub(crate) fn file_name(bytes: &[u8]) -> String {
 
 /// A number and a noun, as in `1 file` or `3 files`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
-    let text = ic_base::said::counted(n, noun);
+    let text = ic_base::display::counted(n, noun);
     match text.split_once(' ') {
         Some((_, rest)) if n >= 10_000 => format!("{} {rest}", grouped(i64::try_from(n).unwrap_or(i64::MAX))),
         _ => text,
@@ -152,20 +152,14 @@ pub(crate) const EMPTY: Markup = PreEscaped(String::new());
 mod tests {
     use maud::html;
 
-    use super::{Shown, grouped, in_hex, of_hex, path, rounded, size};
+    use super::{ShownText, grouped, in_hex, of_hex, path, rounded, size};
 
     #[test]
     fn texts_from_outside_are_escaped_and_made_visible() {
         let bad = "<script>alert('x')</script>\" & \u{202e}x\u{1b}[31m\u{0}";
-        let shown = html! { (Shown(bad)) }.into_string();
-        assert!(
-            !shown.contains("<script") && !shown.contains('\u{202e}') && !shown.contains('\u{1b}'),
-            "{shown}"
-        );
-        assert!(
-            shown.contains("&lt;script&gt;") && shown.contains("\\u{202e}") && shown.contains("U+001B"),
-            "{shown}"
-        );
+        let shown = html! { (ShownText(bad)) }.into_string();
+        assert!(!shown.contains("<script") && !shown.contains('\u{202e}') && !shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.contains("&lt;script&gt;") && shown.contains("\\u{202e}") && shown.contains("U+001B"), "{shown}");
         assert!(!shown.contains('\u{0}'));
     }
 

@@ -10,16 +10,16 @@ mod layout;
 use std::collections::BTreeMap;
 
 use ic_base::{Result, Seq, SessionId};
-use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_phase::Run;
-use ic_point::log::{self, Entry, What};
+use ic_point::log::{self, LogEntry, What};
 use maud::{Markup, html};
 
-use crate::ask::Ask;
+use crate::page_request::Ask;
 use crate::run::{point_address, title};
 use crate::text::counted;
-use layout::{Bar, Look, Mark, Sort, laid_out};
+use layout::{Bar, MarkStyle, Sort, TimelineMark, laid_out};
 
 /// The most points and rollbacks that are drawn: the newest.
 const MARKS: usize = 120;
@@ -30,7 +30,7 @@ const DISPATCHES: usize = 200;
 /// The timeline of a run.
 pub(crate) fn of_run(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     let log = ask.read(|snapshot| log::drawn(snapshot, run, MARKS))?;
-    let mut marks: Vec<Mark> = log.entries.iter().rev().map(|entry| mark(run, entry)).collect();
+    let mut marks: Vec<TimelineMark> = log.entries.iter().rev().map(|entry| mark(run, entry)).collect();
     let first = marks.first().map_or(0, |mark| mark.seq);
     marks
         .iter_mut()
@@ -66,10 +66,10 @@ fn legend() -> Markup {
     }
 }
 
-fn mark(run: &Run, entry: &Entry) -> Mark {
+fn mark(run: &Run, entry: &LogEntry) -> TimelineMark {
     let depth = entry.taken_back_by.len();
     match &entry.what {
-        What::Point { point, .. } => Mark {
+        What::Point { point, .. } => TimelineMark {
             seq: entry.seq,
             depth,
             sort: Sort::of(point.kind),
@@ -79,7 +79,7 @@ fn mark(run: &Run, entry: &Entry) -> Mark {
             back_to: None,
             is_over: depth > 0 || point.is_undone,
         },
-        What::Rollback(rollback) => Mark {
+        What::Rollback(rollback) => TimelineMark {
             seq: entry.seq,
             depth,
             sort: Sort::Back,
@@ -100,10 +100,9 @@ fn mark(run: &Run, entry: &Entry) -> Mark {
 /// The dispatches that worked after an event, oldest first, and whether there are more than were read.
 fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
     let at_most = i64::try_from(DISPATCHES).unwrap_or(i64::MAX).saturating_add(1);
-    let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
+    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
     let mut all = ask.read(|snapshot| dispatch::list(snapshot, &filter))?;
-    let was_at_work =
-        |one: &Dispatch| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since);
+    let was_at_work = |one: &Dispatch| one.started_at.is_some() && one.finished_seq.is_none_or(|end| end >= since);
     let has_older = all.len() > DISPATCHES;
     all.truncate(DISPATCHES);
     all.retain(was_at_work);
@@ -114,16 +113,16 @@ fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
 fn bar(work: &Dispatch) -> Bar {
     let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or("dispatch");
     let look = match work.status {
-        _ if work.rolled_back_by.is_some() => Look::Undone,
-        DispatchStatus::Running | DispatchStatus::Pending => Look::Running,
-        DispatchStatus::Completed => Look::Completed,
-        _ => Look::Failed,
+        _ if work.rolled_back_by.is_some() => MarkStyle::Undone,
+        DispatchStatus::Running | DispatchStatus::Pending => MarkStyle::Running,
+        DispatchStatus::Completed => MarkStyle::Completed,
+        _ => MarkStyle::Failed,
     };
     Bar {
         from: work.place(),
         until: work.finished_seq,
         name: ic_base::title(name),
-        said: if look == Look::Undone { "undone" } else { work.status.as_str() },
+        said: if look == MarkStyle::Undone { "undone" } else { work.status.as_str() },
         address: format!("/dispatches/{}", work.id),
         look,
     }
@@ -144,7 +143,7 @@ fn sessions(ask: &Ask<'_>, work: &[Dispatch]) -> Result<Vec<Bar>> {
             let session = ic_session::get(snapshot, &id)?;
             let name = format!("{} {}", session.client, id.short());
             let address = format!("/sessions/{id}");
-            bars.push(Bar { from, until, name, said: "session", address, look: Look::Session });
+            bars.push(Bar { from, until, name, said: "session", address, look: MarkStyle::Session });
         }
         bars.sort_by_key(|bar| bar.from);
         Ok(bars)

@@ -6,26 +6,26 @@ use ic_dispatch::dispatch;
 use ic_phase::Run;
 use ic_rollback::compensation::Unwatched;
 use ic_rollback::{LayeredRollback, Refusal};
-use ic_worktree::Watch;
+use ic_worktree::RestoreWatch;
 use maud::{Markup, html};
 
-use crate::ask::Ask;
-use crate::flags::{Goal, Wanted, decisions, short};
-use crate::layout::{Page, notice, said, token, trail};
+use crate::flags::{UndoGoal, WantedUndo, decisions, short};
+use crate::layout::{PageLayout, notice, said, token, trail};
+use crate::page_request::Ask;
 use crate::plan;
 use crate::rollback;
 use crate::runs::address;
-use crate::text::Shown;
+use crate::text::ShownText;
 
 /// The page of the plan that the address asks for.
-pub(crate) fn page(ask: &Ask<'_>) -> Result<Page> {
+pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let run = ask.run()?;
-    let wanted = Wanted::of(run.id.as_str(), ask.params)?;
+    let wanted = WantedUndo::of(run.id.as_str(), ask.params)?;
     shown(ask, &run, &wanted, None)
 }
 
 /// The page after an undo that was refused: the reason, and the present plan.
-pub(crate) fn refused(ask: &Ask<'_>, wanted: &Wanted, error: &Diagnosis) -> Result<Page> {
+pub(crate) fn refused(ask: &Ask<'_>, wanted: &WantedUndo, error: &Diagnosis) -> Result<PageLayout> {
     let run = ask.read(|snapshot| ask.kernel.run(snapshot, &wanted.run))?;
     if let Some(page) = rollback::left_unfinished(ask, &run, error)? {
         return Ok(page);
@@ -33,40 +33,35 @@ pub(crate) fn refused(ask: &Ask<'_>, wanted: &Wanted, error: &Diagnosis) -> Resu
     Ok(shown(ask, &run, wanted, Some(error))?.with(StatusCode::CONFLICT))
 }
 
-fn shown(ask: &Ask<'_>, run: &Run, wanted: &Wanted, refused: Option<&Diagnosis>) -> Result<Page> {
+fn shown(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, refused: Option<&Diagnosis>) -> Result<PageLayout> {
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir)?;
-    let planned = ic_rollback::roll_back(
-        ask.kernel,
-        &settings,
-        &wanted.request(None),
-        &mut Unwatched,
-        &Watch::default(),
-    );
+    let planned =
+        ic_rollback::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Unwatched, &RestoreWatch::default());
     let title = match &wanted.goal {
-        Goal::To(point) => format!("Undo to before {point}"),
-        Goal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),
+        UndoGoal::To(point) => format!("Undo to before {point}"),
+        UndoGoal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),
     };
     let body = html! {
         (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
-        h1 { (Shown(&title)) }
-        @if let Some(name) = called(ask, wanted) { p.lead { (Shown(&name)) } }
+        h1 { (ShownText(&title)) }
+        @if let Some(name) = called(ask, wanted) { p.lead { (ShownText(&name)) } }
         @if let Some(error) = refused { (changed(error)) }
         @match &planned {
             Ok(whole) => { (whole_plan(ask, run, wanted, whole)) }
             Err(error) => { (notice("bad", "It cannot be undone now", &html! { (said(error)) })) }
         }
-        p.quiet { "The same on the command line: " code.command { (Shown(&wanted.command())) } }
+        p.quiet { "The same on the command line: " code.command { (ShownText(&wanted.command())) } }
     };
     // A plan with refusals is still a plan: the person can decide about them here.
     let status = planned.as_ref().err().map_or(StatusCode::OK, crate::fail::status);
-    Ok(Page::new(title, body).with(status))
+    Ok(PageLayout::new(title, body).with(status))
 }
 
 /// The name of the dispatch that is undone, or before which the run goes back.
-fn called(ask: &Ask<'_>, wanted: &Wanted) -> Option<String> {
+fn called(ask: &Ask<'_>, wanted: &WantedUndo) -> Option<String> {
     let id = match &wanted.goal {
-        Goal::Only(dispatch) => dispatch.as_str(),
-        Goal::To(point) => ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))?,
+        UndoGoal::Only(dispatch) => dispatch.as_str(),
+        UndoGoal::To(point) => ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))?,
     };
     // The name only helps: if it cannot be read, the plan itself says why.
     ask.read(|snapshot| dispatch::resolve(snapshot, id)).ok().map(|work| crate::dispatch::name(&work))
@@ -86,7 +81,7 @@ fn changed(error: &Diagnosis) -> Markup {
     notice("bad", "Nothing was undone", &html! { (said(error)) })
 }
 
-fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &Wanted, whole: &LayeredRollback) -> Markup {
+fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, whole: &LayeredRollback) -> Markup {
     html! {
         p.lead { "This is what would be done. Nothing has been changed yet." }
         @let decided = wanted.decided();
@@ -105,7 +100,7 @@ fn whole_plan(ask: &Ask<'_>, run: &Run, wanted: &Wanted, whole: &LayeredRollback
 }
 
 /// A refusal, and what each decision about it would do.
-fn refusal(wanted: &Wanted, refusal: &Refusal) -> Markup {
+fn refusal(wanted: &WantedUndo, refusal: &Refusal) -> Markup {
     let flags = refusal.flag.map(decisions).unwrap_or_default();
     notice(
         "bad",
@@ -123,9 +118,9 @@ fn refusal(wanted: &Wanted, refusal: &Refusal) -> Markup {
     )
 }
 
-fn confirm(ask: &Ask<'_>, run: &Run, wanted: &Wanted, hash: &str) -> Markup {
+fn confirm(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, hash: &str) -> Markup {
     if ask.app.read_only {
-        return html! { p.quiet { "This page is read-only. To do it: " code.command { (Shown(&wanted.command())) " --expect-plan " (hash) " --yes" } } };
+        return html! { p.quiet { "This page is read-only. To do it: " code.command { (ShownText(&wanted.command())) " --expect-plan " (hash) " --yes" } } };
     }
     html! {
         form.confirm method="post" action={ (address(run)) "/undo" } {

@@ -18,11 +18,7 @@ use sqlite_vec as _;
 /// Errors: SQLite's, with its message.
 pub fn register(connection: &Connection) -> rusqlite::Result<()> {
     let (code, message) = initialise(connection);
-    if code == ffi::SQLITE_OK {
-        Ok(())
-    } else {
-        Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), message))
-    }
+    if code == ffi::SQLITE_OK { Ok(()) } else { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), message)) }
 }
 
 #[allow(unsafe_code, reason = "an extension of SQLite is a C function")]

@@ -2,35 +2,35 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use ic_base::{Code, Diagnosis, Kind, Result, RunId};
+use ic_base::{Code, Diagnosis, ErrorKind, Result, RunId};
 use ic_kernel::Kernel;
-use ic_kernel::config::OnFailure as Configured;
+use ic_kernel::config::FailureConfig as Configured;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
-use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_saga::coverage::{CompensationReport, EffectCoverage};
 use ic_store::Snapshot;
-use ic_worktree::{Settings, Warning, Workspace};
+use ic_worktree::{CaptureSettings, Warning, Workspace};
 
-use crate::back;
-use crate::begun::is_unfinished;
-use crate::definition::{Action, Definition, OnFailure};
-use crate::executor::Ended;
-use crate::flow::{Flow, Ui};
-use crate::may::{may_resume, may_roll_back};
+use crate::begun_rollback::is_unfinished;
+use crate::definition::{Definition, StepAction, StepFailurePolicy};
+use crate::executor::EndedStep;
+use crate::flow::{Flow, WorkflowUi};
 use crate::options::{Overrides, check, check_strategy, options};
-use crate::report::{Report, Status, TakenBack};
+use crate::permission::{may_resume, may_roll_back};
+use crate::report::{UndoneSteps, WorkflowRunReport, WorkflowStatus};
 use crate::show::{show, undone_alone, waits_for};
-use crate::table::{self, Failure, State, StepRow, StepState, Workflow};
+use crate::table::{self, StepFailure, StepRow, Workflow, WorkflowRowState, WorkflowStepState};
+use crate::workflow_rollback;
 
 /// The project in which a workflow is executed, and how.
 #[derive(Clone, Copy)]
-pub struct Setup<'k> {
+pub struct WorkflowSetup<'k> {
     /// The ledger in which the run is recorded.
     pub kernel: &'k Kernel,
     /// The settings by which checkpoints are taken.
-    pub settings: &'k Settings,
+    pub settings: &'k CaptureSettings,
     /// Whether the tree is captured before each step.
     pub checkpoints: bool,
     /// The project's choice after a failure, where neither call nor file makes one.
@@ -42,15 +42,15 @@ type May<'m> = &'m dyn Fn(&Snapshot<'_>, &Run, &Workflow) -> Result<()>;
 
 /// The coverage of a workflow: what its file declares for each step.
 pub fn plan(definition: &Definition) -> CompensationReport {
-    let coverage = |action: &Action| match action {
-        Action::Exec { .. } | Action::Shell(_) | Action::RestoreFile(_) | Action::KillProcess(_) => {
-            Coverage::Compensated
+    let coverage = |action: &StepAction| match action {
+        StepAction::Exec { .. } | StepAction::Shell(_) | StepAction::RestoreFile(_) | StepAction::KillProcess(_) => {
+            EffectCoverage::Compensated
         }
-        Action::Skip(_) | Action::Retry(_) => Coverage::Skip,
-        Action::Pivot(_) => Coverage::Pivot,
+        StepAction::Skip(_) | StepAction::Retry(_) => EffectCoverage::Skip,
+        StepAction::Pivot(_) => EffectCoverage::Pivot,
     };
     CompensationReport::new(definition.steps.iter().map(|step| {
-        let declared = step.compensate.as_ref().map_or(Coverage::Undeclared, |c| coverage(&c.action));
+        let declared = step.compensate.as_ref().map_or(EffectCoverage::Undeclared, |c| coverage(&c.action));
         (step.id.clone(), declared)
     }))
 }
@@ -58,7 +58,7 @@ pub fn plan(definition: &Definition) -> CompensationReport {
 /// Whether [`run`] would begin now, so that a refusal comes before a run is created. Errors: those of `run`.
 pub fn require_startable(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     definition: &Definition,
     overrides: &Overrides,
 ) -> Result<()> {
@@ -75,12 +75,12 @@ pub fn require_startable(
 /// Errors: `invalid_value` for a strategy that its parallel steps do not allow, and those of opening the ledger. The failure of a step is
 /// no error: it is in the report.
 pub fn run(
-    setup: &Setup<'_>,
+    setup: &WorkflowSetup<'_>,
     definition: &Definition,
     overrides: &Overrides,
-    ui: &mut dyn Ui,
-) -> Result<Report> {
-    let Setup { kernel, settings, checkpoints, .. } = *setup;
+    ui: &mut dyn WorkflowUi,
+) -> Result<WorkflowRunReport> {
+    let WorkflowSetup { kernel, settings, checkpoints, .. } = *setup;
     require_startable(kernel, settings, definition, overrides)?;
     let options = options(definition, overrides, None);
     let new = NewRun {
@@ -108,7 +108,12 @@ pub fn run(
 /// Resumes a workflow: finished steps are kept, interrupted or failed ones run again, and a rollback that was begun is finished.
 ///
 /// Errors: `work_running` while another process executes it, `nothing_to_resume` when there is nothing to resume.
-pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+pub fn resume(
+    setup: &WorkflowSetup<'_>,
+    reference: &str,
+    overrides: &Overrides,
+    ui: &mut dyn WorkflowUi,
+) -> Result<WorkflowRunReport> {
     setup.kernel.ledger.require_one_host("A workflow")?;
     let run = setup.of(reference, overrides, &may_resume)?;
     if is_unfinished(&run) {
@@ -117,18 +122,19 @@ pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mu
     let mut flow = setup.take(&run.id, overrides, &may_resume)?;
     // Before anything is chosen: a step that a dead executor left running counts as interrupted, and runs again.
     flow.lose_running()?;
-    let bad = flow.in_state(&[StepState::Failed, StepState::Interrupted]);
-    if overrides.on_failure == Some(OnFailure::Rollback) && !bad.is_empty() {
+    let bad = flow.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted]);
+    if overrides.on_failure == Some(StepFailurePolicy::Rollback) && !bad.is_empty() {
         let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
-        flow.set_state(State::Stopped, failed.as_ref())?;
+        flow.set_state(WorkflowRowState::Stopped, failed.as_ref())?;
         return setup.roll_back_if_it_can_be(flow, overrides, ui);
     }
-    let mut again = flow.in_state(&[StepState::Failed, StepState::Interrupted, StepState::Skipped]);
+    let mut again =
+        flow.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted, WorkflowStepState::Skipped]);
     again.extend(flow.undone()?);
     for at in again {
         flow.forget(at);
     }
-    flow.set_state(State::Running, None)?;
+    flow.set_state(WorkflowRowState::Running, None)?;
     setup.go_on(flow, overrides, ui)
 }
 
@@ -136,12 +142,12 @@ pub fn resume(setup: &Setup<'_>, reference: &str, overrides: &Overrides, ui: &mu
 ///
 /// Errors: `work_running`, `pivot`, `nothing_to_roll_back` when nothing was done.
 pub fn rollback(
-    setup: &Setup<'_>,
+    setup: &WorkflowSetup<'_>,
     reference: &str,
     overrides: &Overrides,
-    ui: &mut dyn Ui,
-) -> Result<Report> {
-    let Setup { kernel, settings, .. } = *setup;
+    ui: &mut dyn WorkflowUi,
+) -> Result<WorkflowRunReport> {
+    let WorkflowSetup { kernel, settings, .. } = *setup;
     kernel.ledger.require_one_host("A workflow")?;
     let may = |snapshot: &Snapshot<'_>, run: &Run, _: &Workflow| may_roll_back(snapshot, run, overrides);
     let run = setup.of(reference, overrides, &may)?;
@@ -150,10 +156,10 @@ pub fn rollback(
     }
     let is_running = |row: &StepRow| row.is_running();
     if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
-        return back::roll_back(kernel, settings, &run.id, false, overrides, ui);
+        return workflow_rollback::roll_back(kernel, settings, &run.id, false, overrides, ui);
     }
     // Its executor lives, which refuses this, or died. Other refusals must come before the processes that it left are ended.
-    let (_, seen) = back::look(kernel, settings, &run.id, overrides)?;
+    let (_, seen) = workflow_rollback::look(kernel, settings, &run.id, overrides)?;
     if let Some(refusal) = seen.refusals.into_iter().next() {
         return Err(refusal.error);
     }
@@ -161,9 +167,10 @@ pub fn rollback(
     let mut overrides = overrides.clone();
     if overrides.expect_plan.take().is_some() {
         // The caller approved the plan from before its steps were recorded as interrupted.
-        overrides.expect_plan = Some(back::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
+        overrides.expect_plan =
+            Some(workflow_rollback::look(kernel, settings, &run.id, &overrides)?.1.rollback.plan_hash);
     }
-    back::roll_back(kernel, settings, &run.id, false, &overrides, ui)
+    workflow_rollback::roll_back(kernel, settings, &run.id, false, &overrides, ui)
 }
 
 /// The run of a call that names none: the active one of this project, or else that of the workflow that was started last in it. Errors:
@@ -172,7 +179,7 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
     let project = &kernel.project;
     kernel.read(|snapshot| {
         // The caller means a workflow, so an idle one counts like any other.
-        if let Some(run) = ic_phase::resolve::current(snapshot, project, &|_, _| Ok(false))? {
+        if let Some(run) = ic_phase::run_reference::current(snapshot, project, &|_, _| Ok(false))? {
             return Ok(run.id);
         }
         let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
@@ -181,12 +188,9 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
                 return Ok(run);
             }
         }
-        let moved = ic_phase::resolve::moved_from(snapshot)?;
-        Err(Diagnosis::new(
-            Code::RunNotFound,
-            format!("No workflow was ever started in {}.", project.root.display()),
-        )
-        .hint(moved.unwrap_or_else(|| "name its run: ic run list".to_owned())))
+        let moved = ic_phase::run_reference::moved_from(snapshot)?;
+        Err(Diagnosis::new(Code::RunNotFound, format!("No workflow was ever started in {}.", project.root.display()))
+            .hint(moved.unwrap_or_else(|| "name its run: ic run list".to_owned())))
     })
 }
 
@@ -194,7 +198,7 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
 pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
     let report = show(kernel, reference)?;
     let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, &report.run_id))?;
-    Ok(report.status == Status::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
+    Ok(report.status == WorkflowStatus::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
 }
 
 /// Whether a failed step, and not a person, began the last rollback of this workflow.
@@ -208,11 +212,11 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
             return Ok(workflow.failed_step.is_some());
         };
         let mut steps = workflow.parsed()?.steps.into_iter();
-        Ok(steps.any(|step| reason.starts_with(&back::reason_of_failure(&step.id))))
+        Ok(steps.any(|step| reason.starts_with(&workflow_rollback::reason_of_failure(&step.id))))
     })
 }
 
-impl<'k> Setup<'k> {
+impl<'k> WorkflowSetup<'k> {
     /// The workflow that a call names, if `may` allows the call.
     fn of(&self, reference: &str, overrides: &Overrides, may: May<'_>) -> Result<Run> {
         self.kernel.read(|snapshot| {
@@ -237,24 +241,28 @@ impl<'k> Setup<'k> {
     }
 
     /// Resumes a rollback that was begun and not finished.
-    fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
-        match back::adopt(self.kernel, self.settings, self.checkpoints, &run.id, overrides)? {
-            Some(begun) => back::roll_back(self.kernel, self.settings, &run.id, true, &begun, ui),
-            None => back::finish(self.kernel, self.settings, run, overrides, ui),
+    fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn WorkflowUi) -> Result<WorkflowRunReport> {
+        match workflow_rollback::adopt(self.kernel, self.settings, self.checkpoints, &run.id, overrides)? {
+            Some(begun) => workflow_rollback::roll_back(self.kernel, self.settings, &run.id, true, &begun, ui),
+            None => workflow_rollback::finish(self.kernel, self.settings, run, overrides, ui),
         }
     }
 
-    fn go_on(&self, mut flow: Flow<'k>, overrides: &Overrides, ui: &mut dyn Ui) -> Result<Report> {
+    fn go_on(&self, mut flow: Flow<'k>, overrides: &Overrides, ui: &mut dyn WorkflowUi) -> Result<WorkflowRunReport> {
         let said = flow.workflow.options.on_failure;
-        let policy = if said == Some(OnFailure::Continue) { OnFailure::Continue } else { OnFailure::Stop };
+        let policy = if said == Some(StepFailurePolicy::Continue) {
+            StepFailurePolicy::Continue
+        } else {
+            StepFailurePolicy::Stop
+        };
         let ended = flow.execute(policy, ui).and_then(|ended| match ended {
             // If another process took the run, its decision counts.
-            Ended::Failed(_) => self.kernel.read(|snapshot| flow.require_ours(snapshot)).map(|()| ended),
-            Ended::Completed => Ok(ended),
+            EndedStep::Failed(_) => self.kernel.read(|snapshot| flow.require_ours(snapshot)).map(|()| ended),
+            EndedStep::Completed => Ok(ended),
         });
         if ended.is_err() {
             // The error that ended it is returned, also when the state cannot be recorded.
-            let _ = flow.set_state(State::Stopped, None);
+            let _ = flow.set_state(WorkflowRowState::Stopped, None);
         }
         let ended = match ended {
             // No step failed: the workflow waits, and its report tells for what.
@@ -267,31 +275,31 @@ impl<'k> Setup<'k> {
                     let run = ic_phase::run::get(snapshot, &flow.run.id)?;
                     waits_for(snapshot, &run, &table::get(snapshot, &run.id)?)
                 })?;
-                return Ok(Report { waits_for, ..flow.report(Status::Stopped) });
+                return Ok(WorkflowRunReport { waits_for, ..flow.report(WorkflowStatus::Stopped) });
             }
             ended => ended?,
         };
         let failed = match ended {
-            Ended::Completed => {
+            EndedStep::Completed => {
                 flow.capture("after the last step", true, ui);
-                flow.set_state(State::Completed, None)?;
-                return Ok(flow.report(Status::Completed));
+                flow.set_state(WorkflowRowState::Completed, None)?;
+                return Ok(flow.report(WorkflowStatus::Completed));
             }
-            Ended::Failed(failed) => failed,
+            EndedStep::Failed(failed) => failed,
         };
         let Some(failure) = flow.failure(&failed) else {
-            flow.set_state(State::Stopped, None)?;
-            return Ok(flow.report(Status::Stopped));
+            flow.set_state(WorkflowRowState::Stopped, None)?;
+            return Ok(flow.report(WorkflowStatus::Stopped));
         };
         flow.capture(&format!("after the failure of the step {}", failure.step), true, ui);
-        let was_interrupted = !flow.in_state(&[StepState::Interrupted]).is_empty();
-        if said == Some(OnFailure::Continue) && !was_interrupted {
-            flow.set_state(State::Failed, Some(&failure))?;
-            return Ok(flow.report(Status::Failed));
+        let was_interrupted = !flow.in_state(&[WorkflowStepState::Interrupted]).is_empty();
+        if said == Some(StepFailurePolicy::Continue) && !was_interrupted {
+            flow.set_state(WorkflowRowState::Failed, Some(&failure))?;
+            return Ok(flow.report(WorkflowStatus::Failed));
         }
-        flow.set_state(State::Stopped, Some(&failure))?;
+        flow.set_state(WorkflowRowState::Stopped, Some(&failure))?;
         if !self.wants_rollback(said, &failure, overrides, ui) {
-            return Ok(flow.report(Status::Stopped));
+            return Ok(flow.report(WorkflowStatus::Stopped));
         }
         // The interruption was meant for the steps, and not for the rollback that was asked for after it.
         overrides.interrupted.store(false, Relaxed);
@@ -301,13 +309,13 @@ impl<'k> Setup<'k> {
     /// The decision of this call or of the file; else the answer of the person; else the configuration.
     fn wants_rollback(
         &self,
-        said: Option<OnFailure>,
-        failure: &Failure,
+        said: Option<StepFailurePolicy>,
+        failure: &StepFailure,
         overrides: &Overrides,
-        ui: &mut dyn Ui,
+        ui: &mut dyn WorkflowUi,
     ) -> bool {
         match said {
-            Some(said) => said == OnFailure::Rollback,
+            Some(said) => said == StepFailurePolicy::Rollback,
             None if self.configured.auto_rollback => true,
             None if self.configured.prompt => {
                 // An interruption of the question ends this process: the stop of the workflow is recorded by then.
@@ -324,18 +332,18 @@ impl<'k> Setup<'k> {
         &self,
         flow: Flow<'k>,
         overrides: &Overrides,
-        ui: &mut dyn Ui,
-    ) -> Result<Report> {
-        let (run, stopped) = (flow.run.clone(), flow.report(Status::Stopped));
+        ui: &mut dyn WorkflowUi,
+    ) -> Result<WorkflowRunReport> {
+        let (run, stopped) = (flow.run.clone(), flow.report(WorkflowStatus::Stopped));
         let strategy = flow.workflow.options.strategy;
         // The rollback takes the run itself, so the lock must be free.
         drop(flow);
         let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
-        back::roll_back(self.kernel, self.settings, &run.id, true, &overrides, ui).or_else(|error| {
-            if error.code().kind() != Kind::No {
+        workflow_rollback::roll_back(self.kernel, self.settings, &run.id, true, &overrides, ui).or_else(|error| {
+            if error.code().kind() != ErrorKind::No {
                 return Err(error);
             }
-            let taken = TakenBack {
+            let taken = UndoneSteps {
                 strategy,
                 compensations: Vec::new(),
                 left: Vec::new(),
@@ -348,7 +356,7 @@ impl<'k> Setup<'k> {
                 error: Some(error.message().to_owned()),
                 hint: error.get_hint().map(str::to_owned),
             };
-            Ok(Report { rollback: Some(taken), ..stopped })
+            Ok(WorkflowRunReport { rollback: Some(taken), ..stopped })
         })
     }
 }
@@ -357,7 +365,7 @@ impl Flow<'_> {
     /// Lets a step begin again as if it had not been begun; its dispatch and its compensation are used again.
     fn forget(&mut self, at: usize) {
         if let Some(row) = self.rows.get_mut(&at) {
-            row.state = StepState::Pending;
+            row.state = WorkflowStepState::Pending;
         }
     }
 
@@ -368,7 +376,7 @@ impl Flow<'_> {
         Ok(undone.map(|(at, _)| *at).collect())
     }
 
-    pub(crate) fn set_state(&mut self, state: State, failed: Option<&Failure>) -> Result<()> {
+    pub(crate) fn set_state(&mut self, state: WorkflowRowState, failed: Option<&StepFailure>) -> Result<()> {
         self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
         self.workflow.state = state;
         self.workflow.failed_step = failed.map(|failed| failed.step.clone());
@@ -377,10 +385,12 @@ impl Flow<'_> {
     }
 
     /// The first step that failed or was interrupted, and the reason.
-    fn failure(&self, steps: &[usize]) -> Option<Failure> {
-        let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+    fn failure(&self, steps: &[usize]) -> Option<StepFailure> {
+        let is_bad = |state| {
+            matches!(state, WorkflowStepState::Failed | WorkflowStepState::Interrupted | WorkflowStepState::Running)
+        };
         let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
         let error = row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned());
-        Some(Failure { step: row.step.clone(), error })
+        Some(StepFailure { step: row.step.clone(), error })
     }
 }

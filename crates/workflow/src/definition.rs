@@ -36,9 +36,9 @@ pub struct Definition {
     /// The chain of a run: the steps' phases in the file's order, then [`LAST_PHASE`].
     pub phases: Vec<String>,
     /// The steps in the file's order, at least one; their phases never go back in the chain.
-    pub steps: Vec<Step>,
+    pub steps: Vec<WorkflowStep>,
     /// What a failed step leads to, if the file says so.
-    pub on_failure: Option<OnFailure>,
+    pub on_failure: Option<StepFailurePolicy>,
     /// What a rollback restores, if the file says so.
     pub strategy: Option<Strategy>,
     /// The file as it was written: [`Definition::parse`] makes the same definition of it again.
@@ -47,39 +47,39 @@ pub struct Definition {
 
 /// One step of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct WorkflowStep {
     /// Its name, which no other step has.
     pub id: String,
     /// The phase in which it runs.
     pub phase: String,
     /// The command of the step.
-    pub run: Run,
+    pub run: StepCommand,
     /// The steps that must be finished before it starts: places in [`Definition::steps`], ascending, each once, of
     /// this phase or an earlier one.
     pub needs: Vec<usize>,
     /// How long one attempt may take: more than nothing, at most a year.
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails.
-    pub retries: Retries,
+    pub retries: StepRetries,
     /// The directory in which it runs, from the project's root and inside of it; `None`: the root.
     pub directory: Option<PathBuf>,
     /// Variables that are added to its environment.
     pub environment: BTreeMap<String, String>,
     /// The declared undo; `None` if the file declares none.
-    pub compensate: Option<Compensate>,
+    pub compensate: Option<StepCompensation>,
     /// The line on which it begins, from 1.
     pub line: u64,
 }
 
 /// A command of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Run {
+pub enum StepCommand {
     /// A text that a shell runs.
     Script {
         /// The text, which is not blank.
         text: String,
         /// The shell that runs it.
-        shell: Shell,
+        shell: StepShell,
     },
     /// A program and its arguments; the program is not empty.
     Argv(Vec<String>),
@@ -87,7 +87,7 @@ pub enum Run {
 
 /// The program that runs the text of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Shell {
+pub enum StepShell {
     /// `sh`, which ends at the first line that fails and at a variable that is not set.
     #[default]
     Sh,
@@ -97,7 +97,7 @@ pub enum Shell {
     Own(Vec<String>),
 }
 
-impl Shell {
+impl StepShell {
     /// The program and its arguments that run `text`.
     pub fn argv(&self, text: &str) -> Vec<String> {
         let before: &[&str] = match self {
@@ -111,14 +111,14 @@ impl Shell {
 
 /// The number of attempts after a failure, and the pause between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retries {
+pub struct StepRetries {
     /// Attempts after the first one, at most 1000.
     pub max: u32,
     /// The pause before each of them, at most a year.
     pub backoff: Duration,
 }
 
-impl Default for Retries {
+impl Default for StepRetries {
     /// No retries; a pause of one second for files that ask for retries and name no pause.
     fn default() -> Self {
         Self { max: 0, backoff: Duration::from_secs(1) }
@@ -127,9 +127,9 @@ impl Default for Retries {
 
 /// The declared undo of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compensate {
+pub struct StepCompensation {
     /// The action that undoes it.
-    pub action: Action,
+    pub action: StepAction,
     /// The directory in which a command runs, from the project's root and inside of it; `None`: the root.
     pub directory: Option<PathBuf>,
     /// Variables that are added to a command's environment.
@@ -137,14 +137,14 @@ pub struct Compensate {
     /// How long one attempt may take: more than nothing, at most a year.
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails.
-    pub retries: Retries,
+    pub retries: StepRetries,
     /// Whether it runs when its own step is the one that failed.
     pub on_failure: bool,
 }
 
 /// The kinds of compensation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum StepAction {
     /// Run a program with its arguments; the program is not empty.
     Exec {
         /// The program, then its arguments.
@@ -168,7 +168,7 @@ ic_base::words! {
     /// What happens after a step failed.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum OnFailure {
+    pub enum StepFailurePolicy {
         /// The workflow is rolled back.
         Rollback = "rollback",
         /// The workflow stops where it is.
@@ -186,10 +186,7 @@ impl Definition {
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
             Err(e)
-                if matches!(
-                    e.kind(),
-                    ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
-                ) =>
+                if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) =>
             {
                 return Err(invalid(path, None, "it does not exist").hint("name the file of a workflow"));
             }
@@ -220,7 +217,7 @@ impl Definition {
             let column = before.chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;
             invalid(path, Some((line, column)), "it is not UTF-8")
         })?;
-        let file: Option<file::File> =
+        let file: Option<file::DefinitionFile> =
             serde_saphyr::from_str_with_options(text, options()).map_err(|e| explain(path, &e))?;
         check::definition(path, file.unwrap_or_default(), text)
     }

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_ops::advance;
 use ic_phase::{machine, skip};
-use ic_saga::child::{self, Command, Exit, Outcome};
+use ic_saga::child::{self, ChildCommand, ChildExit, CommandOutcome};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::GRACE;
 use ic_worktree::Warning;
 
-use crate::definition::OnFailure;
-use crate::flow::{Flow, Ui};
+use crate::definition::StepFailurePolicy;
+use crate::flow::{Flow, WorkflowUi};
 use crate::job::{Job, LONGEST_LOG};
-use crate::table::StepState;
+use crate::table::WorkflowStepState;
 
 /// Chunks of output that wait to be shown; with more, the step has to wait.
 const CHUNKS: usize = 64;
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum EndedStep {
     /// Every step succeeded, and the run is at its end.
     Completed,
     /// These steps failed or were interrupted; none runs any longer.
@@ -40,7 +40,7 @@ pub(crate) enum Ended {
 enum Event {
     Born(usize, ProcessIdentity, SyncSender<Result<()>>),
     Output(usize, Vec<u8>),
-    Ended(usize, Result<Outcome>),
+    Ended(usize, Result<CommandOutcome>),
 }
 
 /// The state of the steps that this executor has begun.
@@ -63,7 +63,7 @@ impl Running {
 
 impl Flow<'_> {
     /// Runs the rest of the workflow. `policy`: whether independent steps continue after a failure.
-    pub(crate) fn execute(&mut self, policy: OnFailure, ui: &mut dyn Ui) -> Result<Ended> {
+    pub(crate) fn execute(&mut self, policy: StepFailurePolicy, ui: &mut dyn WorkflowUi) -> Result<EndedStep> {
         let interrupted = self.saga.interrupted.clone();
         // An error of this program must not leave processes behind.
         let given_up = AtomicBool::new(false);
@@ -84,17 +84,17 @@ impl Flow<'_> {
 
     fn work_off<'scope>(
         &mut self,
-        policy: OnFailure,
-        ui: &mut dyn Ui,
+        policy: StepFailurePolicy,
+        ui: &mut dyn WorkflowUi,
         scope: &'scope Scope<'scope, '_>,
         sender: &SyncSender<Event>,
         receiver: &Receiver<Event>,
         stop: &'scope (dyn Fn() -> bool + Sync),
-    ) -> Result<Ended> {
+    ) -> Result<EndedStep> {
         let mut running = Running::default();
         loop {
-            let bad = self.in_state(&[StepState::Failed, StepState::Interrupted]);
-            let goes_on = !stop() && (bad.is_empty() || policy == OnFailure::Continue);
+            let bad = self.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted]);
+            let goes_on = !stop() && (bad.is_empty() || policy == StepFailurePolicy::Continue);
             if goes_on {
                 for at in self.startable(&running, policy) {
                     self.start(at, &mut running, ui, scope, sender, stop)?;
@@ -113,17 +113,17 @@ impl Flow<'_> {
     }
 
     /// The steps that may start now, at most as many as may run.
-    fn startable(&self, running: &Running, policy: OnFailure) -> Vec<usize> {
+    fn startable(&self, running: &Running, policy: StepFailurePolicy) -> Vec<usize> {
         // A step that waits for its retry keeps its place among those that run, so that it can start when it is due.
         let free = self.workflow.options.jobs.saturating_sub(running.steps.len() + running.waiting.len());
         let now = Instant::now();
-        let mut due: Vec<usize> =
-            running.waiting.iter().filter(|(_, at)| **at <= now).map(|(step, _)| *step).collect();
-        let mut finished = self.in_state(&[StepState::Succeeded, StepState::Skipped]);
-        if policy == OnFailure::Continue {
-            finished.extend(self.in_state(&[StepState::Failed]));
+        let mut due: Vec<usize> = running.waiting.iter().filter(|(_, at)| **at <= now).map(|(step, _)| *step).collect();
+        let mut finished = self.in_state(&[WorkflowStepState::Succeeded, WorkflowStepState::Skipped]);
+        if policy == StepFailurePolicy::Continue {
+            finished.extend(self.in_state(&[WorkflowStepState::Failed]));
         }
-        let busy = self.in_state(&[StepState::Running, StepState::Failed, StepState::Interrupted]);
+        let busy =
+            self.in_state(&[WorkflowStepState::Running, WorkflowStepState::Failed, WorkflowStepState::Interrupted]);
         due.extend(self.plan.ready(&finished, &busy).into_iter().take(free));
         due
     }
@@ -132,7 +132,7 @@ impl Flow<'_> {
         &mut self,
         at: usize,
         running: &mut Running,
-        ui: &mut dyn Ui,
+        ui: &mut dyn WorkflowUi,
         scope: &'scope Scope<'scope, '_>,
         sender: &SyncSender<Event>,
         stop: &'scope (dyn Fn() -> bool + Sync),
@@ -159,8 +159,8 @@ impl Flow<'_> {
     fn hear(
         &mut self,
         running: &mut Running,
-        policy: OnFailure,
-        ui: &mut dyn Ui,
+        policy: StepFailurePolicy,
+        ui: &mut dyn WorkflowUi,
         receiver: &Receiver<Event>,
     ) -> Result<()> {
         match receiver.recv_timeout(LOOK) {
@@ -188,14 +188,14 @@ impl Flow<'_> {
                 let retries = self.definition.steps[at].retries;
                 let tries = running.tries.get(&at).copied().unwrap_or_default();
                 let will_retry =
-                    !matches!(outcome.exit, Exit::Code(0) | Exit::Cancelled) && tries <= retries.max;
+                    !matches!(outcome.exit, ChildExit::Code(0) | ChildExit::Cancelled) && tries <= retries.max;
                 self.ended(at, &outcome, will_retry)?;
                 running.steps.remove(&at);
                 if will_retry {
                     running.waiting.insert(at, Instant::now() + retries.backoff);
                 }
                 ui.step_ended(&self.rows[&at]);
-                if self.rows[&at].state == StepState::Failed && policy == OnFailure::Continue {
+                if self.rows[&at].state == WorkflowStepState::Failed && policy == StepFailurePolicy::Continue {
                     self.pass_over_dependents(at)?;
                 }
                 Ok(())
@@ -217,22 +217,22 @@ impl Flow<'_> {
                 Event::Output(..) | Event::Ended(_, Err(_)) => {}
             }
         }
-        for at in self.in_state(&[StepState::Running]) {
+        for at in self.in_state(&[WorkflowStepState::Running]) {
             let is_known = self.rows[&at].child.is_some();
             can_record = can_record && (is_known || self.give_up(at).is_ok());
         }
     }
 
     /// The outcome when no step runs and none can be started.
-    fn rest(&mut self) -> Result<Ended> {
-        let succeeded = self.in_state(&[StepState::Succeeded]);
+    fn rest(&mut self) -> Result<EndedStep> {
+        let succeeded = self.in_state(&[WorkflowStepState::Succeeded]);
         if succeeded.len() == self.definition.steps.len() {
             let last = self.run.chain.last().to_owned();
             self.move_to(&last)?;
-            return Ok(Ended::Completed);
+            return Ok(EndedStep::Completed);
         }
-        let bad = self.in_state(&[StepState::Failed, StepState::Interrupted]);
-        Ok(Ended::Failed(bad.into_iter().collect()))
+        let bad = self.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted]);
+        Ok(EndedStep::Failed(bad.into_iter().collect()))
     }
 
     /// Advances the run to a phase, one by one. A run that is there or beyond stays. So does a run that would go beyond because the phase
@@ -258,7 +258,7 @@ fn gave_up() -> Diagnosis {
 
 /// Runs a step's command on a thread of its own. If the receiver is gone, the step is being ended.
 fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync)) {
-    let command = Command {
+    let command = ChildCommand {
         program: &job.program,
         directory: &job.directory,
         environment: job.environment.clone(),

@@ -6,19 +6,19 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result, RunId};
 use ic_checkpoint::git;
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_rollback::compensation::{Saga, Sink};
 use ic_store::{Snapshot, path_bytes};
-use ic_worktree::{Settings, StepShot, Warning, Workspace};
+use ic_worktree::{CaptureSettings, StepShot, Warning, Workspace};
 
 use crate::definition::Definition;
-use crate::graph::Plan;
-use crate::table::{self, StepRow, StepState, Workflow};
+use crate::graph::StepOrder;
+use crate::table::{self, StepRow, Workflow, WorkflowStepState};
 
 /// The caller's view of a workflow, which also answers questions.
-pub trait Ui: Sink {
+pub trait WorkflowUi: Sink {
     /// An attempt of a step begins: the `at`-th of `of` steps.
     fn step_begins(&mut self, step: &str, attempt: i64, at: usize, of: usize);
     /// A step wrote output.
@@ -36,14 +36,14 @@ pub trait Ui: Sink {
 /// A workflow that this process executes.
 pub(crate) struct Flow<'k> {
     pub(crate) kernel: &'k Kernel,
-    pub(crate) settings: &'k Settings,
+    pub(crate) settings: &'k CaptureSettings,
     /// Whether checkpoints are taken before the steps.
     pub(crate) checkpoints: bool,
     pub(crate) saga: Saga<'k>,
     pub(crate) workspace: Workspace<'k>,
     pub(crate) workflow: Workflow,
     pub(crate) definition: Definition,
-    pub(crate) plan: Plan,
+    pub(crate) plan: StepOrder,
     pub(crate) run: Run,
     /// The steps that were begun or skipped in this epoch, by their index in the definition.
     pub(crate) rows: BTreeMap<usize, StepRow>,
@@ -54,7 +54,7 @@ pub(crate) struct Flow<'k> {
 /// The working tree of a workflow's run. Errors: `foreign_root` when the caller is in another one.
 pub(crate) fn workspace_here<'k>(
     kernel: &'k Kernel,
-    settings: &'k Settings,
+    settings: &'k CaptureSettings,
     run: &Run,
 ) -> Result<Workspace<'k>> {
     let workspace = Workspace::of_run(kernel, run, settings)?;
@@ -72,7 +72,7 @@ impl<'k> Flow<'k> {
     /// Errors: `work_running` while another process executes it, `foreign_root` when the caller is in another tree.
     pub(crate) fn take(
         kernel: &'k Kernel,
-        settings: &'k Settings,
+        settings: &'k CaptureSettings,
         checkpoints: bool,
         run_id: &RunId,
     ) -> Result<Self> {
@@ -84,7 +84,7 @@ impl<'k> Flow<'k> {
         let run = saga.run()?;
         let workflow = kernel.read(|snapshot| table::get(snapshot, run_id))?;
         let definition = workflow.parsed()?;
-        let plan = Plan::of(&definition);
+        let plan = StepOrder::of(&definition);
         let head = git::head(&workspace.root);
         let mut flow = Self {
             kernel,
@@ -120,29 +120,27 @@ impl<'k> Flow<'k> {
         let short = run.id.short();
         Err(Diagnosis::new(
             Code::StalePhase,
-            format!(
-                "The run {short} was rolled back while its workflow was executed: no further step is started."
-            ),
+            format!("The run {short} was rolled back while its workflow was executed: no further step is started."),
         )
         .hint(format!("to resume from {}: ic workflow resume {short}", run.phase))
         .detail("run_id", run.id.as_str()))
     }
 
-    pub(crate) fn in_state(&self, states: &[StepState]) -> BTreeSet<usize> {
+    pub(crate) fn in_state(&self, states: &[WorkflowStepState]) -> BTreeSet<usize> {
         self.rows.iter().filter(|(_, row)| states.contains(&row.state)).map(|(at, _)| *at).collect()
     }
 
     /// The link of a checkpoint around a step.
-    pub(crate) fn link(&self, at: usize, message: String) -> Link {
+    pub(crate) fn link(&self, at: usize, message: String) -> CheckpointLink {
         let step = &self.definition.steps[at];
-        Link {
+        CheckpointLink {
             message: Some(message),
             workflow: Some(self.definition.name.clone()),
             run_id: Some(self.run.id.clone()),
             phase: Some(step.phase.clone()),
             step: i64::try_from(at + 1).ok(),
             step_name: Some(step.id.clone()),
-            ..Link::default()
+            ..CheckpointLink::default()
         }
     }
 
@@ -155,16 +153,16 @@ impl<'k> Flow<'k> {
     }
 
     /// Captures the tree where no step runs. `is_end`: later changes are not the workflow's. A capture that fails is a warning.
-    pub(crate) fn capture(&self, message: &str, is_end: bool, ui: &mut dyn Ui) {
+    pub(crate) fn capture(&self, message: &str, is_end: bool, ui: &mut dyn WorkflowUi) {
         if !self.checkpoints {
             return;
         }
-        let link = Link {
+        let link = CheckpointLink {
             message: Some(message.to_owned()),
             workflow: Some(self.definition.name.clone()),
             run_id: Some(self.run.id.clone()),
             phase: Some(self.run.phase.clone()),
-            ..Link::default()
+            ..CheckpointLink::default()
         };
         let take = if is_end { StepShot::take_settled } else { StepShot::take };
         let captured = take(&self.workspace, link)
@@ -177,8 +175,7 @@ impl<'k> Flow<'k> {
 
     /// The path from the top of the tree, of a path in the definition, which starts at the project's directory.
     pub(crate) fn below_root(&self, path: &Path) -> PathText {
-        let project =
-            std::fs::canonicalize(&self.run.project_dir).unwrap_or_else(|_| self.run.project_dir.clone());
+        let project = std::fs::canonicalize(&self.run.project_dir).unwrap_or_else(|_| self.run.project_dir.clone());
         let below = project.strip_prefix(&self.workspace.root).unwrap_or(Path::new("")).join(path);
         PathText(path_bytes(&below).to_vec())
     }

@@ -12,7 +12,7 @@ use crate::definition::Definition;
 
 /// The steps of a workflow by their places in [`Definition::steps`], and what must come before what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct StepOrder {
     /// The needs of each step.
     graph: Graph,
     /// The steps of each phase, in the order of the chain.
@@ -23,7 +23,7 @@ pub struct Plan {
     order: Vec<usize>,
 }
 
-impl Plan {
+impl StepOrder {
     /// The plan of a definition.
     pub fn of(definition: &Definition) -> Self {
         let steps = &definition.steps;

@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{CheckpointId, CompensationId, Diagnose, DispatchId, Result, RunId, Timestamp};
-use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::Dispatch;
-use ic_dispatch::dispatch::{self, Work};
-use ic_phase::point::{self, Kind, NewPoint};
+use ic_dispatch::dispatch::{self, DispatchWork};
+use ic_phase::point::{self, NewPoint, PointKind};
 use ic_rollback::compensation::remember_files;
-use ic_saga::Action;
+use ic_saga::EffectAction;
 use ic_saga::action::How;
 use ic_saga::child::Program;
-use ic_saga::compensation::{self, Compensation, End, NewCompensation};
+use ic_saga::compensation::{self, Compensation, CompensationEnd, NewCompensation};
 use ic_saga::process::ProcessIdentity;
 use ic_saga::undo::written;
 use ic_store::{Snapshot, Transaction, private};
 use ic_worktree::StepShot;
 
-use crate::definition::{self, Run};
+use crate::definition::{self, StepCommand};
 use crate::flow::Flow;
-use crate::table::{self, StepRow, StepState};
+use crate::table::{self, StepRow, WorkflowStepState};
 
 /// The longest log of an attempt, in bytes.
 pub(crate) const LONGEST_LOG: u64 = 64 << 20;
@@ -54,7 +54,7 @@ impl Flow<'_> {
     pub(crate) fn begin(&mut self, at: usize, shared: Option<&CheckpointId>) -> Result<Job> {
         let step = self.definition.steps[at].clone();
         let old = self.rows.get(&at).cloned();
-        let is_retry = old.as_ref().is_some_and(|row| row.state == StepState::Running);
+        let is_retry = old.as_ref().is_some_and(|row| row.state == WorkflowStepState::Running);
         let shot = match (&shared, is_retry) {
             (None, false) => self.shoot(at, format!("before the step {}", step.id))?,
             _ => None,
@@ -62,9 +62,7 @@ impl Flow<'_> {
         // A capture holds the lock of the store already. Taken twice, the lock would wait behind a sweep that waits for this very process.
         let _lock = match &shot {
             Some(_) => None,
-            None => {
-                Some(lock::store(self.workspace.objects.path(), Mode::Shared, self.settings.busy_timeout)?)
-            }
+            None => Some(lock::store(self.workspace.objects.path(), LockMode::Shared, self.settings.busy_timeout)?),
         };
         let open = self.open_compensation(old.as_ref())?;
         let action = match (&step.compensate, &open.kept) {
@@ -81,7 +79,7 @@ impl Flow<'_> {
             self.require_ours(tx)?;
             if !is_retry {
                 let attempt = next_attempt(tx, &self.run, &step.id)?;
-                let new = NewPoint { kind: Kind::Step, name: &step.id, attempt, session: None, title: None };
+                let new = NewPoint { kind: PointKind::Step, name: &step.id, attempt, session: None, title: None };
                 record_point(tx, now, &new, &self.run.id, shot.as_ref(), shared)?;
             }
             let dispatch = self.dispatch_of(tx, now, &step, old.as_ref(), &new_dispatch)?;
@@ -110,10 +108,10 @@ impl Flow<'_> {
 
     /// The row of an attempt that begins; it keeps what the step had before its first attempt.
     fn running(&self, old: Option<&StepRow>, checkpoint: Option<&CheckpointId>) -> StepRow {
-        let retried = old.filter(|row| row.state == StepState::Running);
+        let retried = old.filter(|row| row.state == WorkflowStepState::Running);
         StepRow {
             step: String::new(),
-            state: StepState::Running,
+            state: WorkflowStepState::Running,
             started: 0,
             dispatch_id: None,
             checkpoint_id: old.and_then(|row| row.checkpoint_id.clone()).or_else(|| checkpoint.cloned()),
@@ -133,7 +131,7 @@ impl Flow<'_> {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        step: &definition::Step,
+        step: &definition::WorkflowStep,
         old: Option<&StepRow>,
         new: &DispatchId,
     ) -> Result<Dispatch> {
@@ -143,7 +141,7 @@ impl Flow<'_> {
                 return Ok(known);
             }
         }
-        let work = Work { name: Some(step.id.clone()), ..Work::default() };
+        let work = DispatchWork { name: Some(step.id.clone()), ..DispatchWork::default() };
         let made = dispatch::create(tx, now, new, &self.run.id, self.run.epoch, &step.phase, &work)?;
         dispatch::start(tx, now, &made, None)
     }
@@ -166,15 +164,15 @@ impl Flow<'_> {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        step: &definition::Step,
+        step: &definition::WorkflowStep,
         dispatch: &DispatchId,
         open: &OpenCompensation,
-        new: Option<(&Action, &CompensationId)>,
+        new: Option<(&EffectAction, &CompensationId)>,
     ) -> Result<Option<CompensationId>> {
         if let Some(cut_off) = &open.cut_off {
             // The step makes the effect anew, whatever is left of it, and the new undo reverts that.
             let why = "its step ran again after its undo was interrupted, and has its own undo";
-            compensation::finish(tx, now, cut_off, End::Skipped(why))?;
+            compensation::finish(tx, now, cut_off, CompensationEnd::Skipped(why))?;
         }
         Ok(match (&open.kept, new) {
             (Some(kept), _) => {
@@ -191,13 +189,12 @@ impl Flow<'_> {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        step: &definition::Step,
+        step: &definition::WorkflowStep,
         dispatch_id: &DispatchId,
-        action: &Action,
+        action: &EffectAction,
         id: &CompensationId,
     ) -> Result<CompensationId> {
-        let needs: Vec<String> =
-            step.needs.iter().map(|need| self.definition.steps[*need].id.clone()).collect();
+        let needs: Vec<String> = step.needs.iter().map(|need| self.definition.steps[*need].id.clone()).collect();
         let new = NewCompensation {
             id,
             run: (&self.run.id, self.run.epoch),
@@ -211,7 +208,7 @@ impl Flow<'_> {
         compensation::arm(tx, now, &new).map(|made| made.id)
     }
 
-    fn job(&self, at: usize, step: &definition::Step, row: &StepRow, key: String, log: PathBuf) -> Job {
+    fn job(&self, at: usize, step: &definition::WorkflowStep, row: &StepRow, key: String, log: PathBuf) -> Job {
         let mut environment: Vec<(OsString, OsString)> = Vec::new();
         let mut set = |key: &str, value: OsString| environment.push((key.into(), value));
         step.environment.iter().for_each(|(key, value)| set(key, value.into()));
@@ -224,11 +221,11 @@ impl Flow<'_> {
         Job {
             at,
             program: match &step.run {
-                Run::Script { text, shell } => {
+                StepCommand::Script { text, shell } => {
                     let argv = shell.argv(text);
                     Program::Argv(argv.into_iter().map(OsString::from).collect())
                 }
-                Run::Argv(argv) => Program::Argv(argv.iter().map(OsString::from).collect()),
+                StepCommand::Argv(argv) => Program::Argv(argv.iter().map(OsString::from).collect()),
             },
             directory: self.run.project_dir.join(step.directory.as_deref().unwrap_or(Path::new(""))),
             environment,
@@ -238,7 +235,7 @@ impl Flow<'_> {
     }
 
     /// The action of a declared compensation, with the present contents that it must restore later.
-    fn action(&self, declared: &definition::Compensate) -> Result<Action> {
+    fn action(&self, declared: &definition::StepCompensation) -> Result<EffectAction> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let how = || How {
             directory: declared.directory.as_deref().map(|d| PathText(ic_store::path_bytes(d).to_vec())),
@@ -248,20 +245,20 @@ impl Flow<'_> {
             backoff_ms: millis(declared.retries.backoff),
         };
         Ok(match &declared.action {
-            definition::Action::Exec { argv } => Action::Exec { argv: argv.clone(), how: how() },
-            definition::Action::Shell(line) => Action::Shell { line: line.clone(), how: how() },
-            definition::Action::RestoreFile(paths) => {
+            definition::StepAction::Exec { argv } => EffectAction::Exec { argv: argv.clone(), how: how() },
+            definition::StepAction::Shell(line) => EffectAction::Shell { line: line.clone(), how: how() },
+            definition::StepAction::RestoreFile(paths) => {
                 let paths: Vec<PathText> = paths.iter().map(|path| self.below_root(path)).collect();
-                Action::RestoreFiles { files: remember_files(self.kernel, &self.workspace, &paths)? }
+                EffectAction::RestoreFiles { files: remember_files(self.kernel, &self.workspace, &paths)? }
             }
-            definition::Action::KillProcess(file) => {
+            definition::StepAction::KillProcess(file) => {
                 let file = self.below_root(file);
                 let before = written(&self.workspace.root, &file);
-                Action::KillProcess { pid_file: Some(file), identity: None, before }
+                EffectAction::KillProcess { pid_file: Some(file), identity: None, before }
             }
-            definition::Action::Skip(reason) => Action::Skip { reason: reason.clone() },
-            definition::Action::Pivot(reason) => Action::Pivot { reason: reason.clone() },
-            definition::Action::Retry(reason) => Action::Retry { reason: reason.clone() },
+            definition::StepAction::Skip(reason) => EffectAction::Skip { reason: reason.clone() },
+            definition::StepAction::Pivot(reason) => EffectAction::Pivot { reason: reason.clone() },
+            definition::StepAction::Retry(reason) => EffectAction::Retry { reason: reason.clone() },
         })
     }
 
@@ -287,7 +284,7 @@ impl Flow<'_> {
 /// that an undo left standing keeps its name.
 fn next_attempt(snapshot: &Snapshot<'_>, run: &ic_phase::Run, step: &str) -> Result<i64> {
     let mut last = 0;
-    for known in point::named_in(snapshot, &run.id, Kind::Step, step)? {
+    for known in point::named_in(snapshot, &run.id, PointKind::Step, step)? {
         if ic_point::taken_back_by(snapshot, run, known.seq)?.is_none() {
             last = last.max(known.attempt);
         }

@@ -2,17 +2,16 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
-mod above;
-mod back;
 mod begin;
-mod begun;
+mod begun_rollback;
 pub mod definition;
+mod dependents;
 mod executor;
 mod flow;
 pub mod graph;
 mod job;
-mod may;
 mod options;
+mod permission;
 mod point;
 mod preview;
 mod redact;
@@ -20,16 +19,17 @@ mod report;
 mod settle;
 mod show;
 pub mod table;
+mod workflow_rollback;
 
-pub use above::ABOVE;
 pub use begin::{
-    Setup, is_rolling_back, is_rolling_back_a_failure, last, plan, require_startable, resume, rollback, run,
+    WorkflowSetup, is_rolling_back, is_rolling_back_a_failure, last, plan, require_startable, resume, rollback, run,
 };
 pub use definition::Definition;
-pub use flow::Ui;
+pub use dependents::ABOVE;
+pub use flow::WorkflowUi;
 pub use options::{Overrides, check};
-pub use point::{Point, point, points};
-pub use preview::{Plan, Preview, Would, preview};
+pub use point::{WorkflowPoint, point, points};
+pub use preview::{WorkflowPlan, WorkflowPreview, Would, preview};
 pub use redact::redact;
-pub use report::{EffectUndone, Report, Restored, Status, StepReport, TakenBack};
+pub use report::{EffectUndone, Restored, StepReport, UndoneSteps, WorkflowRunReport, WorkflowStatus};
 pub use show::{show, unfinished};

@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicBool;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_journal::Force;
 
-use crate::definition::{Definition, OnFailure, Strategy};
-use crate::table::Options;
+use crate::definition::{Definition, StepFailurePolicy, Strategy};
+use crate::table::WorkflowOptions;
 
 /// The decisions of a call, which override the file and the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// What a failed step leads to; if it is set, the person is not asked.
-    pub on_failure: Option<OnFailure>,
+    pub on_failure: Option<StepFailurePolicy>,
     /// The part of the tree that a rollback restores.
     pub strategy: Option<Strategy>,
     /// The number of steps that may run at once.
@@ -34,9 +34,13 @@ pub fn check(definition: &Definition, overrides: &Overrides) -> Result<()> {
 }
 
 /// The options of a call; `before`: the options of the call before.
-pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Option<&Options>) -> Options {
+pub(crate) fn options(
+    definition: &Definition,
+    overrides: &Overrides,
+    before: Option<&WorkflowOptions>,
+) -> WorkflowOptions {
     let known = before.map(|before| before.strategy).or(definition.strategy);
-    Options {
+    WorkflowOptions {
         on_failure: overrides.on_failure.or(definition.on_failure),
         strategy: overrides.strategy.or(known).unwrap_or(Strategy::Full),
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
@@ -44,11 +48,11 @@ pub(crate) fn options(definition: &Definition, overrides: &Overrides, before: Op
 }
 
 /// Errors: `invalid_value` for `partial` where steps may overlap, because such steps are restored together.
-pub(crate) fn check_strategy(definition: &Definition, options: &Options) -> Result<()> {
+pub(crate) fn check_strategy(definition: &Definition, options: &WorkflowOptions) -> Result<()> {
     if options.strategy != Strategy::Partial || options.jobs == 1 {
         return Ok(());
     }
-    let Some((a, b)) = crate::graph::Plan::of(definition).first_overlap() else { return Ok(()) };
+    let Some((a, b)) = crate::graph::StepOrder::of(definition).first_overlap() else { return Ok(()) };
     Err(Diagnosis::new(
         Code::InvalidValue,
         format!(

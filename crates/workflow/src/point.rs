@@ -6,27 +6,27 @@
 use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
-use ic_checkpoint::record::{self, Checkpoint, Filter};
+use ic_checkpoint::record::{self, CheckpointFilter, CheckpointRecord};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 
-use crate::begun::{is_unfinished, require_same_point};
+use crate::begun_rollback::{is_unfinished, require_same_point};
 use crate::definition::Definition;
-use crate::graph::Plan;
-use crate::may::require_work;
+use crate::graph::StepOrder;
 use crate::options::Overrides;
+use crate::permission::require_work;
 use crate::table::{self, StepRow, Workflow};
 
 /// A point to which a workflow can be rolled back.
 #[derive(Debug, Clone)]
-pub struct Point {
+pub struct WorkflowPoint {
     /// The steps that began from it: several where they ran at the same time.
     pub steps: Vec<String>,
     /// The phase of the first of them.
     pub phase: String,
     /// The checkpoint of the tree from before them.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointRecord,
     /// Whether no work of the workflow is before it.
     pub is_first: bool,
 }
@@ -34,7 +34,7 @@ pub struct Point {
 /// The points to which a workflow can be rolled back now, newest first: before each step that stands and whose checkpoint is kept.
 ///
 /// Errors: `no_workflow`; `nothing_to_roll_back` if nothing was done since its last rollback.
-pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
+pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<WorkflowPoint>> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
@@ -50,7 +50,7 @@ pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<Point>> {
 ///
 /// Errors: `checkpoint_not_found`, `ambiguous_id`; `invalid_value` if no step of the workflow began from it; `steps_overlap` if an
 /// unfinished rollback goes to another point.
-pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point> {
+pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<WorkflowPoint> {
     kernel.read(|snapshot| {
         let found = record::resolve(snapshot, checkpoint)?;
         let run = kernel.run(snapshot, reference)?;
@@ -58,7 +58,7 @@ pub fn point(kernel: &Kernel, reference: &str, checkpoint: &str) -> Result<Point
         if is_unfinished(&run) {
             let overrides = Overrides { to: Some(found.id.clone()), ..Overrides::default() };
             require_same_point(snapshot, &run, &overrides)?;
-            return Ok(Point { steps: Vec::new(), phase: run.phase, checkpoint: found, is_first: false });
+            return Ok(WorkflowPoint { steps: Vec::new(), phase: run.phase, checkpoint: found, is_first: false });
         }
         before(snapshot, &run, &workflow, &found.id)
     })
@@ -73,7 +73,7 @@ pub(crate) fn before(
     run: &Run,
     workflow: &Workflow,
     id: &CheckpointId,
-) -> Result<Point> {
+) -> Result<WorkflowPoint> {
     // Checked before the checkpoint: with nothing to undo, every checkpoint would be refused for another reason.
     require_work(snapshot, run)?;
     let standing = standing(snapshot, run, workflow)?;
@@ -95,9 +95,9 @@ pub(crate) fn before(
 }
 
 /// The points before all steps that stand, oldest first.
-fn standing(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<Vec<Point>> {
+fn standing(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<Vec<WorkflowPoint>> {
     let definition = workflow.parsed()?;
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<WorkflowPoint> = Vec::new();
     for row in table::steps(snapshot, &run.id, run.epoch)? {
         let Some(id) = &row.checkpoint_id else { continue };
         if let Some(known) = points.iter_mut().find(|point| point.checkpoint.id == *id) {
@@ -106,7 +106,7 @@ fn standing(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow) -> Result<V
         }
         let phase = definition.steps.iter().find(|step| step.id == row.step).map(|step| step.phase.clone());
         let (phase, checkpoint) = (phase.unwrap_or_default(), record::get(snapshot, id)?);
-        points.push(Point { steps: vec![row.step], phase, checkpoint, is_first: false });
+        points.push(WorkflowPoint { steps: vec![row.step], phase, checkpoint, is_first: false });
     }
     // A resumed step keeps the checkpoint from before its first attempt, so the order of the rows is not that of the points.
     points.sort_by_key(|point| point.checkpoint.seq);
@@ -124,12 +124,16 @@ fn is_earlier(snapshot: &Snapshot<'_>, row: &StepRow, seq: Seq) -> Result<bool> 
 /// The names of the steps before which the run's tree was captured after the event `seq`.
 fn step_checkpoints(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    record::list(snapshot, Filter { run_id: Some(&run.id), pruned: true, ..Filter::default() }, |found| {
-        // Checkpoints before and after a restore belong to no step.
-        let is_look = found.seq > seq && found.kind == record::Kind::Auto;
-        names.extend(found.link.step_name.filter(|_| is_look));
-        Ok(ControlFlow::Continue(()))
-    })?;
+    record::list(
+        snapshot,
+        CheckpointFilter { run_id: Some(&run.id), pruned: true, ..CheckpointFilter::default() },
+        |found| {
+            // Checkpoints before and after a restore belong to no step.
+            let is_look = found.seq > seq && found.kind == record::CheckpointKind::Auto;
+            names.extend(found.link.step_name.filter(|_| is_look));
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
     Ok(names)
 }
 
@@ -139,7 +143,7 @@ fn may_have_run_again(
     workflow: &Workflow,
     definition: &Definition,
     row: &StepRow,
-    point: &Point,
+    point: &WorkflowPoint,
     began: &[String],
 ) -> Result<bool> {
     let again = match &row.dispatch_id {
@@ -156,13 +160,12 @@ fn may_have_run_again(
     // Steps that the point's steps need had ended before those began.
     let place = |name: &str| definition.steps.iter().position(|step| step.id == name);
     let Some(earlier) = place(&row.step) else { return Ok(false) };
-    let after = Plan::of(definition).descendants(earlier);
-    let waits =
-        |at: usize| after.contains(&at) || definition.steps[at].phase != definition.steps[earlier].phase;
+    let after = StepOrder::of(definition).descendants(earlier);
+    let waits = |at: usize| after.contains(&at) || definition.steps[at].phase != definition.steps[earlier].phase;
     Ok(!point.steps.iter().filter_map(|step| place(step)).all(waits))
 }
 
-fn no_point(run: &Run, id: &CheckpointId, standing: &[Point]) -> Diagnosis {
+fn no_point(run: &Run, id: &CheckpointId, standing: &[WorkflowPoint]) -> Diagnosis {
     let short = run.id.short();
     // `workflow checkpoints` lists all of the run's checkpoints; the hint tells which of them a step began from.
     let newest = standing.iter().rev().find(|point| point.checkpoint.pruned_at.is_none()).map(|point| {
@@ -184,7 +187,7 @@ fn no_point(run: &Run, id: &CheckpointId, standing: &[Point]) -> Diagnosis {
     .detail("checkpoint_id", id.as_str())
 }
 
-fn ran_again(run: &Run, row: &StepRow, point: &Point) -> Diagnosis {
+fn ran_again(run: &Run, row: &StepRow, point: &WorkflowPoint) -> Diagnosis {
     let short = run.id.short();
     let id = row.checkpoint_id.as_ref().map_or("ID", CheckpointId::short);
     Diagnosis::new(

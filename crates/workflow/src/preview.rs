@@ -1,22 +1,22 @@
 //! The preview of a rollback of a workflow.
 
 use ic_base::{Result, RunId};
-use ic_journal::steps::{self, Step};
+use ic_journal::steps::{self, RollbackStep};
 use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::Kernel;
 use ic_rollback::LayeredRollback;
 use ic_rollback::compensation::Saga;
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
-use crate::back;
 use crate::definition::Strategy;
-use crate::may::may_roll_back;
 use crate::options::{Overrides, check_strategy, options};
+use crate::permission::may_roll_back;
 use crate::table;
+use crate::workflow_rollback;
 
 /// The result of [`crate::rollback`] if it was called now.
 #[derive(Debug)]
-pub struct Preview {
+pub struct WorkflowPreview {
     /// The run of the workflow.
     pub run_id: RunId,
     /// The name in the workflow's file.
@@ -29,14 +29,14 @@ pub struct Preview {
 #[derive(Debug)]
 pub enum Would {
     /// Begin a rollback with this plan.
-    Begin(Box<Plan>),
+    Begin(Box<WorkflowPlan>),
     /// Resume the rollback that was begun: its row and its steps.
-    Resume(Box<(RollbackRecord, Vec<Step>)>),
+    Resume(Box<(RollbackRecord, Vec<RollbackStep>)>),
 }
 
 /// The plan of a rollback that was not begun.
 #[derive(Debug)]
-pub struct Plan {
+pub struct WorkflowPlan {
     /// The part of the tree that is restored.
     pub strategy: Strategy,
     /// The steps before which the workflow is after the rollback; empty: before the first one.
@@ -52,10 +52,10 @@ pub struct Plan {
 /// Errors: those of `rollback` that no flag passes; the others are in the plan.
 pub fn preview(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     reference: &str,
     overrides: &Overrides,
-) -> Result<Preview> {
+) -> Result<WorkflowPreview> {
     let (run, workflow, unfinished) = kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
@@ -75,9 +75,9 @@ pub fn preview(
         Saga::require_free(kernel, &run.id)?;
         Would::Resume(Box::new(begun))
     } else {
-        let (aim, whole) = back::look(kernel, settings, &run.id, overrides)?;
-        let back::Aim { strategy, before_steps, stays, .. } = aim;
-        Would::Begin(Box::new(Plan { strategy, before_steps, stays, whole }))
+        let (aim, whole) = workflow_rollback::look(kernel, settings, &run.id, overrides)?;
+        let workflow_rollback::Aim { strategy, before_steps, stays, .. } = aim;
+        Would::Begin(Box::new(WorkflowPlan { strategy, before_steps, stays, whole }))
     };
-    Ok(Preview { run_id: run.id, workflow: workflow.name, would })
+    Ok(WorkflowPreview { run_id: run.id, workflow: workflow.name, would })
 }

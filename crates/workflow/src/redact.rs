@@ -7,8 +7,7 @@ use ic_store::Transaction;
 /// Removes the reason of a step's failure from its row and its workflow's, if a redacted event named the step's dispatch. The log is a file
 /// beside the ledger, and stays.
 pub fn redact(tx: &Transaction<'_>, event: &Event) -> Result<()> {
-    let (Some(dispatch), Some(run), "dispatch") = (&event.subject_id, &event.run_id, event.source.as_str())
-    else {
+    let (Some(dispatch), Some(run), "dispatch") = (&event.subject_id, &event.run_id, event.source.as_str()) else {
         return Ok(());
     };
     tx.execute(

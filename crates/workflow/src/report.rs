@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
-use ic_ops::status::Held;
+use ic_ops::status::HeldPhase;
 use ic_rollback::Data;
 use ic_saga::Compensation;
 
 use crate::definition::Strategy;
 use crate::flow::Flow;
-use crate::table::{State, StepRow, StepState, Workflow};
+use crate::table::{StepRow, Workflow, WorkflowRowState, WorkflowStepState};
 
 ic_base::words! {
     /// The outcome of the workflow as a whole.
-    pub enum Status {
+    pub enum WorkflowStatus {
         /// It runs, or its executor died.
         Running = "running",
         /// Every step succeeded, and the run is at its end.
@@ -50,7 +50,7 @@ pub struct StepReport {
     /// The phase in which it runs.
     pub phase: String,
     /// How far it came.
-    pub state: StepState,
+    pub state: WorkflowStepState,
     /// Whether it succeeded and was rolled back since, or its effect is undone and the rest of its rollback is to come.
     pub is_rolled_back: bool,
     /// Whether a rollback undid its work, and it was not begun again since.
@@ -98,7 +98,7 @@ pub struct Restored {
 
 /// The rollback of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TakenBack {
+pub struct UndoneSteps {
     /// The part of the tree that was to be restored.
     pub strategy: Strategy,
     /// The undone effects, in the order of undoing.
@@ -125,13 +125,13 @@ pub struct TakenBack {
 
 /// The outcome of a workflow, with its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct WorkflowRunReport {
     /// The run of the workflow.
     pub run_id: RunId,
     /// The name in the workflow's file.
     pub workflow: String,
     /// The outcome as a whole.
-    pub status: Status,
+    pub status: WorkflowStatus,
     /// Its steps, in the order of its file.
     pub steps: Vec<StepReport>,
     /// The step that failed first; `None`: none failed.
@@ -141,23 +141,23 @@ pub struct Report {
     /// The step with which a resume begins after a rollback that left earlier steps standing.
     pub ahead: Option<String>,
     /// What blocks its run before the phase of its next step, if it waits for that.
-    pub waits_for: Option<Held>,
+    pub waits_for: Option<HeldPhase>,
     /// Its rollback, where this call made or resumed one.
-    pub rollback: Option<TakenBack>,
+    pub rollback: Option<UndoneSteps>,
 }
 
-impl From<State> for Status {
-    fn from(state: State) -> Self {
+impl From<WorkflowRowState> for WorkflowStatus {
+    fn from(state: WorkflowRowState) -> Self {
         match state {
-            State::Running => Self::Running,
-            State::Stopped => Self::Stopped,
-            State::Failed => Self::Failed,
-            State::Completed => Self::Completed,
+            WorkflowRowState::Running => Self::Running,
+            WorkflowRowState::Stopped => Self::Stopped,
+            WorkflowRowState::Failed => Self::Failed,
+            WorkflowRowState::Completed => Self::Completed,
         }
     }
 }
 
-impl Report {
+impl WorkflowRunReport {
     /// The report on a workflow with these steps.
     pub(crate) fn of(workflow: &Workflow, steps: Vec<StepReport>) -> Self {
         Self {
@@ -176,10 +176,10 @@ impl Report {
 
 impl Flow<'_> {
     /// The report on the steps of this epoch, with `status`.
-    pub(crate) fn report(&self, status: Status) -> Report {
+    pub(crate) fn report(&self, status: WorkflowStatus) -> WorkflowRunReport {
         let steps = self.definition.steps.iter().map(|step| {
             let row = self.rows.values().find(|row| row.step == step.id).cloned();
-            let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
+            let state = row.as_ref().map_or(WorkflowStepState::Pending, |row| row.state);
             StepReport {
                 id: step.id.clone(),
                 phase: step.phase.clone(),
@@ -191,6 +191,6 @@ impl Flow<'_> {
                 row,
             }
         });
-        Report { status, ..Report::of(&self.workflow, steps.collect()) }
+        WorkflowRunReport { status, ..WorkflowRunReport::of(&self.workflow, steps.collect()) }
     }
 }

@@ -6,45 +6,45 @@ use std::path::Path;
 
 use ic_base::{Result, Timestamp};
 use ic_checkpoint::git;
-use ic_dispatch::dispatch::{self, Ending};
+use ic_dispatch::dispatch::{self, DispatchEnding};
 use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, report};
-use ic_saga::Action;
-use ic_saga::child::{Exit, Outcome};
-use ic_saga::compensation::{self, End, StepEnd};
+use ic_saga::EffectAction;
+use ic_saga::child::{ChildExit, CommandOutcome};
+use ic_saga::compensation::{self, CompensationEnd, StepEnd};
 use ic_saga::tail::with_tail;
 use ic_saga::undo::{describe, written};
 use ic_store::Transaction;
-use ic_store::regular::open_regular_itself;
+use ic_store::regular_file::open_regular_itself;
 
 use crate::flow::Flow;
 use crate::job::outputs_of;
-use crate::table::{self, StepRow, StepState};
+use crate::table::{self, StepRow, WorkflowStepState};
 
 /// The number of bytes of outputs that are read.
 const LONGEST_OUTPUTS: u64 = 1 << 20;
 
 /// The exit of an attempt of which nothing ran.
-const NOT_BEGUN: Exit = Exit::NotStarted(String::new());
+const NOT_BEGUN: ChildExit = ChildExit::NotStarted(String::new());
 
 impl Flow<'_> {
     /// Records the end of an attempt; `will_retry`: another one follows.
-    pub(crate) fn ended(&mut self, at: usize, outcome: &Outcome, will_retry: bool) -> Result<()> {
+    pub(crate) fn ended(&mut self, at: usize, outcome: &CommandOutcome, will_retry: bool) -> Result<()> {
         let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
         let error = match &outcome.exit {
-            Exit::Code(0) => None,
+            ChildExit::Code(0) => None,
             other => Some(with_tail(&describe(other), &outcome.tail)),
         };
         let state = match &outcome.exit {
-            Exit::Code(0) => StepState::Succeeded,
-            Exit::Cancelled => StepState::Interrupted,
-            _ if will_retry => StepState::Running,
-            _ => StepState::Failed,
+            ChildExit::Code(0) => WorkflowStepState::Succeeded,
+            ChildExit::Cancelled => WorkflowStepState::Interrupted,
+            _ if will_retry => WorkflowStepState::Running,
+            _ => WorkflowStepState::Failed,
         };
         let row = StepRow {
             state,
             exit_code: match outcome.exit {
-                Exit::Code(code) => Some(i64::from(code)),
+                ChildExit::Code(code) => Some(i64::from(code)),
                 _ => None,
             },
             error,
@@ -57,7 +57,7 @@ impl Flow<'_> {
 
     /// Records that the attempts of a dead executor have ended. Their processes were ended when the run was taken over.
     pub(crate) fn lose_running(&mut self) -> Result<()> {
-        let running = self.in_state(&[StepState::Running]);
+        let running = self.in_state(&[WorkflowStepState::Running]);
         let first = running.iter().filter_map(|at| self.rows.get(at)).min_by_key(|row| row.started);
         if let Some(first) = first {
             // Commits since the first of them began are their work.
@@ -68,7 +68,7 @@ impl Flow<'_> {
             // A process that is not on record did not become the command.
             let exit = row.child.is_none().then_some(NOT_BEGUN);
             let error = Some("its executor died".to_owned());
-            let row = StepRow { state: StepState::Interrupted, error, child: None, ..row };
+            let row = StepRow { state: WorkflowStepState::Interrupted, error, child: None, ..row };
             self.settle(at, row, exit.as_ref())?;
         }
         Ok(())
@@ -77,13 +77,13 @@ impl Flow<'_> {
     /// Records that a step which failed is not tried again, though retries were left: another failure ended the workflow.
     pub(crate) fn give_up(&mut self, at: usize) -> Result<()> {
         let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
-        self.settle(at, StepRow { state: StepState::Interrupted, ..row }, Some(&NOT_BEGUN))
+        self.settle(at, StepRow { state: WorkflowStepState::Interrupted, ..row }, Some(&NOT_BEGUN))
     }
 
     /// Records that steps which need a failed one are skipped.
     pub(crate) fn pass_over_dependents(&mut self, failed: usize) -> Result<()> {
         let because = format!("it needs {}, which failed", self.definition.steps[failed].id);
-        let begun = |at: &usize| self.rows.get(at).is_some_and(|row| row.state != StepState::Pending);
+        let begun = |at: &usize| self.rows.get(at).is_some_and(|row| row.state != WorkflowStepState::Pending);
         let passed: Vec<(usize, StepRow)> = self
             .plan
             .descendants(failed)
@@ -92,13 +92,13 @@ impl Flow<'_> {
             .map(|at| {
                 let row = self.rows.get(&at).cloned();
                 let row = row.unwrap_or_else(|| StepRow::pending(&self.definition.steps[at].id));
-                (at, StepRow { state: StepState::Skipped, error: Some(because.clone()), ..row })
+                (at, StepRow { state: WorkflowStepState::Skipped, error: Some(because.clone()), ..row })
             })
             .collect();
         self.saga.write(|tx, now| {
-            passed.iter().try_for_each(|(_, row)| {
-                table::put_step(tx, now, &self.run.id, self.run.epoch, row).map(|_| ())
-            })
+            passed
+                .iter()
+                .try_for_each(|(_, row)| table::put_step(tx, now, &self.run.id, self.run.epoch, row).map(|_| ()))
         })?;
         self.rows.extend(passed);
         Ok(())
@@ -106,13 +106,13 @@ impl Flow<'_> {
 
     /// Records a step that runs no longer, with its commits, its outputs, and what is known about its undo. `exit`: how its command ended;
     /// `None`: it is not known.
-    fn settle(&mut self, at: usize, row: StepRow, exit: Option<&Exit>) -> Result<()> {
+    fn settle(&mut self, at: usize, row: StepRow, exit: Option<&ChildExit>) -> Result<()> {
         let step = &self.definition.steps[at];
         let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
         // Asked before the write lock is taken: git may take long, and every other process waits for that lock.
         let head = git::head(&self.workspace.root);
         let commits = if head == since || head.is_none() {
-            report::Report::default()
+            report::DispatchReport::default()
         } else {
             // Commits that git cannot list are found by the next checkpoint; a rollback asks before it touches them.
             let log = git::log_since(&self.workspace.root, since.as_deref(), &[]).unwrap_or_default();
@@ -126,10 +126,10 @@ impl Flow<'_> {
                 let dispatch = dispatch::get(tx, id)?;
                 code::record(tx, now, &dispatch, &commits)?;
                 if dispatch.status == DispatchStatus::Running && dispatch.rolled_back_by.is_none() {
-                    end_dispatch(tx, now, &dispatch, &row, matches!(exit, Some(Exit::TimedOut)))?;
+                    end_dispatch(tx, now, &dispatch, &row, matches!(exit, Some(ChildExit::TimedOut)))?;
                 }
             }
-            let Some(id) = row.compensation_id.as_ref().filter(|_| row.state != StepState::Running) else {
+            let Some(id) = row.compensation_id.as_ref().filter(|_| row.state != WorkflowStepState::Running) else {
                 return Ok(());
             };
             let compensation = compensation::get(tx, id)?;
@@ -138,9 +138,9 @@ impl Flow<'_> {
             }
             let action = learn(&compensation.action, &self.workspace.root);
             compensation::end_step(tx, now, &compensation, end_of(exit), &outputs, &action)?;
-            if row.state == StepState::Failed && !runs_when_failed {
+            if row.state == WorkflowStepState::Failed && !runs_when_failed {
                 let why = "declared not to run when its own step failed";
-                compensation::finish(tx, now, &compensation, End::Skipped(why))?;
+                compensation::finish(tx, now, &compensation, CompensationEnd::Skipped(why))?;
             }
             Ok(())
         })?;
@@ -151,11 +151,11 @@ impl Flow<'_> {
 }
 
 /// The end of a step; `None` if it was ended in the middle, because it may have had its effect.
-fn end_of(exit: Option<&Exit>) -> Option<StepEnd> {
+fn end_of(exit: Option<&ChildExit>) -> Option<StepEnd> {
     match exit? {
-        Exit::Code(0) => Some(StepEnd::Succeeded),
-        Exit::Code(_) | Exit::NotStarted(_) => Some(StepEnd::Failed),
-        Exit::Signal(_) | Exit::TimedOut | Exit::Cancelled => None,
+        ChildExit::Code(0) => Some(StepEnd::Succeeded),
+        ChildExit::Code(_) | ChildExit::NotStarted(_) => Some(StepEnd::Failed),
+        ChildExit::Signal(_) | ChildExit::TimedOut | ChildExit::Cancelled => None,
     }
 }
 
@@ -168,11 +168,14 @@ fn end_dispatch(
 ) -> Result<()> {
     let error = row.error.as_deref().unwrap_or_default();
     let ending = match row.state {
-        StepState::Succeeded => Ending::Completed { summary: None, verdict: None },
-        StepState::Failed if timed_out => Ending::TimedOut { error },
-        StepState::Failed => Ending::Failed { error },
+        WorkflowStepState::Succeeded => DispatchEnding::Completed { summary: None, verdict: None },
+        WorkflowStepState::Failed if timed_out => DispatchEnding::TimedOut { error },
+        WorkflowStepState::Failed => DispatchEnding::Failed { error },
         // It still runs, or can be resumed.
-        StepState::Running | StepState::Interrupted | StepState::Pending | StepState::Skipped => {
+        WorkflowStepState::Running
+        | WorkflowStepState::Interrupted
+        | WorkflowStepState::Pending
+        | WorkflowStepState::Skipped => {
             return dispatch::set_process(tx, &dispatch.id, None);
         }
     };
@@ -180,9 +183,9 @@ fn end_dispatch(
 }
 
 /// The action of an undo, completed after its step has ended: with the process whose number the step wrote down.
-fn learn(action: &Action, root: &Path) -> Action {
+fn learn(action: &EffectAction, root: &Path) -> EffectAction {
     match action {
-        Action::KillProcess { pid_file: Some(file), identity: None, before } => Action::KillProcess {
+        EffectAction::KillProcess { pid_file: Some(file), identity: None, before } => EffectAction::KillProcess {
             pid_file: Some(file.clone()),
             identity: written(root, file).filter(|identity| before.as_ref() != Some(identity)),
             before: before.clone(),

@@ -2,39 +2,39 @@
 
 use ic_base::Result;
 use ic_kernel::Kernel;
-use ic_ops::status::{self, Held, Unfinished};
+use ic_ops::status::{self, HeldPhase, UnfinishedWork};
 use ic_phase::{Run, RunStatus};
-use ic_saga::{Compensation, State as CompensationState};
+use ic_saga::{Compensation, CompensationState};
 use ic_store::Snapshot;
 
-use crate::definition::{Action, Definition};
-use crate::report::{EffectUndone, Report, Status, StepReport};
-use crate::table::{self, State, StepRow, StepState, Tried};
+use crate::definition::{Definition, StepAction};
+use crate::report::{EffectUndone, StepReport, WorkflowRunReport, WorkflowStatus};
+use crate::table::{self, StepRow, Tried, WorkflowRowState, WorkflowStepState};
 
 /// The report on a workflow. Nothing is written.
-pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
+pub fn show(kernel: &Kernel, reference: &str) -> Result<WorkflowRunReport> {
     kernel.read(|snapshot| {
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
         let definition = workflow.parsed()?;
         let (steps, has_rolled_back) = steps_of(snapshot, &run, &definition)?;
-        let mut report = Report::of(&workflow, steps);
+        let mut report = WorkflowRunReport::of(&workflow, steps);
         // A rollback does not write the workflow's row: it shows by the steps that are to run again.
-        if has_rolled_back && report.status != Status::RollingBack {
-            report.status = Status::RolledBack;
+        if has_rolled_back && report.status != WorkflowStatus::RollingBack {
+            report.status = WorkflowStatus::RolledBack;
         }
         let standing = table::steps(snapshot, &run.id, run.epoch)?;
-        if report.status == Status::RolledBack && !standing.is_empty() {
+        if report.status == WorkflowStatus::RolledBack && !standing.is_empty() {
             let mut steps = report.steps.iter().map(|step| &step.id);
             report.ahead = steps.find(|id| standing.iter().all(|row| row.step != **id)).cloned();
         }
         // The run is fenced before the workflow's row changes.
         match run.status {
-            RunStatus::Cancelled => report.status = Status::Cancelled,
-            RunStatus::RollingBack => report.status = Status::RollingBack,
+            RunStatus::Cancelled => report.status = WorkflowStatus::Cancelled,
+            RunStatus::RollingBack => report.status = WorkflowStatus::RollingBack,
             RunStatus::Active | RunStatus::Completed | RunStatus::Failed => {}
         }
-        if report.status == Status::Stopped {
+        if report.status == WorkflowStatus::Stopped {
             report.waits_for = waits_for(snapshot, &run, &workflow)?;
         }
         Ok(report)
@@ -43,7 +43,7 @@ pub fn show(kernel: &Kernel, reference: &str) -> Result<Report> {
 
 /// The rest of a workflow that stopped, that was rolled back, or whose executor died. `None`: the run has none, the workflow has ended, or
 /// the run is not active. The caller knows that no process executes it.
-pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<UnfinishedWork>> {
     if run.status != RunStatus::Active {
         return Ok(None);
     }
@@ -51,47 +51,41 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
     // A resume would only wait for the same again.
     if let Some(held) = waits_for(snapshot, run, &workflow)? {
         let message = format!("the workflow {} waits: {}", workflow.name, held.message);
-        return Ok(Some(Unfinished {
-            kind: "workflow",
-            id: run.id.to_string(),
-            message,
-            command: held.command,
-        }));
+        return Ok(Some(UnfinishedWork { kind: "workflow", id: run.id.to_string(), message, command: held.command }));
     }
     // The hint is a resume: an advance by hand would leave out what the steps do.
     let message = if is_rolled_back(snapshot, run)? {
         format!("the workflow {} was rolled back", workflow.name)
     } else {
         match (workflow.state, &workflow.failed_step) {
-            (State::Running, _) => format!("the executor of the workflow {} ended before it", workflow.name),
-            (State::Stopped, Some(step)) => {
+            (WorkflowRowState::Running, _) => format!("the executor of the workflow {} ended before it", workflow.name),
+            (WorkflowRowState::Stopped, Some(step)) => {
                 let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 format!("the workflow {} stopped at the step {step}{why}", workflow.name)
             }
-            (State::Stopped, None) => format!("the workflow {} stopped", workflow.name),
-            (State::Failed, Some(step)) => {
+            (WorkflowRowState::Stopped, None) => format!("the workflow {} stopped", workflow.name),
+            (WorkflowRowState::Failed, Some(step)) => {
                 let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 format!("the workflow {} ended without the step {step}{why}", workflow.name)
             }
-            (State::Failed, None) => format!("the workflow {} ended without all of its steps", workflow.name),
-            (State::Completed, _) => return Ok(None),
+            (WorkflowRowState::Failed, None) => {
+                format!("the workflow {} ended without all of its steps", workflow.name)
+            }
+            (WorkflowRowState::Completed, _) => return Ok(None),
         }
     };
     let command = format!("ic workflow resume {}", run.id.short());
-    Ok(Some(Unfinished { kind: "workflow", id: run.id.to_string(), message, command }))
+    Ok(Some(UnfinishedWork { kind: "workflow", id: run.id.to_string(), message, command }))
 }
 
 /// The block of a stopped workflow's run, if no step of it failed and no step of the current phase is left.
-pub(crate) fn waits_for(
-    snapshot: &Snapshot<'_>,
-    run: &Run,
-    workflow: &table::Workflow,
-) -> Result<Option<Held>> {
-    if run.status != RunStatus::Active || workflow.state != State::Stopped || workflow.failed_step.is_some() {
+pub(crate) fn waits_for(snapshot: &Snapshot<'_>, run: &Run, workflow: &table::Workflow) -> Result<Option<HeldPhase>> {
+    if run.status != RunStatus::Active || workflow.state != WorkflowRowState::Stopped || workflow.failed_step.is_some()
+    {
         return Ok(None);
     }
     let rows = table::steps(snapshot, &run.id, run.epoch)?;
-    let has_ended = |id: &str| rows.iter().any(|row| row.step == id && row.state == StepState::Succeeded);
+    let has_ended = |id: &str| rows.iter().any(|row| row.step == id && row.state == WorkflowStepState::Succeeded);
     let definition = workflow.parsed()?;
     let mut here = definition.steps.iter().filter(|step| step.phase == run.phase);
     if here.all(|step| has_ended(&step.id)) { status::held(snapshot, run) } else { Ok(None) }
@@ -131,14 +125,13 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
         has_rolled_back |= has_gone;
         // The work is marked when a rollback begins, and may be there until the rollback ends.
         let is_undone = has_gone && run.status != RunStatus::RollingBack;
-        let effect_undone = stands
-            .filter(|_| run.status != RunStatus::RollingBack)
-            .and_then(|row| undone_alone(&effects, row));
-        let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, Action::Skip(_)));
+        let effect_undone =
+            stands.filter(|_| run.status != RunStatus::RollingBack).and_then(|row| undone_alone(&effects, row));
+        let needs_undo = !step.compensate.as_ref().is_some_and(|undo| matches!(undo.action, StepAction::Skip(_)));
         let is_effect_left =
             is_undone && needs_undo && told.is_some_and(|told| told.is_back() && !told.is_rolled_back());
         let row = stands.or(told.map(|tried| &tried.row)).cloned();
-        let state = row.as_ref().map_or(StepState::Pending, |row| row.state);
+        let state = row.as_ref().map_or(WorkflowStepState::Pending, |row| row.state);
         StepReport {
             id: step.id.clone(),
             phase: step.phase.clone(),
@@ -158,7 +151,7 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
 /// of its run.
 pub(crate) fn undone_alone(all: &[Compensation], row: &StepRow) -> Option<EffectUndone> {
     let own = all.iter().find(|one| row.compensation_id.as_ref() == Some(&one.id));
-    let effect = own.filter(|_| row.state == StepState::Succeeded)?;
+    let effect = own.filter(|_| row.state == WorkflowStepState::Succeeded)?;
     match effect.state {
         CompensationState::Done => Some(EffectUndone::Yes),
         _ if effect.is_cut_off() => Some(EffectUndone::Perhaps),

@@ -13,22 +13,22 @@
 //! Compatibility: a workflow is resumed with the definition and the options in its row. The run says whether it is being rolled back; the
 //! marks on the work of its steps say whether it was. An unknown word in a row is `corrupt`.
 
-mod tried;
+mod attempts;
 
 use std::path::{Path, PathBuf};
 
 use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_saga::process::ProcessIdentity;
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Definition, OnFailure, Strategy};
-pub(crate) use tried::{Tried, tried};
+use crate::definition::{Definition, StepFailurePolicy, Strategy};
+pub(crate) use attempts::{Tried, tried};
 
 ic_base::words! {
     /// How far a workflow is.
-    pub enum State {
+    pub enum WorkflowRowState {
         /// It runs, or its executor died.
         Running = "running",
         /// A step failed or it was interrupted, and it can be resumed.
@@ -42,7 +42,7 @@ ic_base::words! {
 
 ic_base::words! {
     /// How far a step is.
-    pub enum StepState {
+    pub enum WorkflowStepState {
         /// No attempt was begun.
         Pending = "pending",
         /// An attempt runs, or its executor died.
@@ -61,9 +61,9 @@ ic_base::words! {
 /// The decisions when the workflow was started, as JSON in its row. A word that is not known makes the row `corrupt`: a guess at its
 /// meaning would make a rollback restore more or less than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct WorkflowOptions {
     /// What a failed step leads to; `None`: neither call nor file decided it.
-    pub on_failure: Option<OnFailure>,
+    pub on_failure: Option<StepFailurePolicy>,
     /// The part of the tree that a rollback restores.
     pub strategy: Strategy,
     /// The number of steps that may run at once.
@@ -80,9 +80,9 @@ pub struct Workflow {
     /// The text of its file when it was started.
     pub definition: String,
     /// The decisions when it was started or last resumed.
-    pub options: Options,
+    pub options: WorkflowOptions,
     /// How far it is.
-    pub state: State,
+    pub state: WorkflowRowState,
     /// The step that failed; `None`: none did, or it was resumed since.
     pub failed_step: Option<String>,
     /// The reason of that failure, masked.
@@ -95,13 +95,13 @@ impl Workflow {
         Definition::parse(self.definition.as_bytes(), Path::new(&self.name))
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
             run_id: RunId::from_ledger(row.get(0)?),
             name: row.get(1)?,
             definition: row.get(2)?,
             options: row.parse(3, "workflows", |text| serde_json::from_str(text).ok())?,
-            state: row.parse(4, "workflows", State::parse)?,
+            state: row.parse(4, "workflows", WorkflowRowState::parse)?,
             failed_step: row.get(5)?,
             error: row.get(6)?,
         })
@@ -114,7 +114,7 @@ pub struct StepRow {
     /// The name of the step.
     pub step: String,
     /// How far it is.
-    pub state: StepState,
+    pub state: WorkflowStepState,
     /// Its place in the order in which steps began, from 1.
     pub started: i64,
     /// The dispatch that is its work.
@@ -142,14 +142,14 @@ pub struct StepRow {
 impl StepRow {
     /// Whether an attempt runs, or its executor died in it.
     pub(crate) fn is_running(&self) -> bool {
-        self.state == StepState::Running
+        self.state == WorkflowStepState::Running
     }
 
     /// The row of a step that was not begun.
     pub(crate) fn pending(step: &str) -> Self {
         Self {
             step: step.to_owned(),
-            state: StepState::Pending,
+            state: WorkflowStepState::Pending,
             started: 0,
             dispatch_id: None,
             checkpoint_id: None,
@@ -164,14 +164,14 @@ impl StepRow {
         }
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let child = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "workflow_steps", |text| serde_json::from_str(text).ok())?),
             None => None,
         };
         Ok(Self {
             step: row.get(0)?,
-            state: row.parse(1, "workflow_steps", StepState::parse)?,
+            state: row.parse(1, "workflow_steps", WorkflowStepState::parse)?,
             started: row.get(2)?,
             dispatch_id: row.get::<Option<String>>(3)?.map(DispatchId::from_ledger),
             checkpoint_id: row.get::<Option<String>>(4)?.map(CheckpointId::from_ledger),
@@ -194,7 +194,7 @@ pub(crate) fn insert(
     run: &RunId,
     name: &str,
     definition: &str,
-    options: &Options,
+    options: &WorkflowOptions,
 ) -> Result<()> {
     tx.execute_one(
         "INSERT INTO workflows (run_id, name, definition, options, state, created_at, updated_at) \
@@ -233,7 +233,7 @@ pub(crate) fn last_of_project(snapshot: &Snapshot<'_>, directory: &Path) -> Resu
 
 /// A failure of a workflow: the step, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct StepFailure {
     pub(crate) step: String,
     pub(crate) error: String,
 }
@@ -243,8 +243,8 @@ pub(crate) fn set_state(
     tx: &Transaction<'_>,
     now: Timestamp,
     run: &RunId,
-    state: State,
-    failed: Option<&Failure>,
+    state: WorkflowRowState,
+    failed: Option<&StepFailure>,
 ) -> Result<()> {
     let step = failed.map(|failed| failed.step.as_str());
     let error = mask_optional(failed.map(|failed| failed.error.as_str()));
@@ -255,11 +255,8 @@ pub(crate) fn set_state(
 }
 
 /// Records the options of a later call.
-pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &Options) -> Result<()> {
-    tx.execute_one(
-        "UPDATE workflows SET options = $1 WHERE run_id = $2",
-        &[&to_text(options)?, &run.as_str()],
-    )
+pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &WorkflowOptions) -> Result<()> {
+    tx.execute_one("UPDATE workflows SET options = $1 WHERE run_id = $2", &[&to_text(options)?, &run.as_str()])
 }
 
 /// The steps that stand in an epoch, in the order of beginning: those of that epoch, and those that ended in an earlier one and that no
@@ -294,13 +291,7 @@ pub(crate) fn first_dispatch(
 }
 
 /// Writes the whole row of a step, and returns its place in the order of beginning, which it got when it was first written.
-pub(crate) fn put_step(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    run: &RunId,
-    epoch: i64,
-    row: &StepRow,
-) -> Result<i64> {
+pub(crate) fn put_step(tx: &Transaction<'_>, now: Timestamp, run: &RunId, epoch: i64, row: &StepRow) -> Result<i64> {
     let child = row.child.as_ref().map(to_text).transpose()?;
     let error = mask_optional(row.error.as_deref());
     tx.execute_one(

@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::{join, root_key};
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{self, Kind, Link};
-use ic_checkpoint::tree::{Node, Reason};
+use ic_checkpoint::lock::LockMode;
+use ic_checkpoint::record::{self, CheckpointKind, CheckpointLink};
+use ic_checkpoint::tree::{Reason, TreeNode};
 use ic_events::{Hash, hex};
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_phase::point::{self, NewPoint, Point};
+use ic_phase::point::{self, NewPoint, PointRecord};
 use ic_phase::run::NewRun;
 use ic_store::Transaction;
 
-use super::held::Held;
+use super::capture::{CaptureOccasion, GitPart, Purpose, Shot};
+use super::locked_root::LockedRoot;
 use super::points;
-use super::shot::{GitPart, Occasion, Purpose, Shot};
-use super::workspace::{Settings, Warning, Workspace, root_of};
-use crate::mark::Marked;
+use super::workspace::{CaptureSettings, Warning, Workspace, root_of};
+use crate::database_mark::Marked;
 
 /// A tree that was captured for what is about to be recorded. Nothing is swept while it lives.
-pub struct Taken {
+pub struct TakenTree {
     shot: Option<Shot>,
     /// Whether the tree is as the newest checkpoint has it, as another call has just seen.
     is_as_newest: bool,
@@ -35,7 +35,7 @@ pub struct Taken {
     is_cut_off: bool,
     /// What went less well.
     pub warnings: Vec<Warning>,
-    _held: Option<Held>,
+    _held: Option<LockedRoot>,
 }
 
 /// What is left out of a tree, from its root, and why.
@@ -43,14 +43,14 @@ pub type LeftOut = (Vec<u8>, String);
 
 /// What is known of the tree at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenTree {
     /// The event of the newest checkpoint; 0: there is none.
     pub seq: Seq,
     /// Whether the tree was looked at, and is as that checkpoint has it.
     pub is_certain: bool,
 }
 
-impl Seen {
+impl SeenTree {
     /// The event at which work that has ended counts as over. If the tree was not looked at, that is one later: the next checkpoint shows
     /// what the work did.
     pub fn end(self) -> Seq {
@@ -58,7 +58,7 @@ impl Seen {
     }
 }
 
-impl Taken {
+impl TakenTree {
     /// No capture was wanted; recording it adds no checkpoint.
     pub fn nothing() -> Self {
         let (marked, warnings) = (Marked::nothing(), Vec::new());
@@ -67,9 +67,14 @@ impl Taken {
     }
 
     /// Captures the tree of a project for a run, where the settings say so, and looks where a configured state database is.
-    pub fn take(kernel: &Kernel, settings: &Settings, project_dir: &std::path::Path, link: Link) -> Self {
+    pub fn take(
+        kernel: &Kernel,
+        settings: &CaptureSettings,
+        project_dir: &std::path::Path,
+        link: CheckpointLink,
+    ) -> Self {
         let workflow = link.workflow.clone().or_else(|| settings.workflow.clone());
-        let link = Link { workflow, ..link };
+        let link = CheckpointLink { workflow, ..link };
         let captured = settings.checkpointing.auto.then(|| capture(kernel, settings, project_dir, link));
         let mut taken = match captured {
             // The locks are held until the row is recorded: otherwise a sweep could remove content that no row names yet.
@@ -89,8 +94,8 @@ impl Taken {
     }
 
     /// Captures the tree alone.
-    pub fn take_tree(kernel: &Kernel, settings: &Settings, project_dir: &Path, link: Link) -> Self {
-        let alone = Settings { state: None, ..settings.clone() };
+    pub fn take_tree(kernel: &Kernel, settings: &CaptureSettings, project_dir: &Path, link: CheckpointLink) -> Self {
+        let alone = CaptureSettings { state: None, ..settings.clone() };
         Self::take(kernel, &alone, project_dir, link)
     }
 
@@ -100,13 +105,7 @@ impl Taken {
     }
 
     /// Records what was seen, unless the newest look at the root shows the same.
-    pub fn record_unless_known(
-        &self,
-        tx: &Transaction<'_>,
-        now: Timestamp,
-        root: &Path,
-        epoch: i64,
-    ) -> Result<()> {
+    pub fn record_unless_known(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<()> {
         let Some(shot) = &self.shot else { return Ok(()) };
         match record::newest_look(tx, root)? {
             Some(newest) if shot.is_as(&newest) => Ok(()),
@@ -136,17 +135,17 @@ impl Taken {
     }
 
     /// Captures the tree of a run that does not exist yet: the first of its line.
-    pub fn take_first(kernel: &Kernel, settings: &Settings, id: &RunId, new: &NewRun) -> Self {
-        let link = Link { run_id: Some(id.clone()), ..Link::default() };
+    pub fn take_first(kernel: &Kernel, settings: &CaptureSettings, id: &RunId, new: &NewRun) -> Self {
+        let link = CheckpointLink { run_id: Some(id.clone()), ..CheckpointLink::default() };
         Self::take(kernel, settings, &new.project_dir, link)
     }
 
     /// As [`Taken::take`] if there are `settings`; without them, nothing is captured.
     pub fn take_if(
         kernel: &Kernel,
-        settings: Option<&Settings>,
+        settings: Option<&CaptureSettings>,
         project_dir: &std::path::Path,
-        link: Link,
+        link: CheckpointLink,
     ) -> Self {
         settings.map_or_else(Self::nothing, |settings| Self::take(kernel, settings, project_dir, link))
     }
@@ -156,17 +155,17 @@ impl Taken {
     /// `with_git`: git's state too, and it is recorded whatever is seen.
     pub fn look_for_call(
         kernel: &Kernel,
-        settings: Option<&Settings>,
+        settings: Option<&CaptureSettings>,
         root: PathBuf,
-        link: Link,
+        link: CheckpointLink,
         with_git: bool,
     ) -> Self {
         let Some(settings) = settings.filter(|settings| settings.checkpointing.auto) else {
             return Self::nothing();
         };
-        let link = Link { of_call: true, ..link };
+        let link = CheckpointLink { of_call: true, ..link };
         let git = if with_git { GitPart::Kept } else { GitPart::FilesAlone };
-        let purpose = Purpose { git, ..Purpose::new(Kind::Auto, link) };
+        let purpose = Purpose { git, ..Purpose::new(CheckpointKind::Auto, link) };
         match look(kernel, settings, root, purpose) {
             Ok((shot, held)) => {
                 let warnings = shot.as_ref().map(|shot| shot.warnings.clone()).unwrap_or_default();
@@ -184,9 +183,9 @@ impl Taken {
     /// and where a state database is.
     pub fn look_for_subagent(
         kernel: &Kernel,
-        settings: Option<&Settings>,
+        settings: Option<&CaptureSettings>,
         root: PathBuf,
-        link: Link,
+        link: CheckpointLink,
     ) -> Self {
         let marked = settings.map_or_else(Marked::nothing, Marked::look);
         let looked = Self::look_for_call(kernel, settings, root, link, true);
@@ -195,39 +194,34 @@ impl Taken {
     }
 
     /// Which event shows the tree as it was seen, once that is recorded.
-    pub fn recorded(&self, tx: &Transaction<'_>, root: &Path) -> Result<Seen> {
+    pub fn recorded(&self, tx: &Transaction<'_>, root: &Path) -> Result<SeenTree> {
         let newest = record::newest_look(tx, root)?;
-        Ok(Seen { seq: newest.map_or(0, |newest| newest.seq), is_certain: self.shot.is_some() })
+        Ok(SeenTree { seq: newest.map_or(0, |newest| newest.seq), is_certain: self.shot.is_some() })
     }
 
     /// Records what was seen if it is new, and returns which event shows the current tree, as far as that is known.
-    pub fn record_news(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<Seen> {
+    pub fn record_news(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<SeenTree> {
         let newest = record::newest_look(tx, root)?;
         let newest_seq = newest.as_ref().map_or(0, |newest| newest.seq);
         match &self.shot {
-            None => Ok(Seen { seq: newest_seq, is_certain: self.is_as_newest }),
+            None => Ok(SeenTree { seq: newest_seq, is_certain: self.is_as_newest }),
             Some(shot)
                                 // A picture with git's state is always recorded: equal trees say nothing of git's state.
                 if shot.manifest.git.is_none()
                     && !shot.has_changed_gaps
                     && newest.is_some_and(|newest| newest.tree == shot.captured.root) =>
             {
-                Ok(Seen { seq: newest_seq, is_certain: true })
+                Ok(SeenTree { seq: newest_seq, is_certain: true })
             }
             Some(shot) => {
                 let seq = shot.record(tx, now, Some(epoch))?.seq;
-                Ok(Seen { seq, is_certain: true })
+                Ok(SeenTree { seq, is_certain: true })
             }
         }
     }
 
     /// What is left out of what was seen, and why; `None`: nothing was captured.
-    pub fn left_out(
-        &self,
-        kernel: &Kernel,
-        settings: &Settings,
-        root: &Path,
-    ) -> Result<Option<Vec<LeftOut>>> {
+    pub fn left_out(&self, kernel: &Kernel, settings: &CaptureSettings, root: &Path) -> Result<Option<Vec<LeftOut>>> {
         let tree = match &self.shot {
             Some(shot) => Some(shot.captured.root),
             None if self.is_blind => None,
@@ -240,10 +234,10 @@ impl Taken {
             for entry in workspace.objects.tree(&hash)?.entries {
                 let path = join(&path, &entry.name);
                 match entry.node {
-                    Node::Directory(below) => waiting.push((path, below)),
+                    TreeNode::Directory(below) => waiting.push((path, below)),
                     // What belongs to a database is in the database's own copy.
-                    Node::Passed(Reason::Database) => {}
-                    Node::Passed(reason) => left_out.push((path, reason.as_str().to_owned())),
+                    TreeNode::Passed(Reason::Database) => {}
+                    TreeNode::Passed(reason) => left_out.push((path, reason.as_str().to_owned())),
                     _ => {}
                 }
             }
@@ -263,23 +257,17 @@ impl Taken {
         tx: &Transaction<'_>,
         now: Timestamp,
         run: &Run,
-        point: &Point,
-    ) -> Result<Seen> {
+        point: &PointRecord,
+    ) -> Result<SeenTree> {
         let Some(shot) = &self.shot else { return self.recorded(tx, &root_of(&run.project_dir)) };
         let seq = shot.record(tx, now, Some(run.epoch))?.seq;
         self.marked.record(tx, point.seq, &run.id)?;
         point::show(tx, point, shot.id())?;
-        Ok(Seen { seq, is_certain: true })
+        Ok(SeenTree { seq, is_certain: true })
     }
 
     /// Records a point of a run with what was seen there; its event is the first of the transaction.
-    pub fn record_point(
-        &self,
-        tx: &Transaction<'_>,
-        now: Timestamp,
-        run: &Run,
-        new: &NewPoint<'_>,
-    ) -> Result<()> {
+    pub fn record_point(&self, tx: &Transaction<'_>, now: Timestamp, run: &Run, new: &NewPoint<'_>) -> Result<()> {
         points::record_point(tx, now, run, new, self.shot.as_ref(), &self.marked)
     }
 
@@ -301,7 +289,7 @@ impl Taken {
         &self,
         tx: &Transaction<'_>,
         now: Timestamp,
-        occasion: Occasion<'_>,
+        occasion: CaptureOccasion<'_>,
         event: impl FnOnce() -> Result<Seq>,
     ) -> Result<Seq> {
         let seq = match &self.shot {
@@ -315,13 +303,13 @@ impl Taken {
 
 fn capture(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     project_dir: &std::path::Path,
-    link: Link,
-) -> Result<(Shot, Held)> {
+    link: CheckpointLink,
+) -> Result<(Shot, LockedRoot)> {
     let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
-    let held = workspace.lock(Mode::Shared)?;
-    let shot = workspace.shoot(Purpose::new(Kind::Auto, link), &settings.progress())?;
+    let held = workspace.lock(LockMode::Shared)?;
+    let shot = workspace.shoot(Purpose::new(CheckpointKind::Auto, link), &settings.progress())?;
     Ok((shot, held))
 }
 
@@ -329,10 +317,10 @@ fn capture(
 /// it. Of many calls that are made at once, two look.
 fn look(
     kernel: &Kernel,
-    settings: &Settings,
+    settings: &CaptureSettings,
     root: PathBuf,
     purpose: Purpose,
-) -> Result<(Option<Shot>, Option<Held>)> {
+) -> Result<(Option<Shot>, Option<LockedRoot>)> {
     let made = kernel.context.nanos();
     let workspace = Workspace::open(kernel, root, settings)?;
     let name = format!("{}.look", root_key(&workspace.root));
@@ -343,7 +331,7 @@ fn look(
         Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
     };
     // One call at a time: a change that one call finds at its end must not lie before what another has already recorded as its beginning.
-    let held = match workspace.lock(Mode::Exclusive) {
+    let held = match workspace.lock(LockMode::Exclusive) {
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,
     };

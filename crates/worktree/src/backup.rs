@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::Result;
-use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::lock::{self, LockMode};
 use ic_kernel::Kernel;
 use ic_store::{CopiedHead, OpenOptions, require_place_for_copy};
 
-use super::place::{look, objects_path, store_of};
+use super::store_location::{look, objects_path, store_of};
 
 /// What is to be copied, and where to.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct BackupRequest<'a> {
     /// The file of the copy.
     pub to: &'a Path,
     /// A file that is already there is replaced.
@@ -22,7 +22,7 @@ pub struct Request<'a> {
 
 /// The copies that were made, each whole and under its own name.
 #[derive(Debug)]
-pub struct Backup {
+pub struct BackupResult {
     /// The copy's newest event.
     pub head: CopiedHead,
     /// The length of the ledger's copy.
@@ -32,23 +32,23 @@ pub struct Backup {
 }
 
 /// Copies the ledger, while others work with it. Errors: `file_exists`, `invalid_value`, `busy`, `disk_full`: nothing was made.
-pub fn make(kernel: &Kernel, request: &Request<'_>, options: OpenOptions) -> Result<Backup> {
-    let Request { to, replaces, with_content } = *request;
+pub fn make(kernel: &Kernel, request: &BackupRequest<'_>, options: OpenOptions) -> Result<BackupResult> {
+    let BackupRequest { to, replaces, with_content } = *request;
     require_place_for_copy(&kernel.ledger, to, replaces)?;
     if !with_content {
         let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
-        return Ok(Backup { head, bytes: ledger.name()?, content: None });
+        return Ok(BackupResult { head, bytes: ledger.name()?, content: None });
     }
     let content_to = store_of(to);
     require_place_for_copy(&kernel.ledger, &content_to, replaces)?;
     // No sweep runs during the copies. The ledger is copied first: content is stored before the row that names it, so the later copy of the
     // store has all that the copied rows name.
     let own = objects_path(kernel.ledger.path());
-    let _lock = own.exists().then(|| lock::store(&own, Mode::Shared, options.busy_timeout)).transpose()?;
+    let _lock = own.exists().then(|| lock::store(&own, LockMode::Shared, options.busy_timeout)).transpose()?;
     let objects = look(kernel, options)?;
     let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
     let content = objects.map(|objects| objects.copy_for(&content_to)).transpose()?;
     // The content gets its name first: if this dies in between, no copy of the ledger is left without its content.
     let content = content.map(ic_store::Unnamed::name).transpose()?.map(|bytes| (content_to, bytes));
-    Ok(Backup { head, bytes: ledger.name()?, content })
+    Ok(BackupResult { head, bytes: ledger.name()?, content })
 }

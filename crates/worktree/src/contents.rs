@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use ic_base::{Diagnose, Result};
-use ic_checkpoint::diff::{Difference, State};
+use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::rootfs::RootDir;
 use ic_store::path_from_bytes;
@@ -28,7 +28,7 @@ impl Contents<'_> {
 
     /// The newer content. A look stores nothing, so the content may be in the tree alone; then the file is read in its current state.
     pub fn newer(&self, difference: &Difference) -> Result<Option<Vec<u8>>> {
-        if let (Some(root), Some(State::File { hash, .. })) = (self.tree, &difference.after)
+        if let (Some(root), Some(DiffState::File { hash, .. })) = (self.tree, &difference.after)
             && !self.objects.has(hash)?
         {
             let doing = || format!("reading {}", path_from_bytes(&difference.path).display());
@@ -45,10 +45,10 @@ impl Contents<'_> {
     }
 
     /// The content of one side: a file's, or where a link points.
-    pub fn of(&self, state: Option<&State>) -> Result<Option<Vec<u8>>> {
+    pub fn of(&self, state: Option<&DiffState>) -> Result<Option<Vec<u8>>> {
         match state {
-            Some(State::File { hash, .. }) => self.objects.read(hash).map(Some),
-            Some(State::Symlink(target)) => Ok(Some(target.clone())),
+            Some(DiffState::File { hash, .. }) => self.objects.read(hash).map(Some),
+            Some(DiffState::Symlink(target)) => Ok(Some(target.clone())),
             _ => Ok(None),
         }
     }
@@ -56,7 +56,7 @@ impl Contents<'_> {
     /// Whether a side has no content any more: that is no reason to show nothing of the others.
     pub fn is_gone(&self, difference: &Difference) -> Result<bool> {
         for state in [&difference.before, &difference.after].into_iter().flatten() {
-            if let State::File { hash, .. } = state
+            if let DiffState::File { hash, .. } = state
                 && self.objects.is_purged(hash)?
             {
                 return Ok(true);

@@ -1,23 +1,23 @@
 //! Taking a checkpoint on request, of a person or of a hook.
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::capture::Progress;
+use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::git;
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::manifest::Manifest;
-use ic_checkpoint::record::{Checkpoint, Kind, Link};
+use ic_checkpoint::lock::LockMode;
+use ic_checkpoint::manifest::CheckpointManifest;
+use ic_checkpoint::record::{CheckpointKind, CheckpointLink, CheckpointRecord};
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_store::Snapshot;
 
+use super::capture::Purpose;
 use super::retention;
-use super::shot::Purpose;
-use super::workspace::{Settings, Warning, Workspace, root_of};
-use crate::mark::Marked;
+use super::workspace::{CaptureSettings, Warning, Workspace, root_of};
+use crate::database_mark::Marked;
 
 /// What is to be taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Request<'a> {
+pub struct CheckpointRequest<'a> {
     /// The run it belongs to.
     pub run: Option<&'a str>,
     /// What it is called.
@@ -34,11 +34,11 @@ pub struct Request<'a> {
 
 /// A checkpoint that was taken.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedCheckpoint {
     /// The checkpoint as the ledger has it.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointRecord,
     /// What the row does not hold.
-    pub manifest: Manifest,
+    pub manifest: CheckpointManifest,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
@@ -48,10 +48,10 @@ pub struct Created {
 /// Errors: `unsafe_root`, `tree_too_large`, `run_not_found`, `stale_dispatch`, `disk_full`, `busy`: nothing is recorded.
 pub fn create(
     kernel: &Kernel,
-    settings: &Settings,
-    request: &Request<'_>,
-    progress: &Progress,
-) -> Result<Created> {
+    settings: &CaptureSettings,
+    request: &CheckpointRequest<'_>,
+    progress: &CaptureProgress,
+) -> Result<CreatedCheckpoint> {
     let (link, run) = kernel.read(|snapshot| link(kernel, snapshot, request))?;
     let workspace = match &run {
         Some(run) => Workspace::of_run(kernel, run, settings)?,
@@ -59,8 +59,8 @@ pub fn create(
     };
     // Held until the row is committed: no restore runs in the tree, and no sweep takes content that no row
     // names yet.
-    let held = workspace.lock(Mode::Shared)?;
-    let kind = if request.is_auto { Kind::Auto } else { Kind::Manual };
+    let held = workspace.lock(LockMode::Shared)?;
+    let kind = if request.is_auto { CheckpointKind::Auto } else { CheckpointKind::Manual };
     let purpose = Purpose { settled: request.is_settled, ..Purpose::new(kind, link) };
     let shot = workspace.shoot(purpose, progress)?;
     let epoch = run.as_ref().map(|run| run.epoch);
@@ -83,11 +83,11 @@ pub fn create(
     warnings.extend(marked.warning);
     warnings.extend(not_whole(&workspace, &shot.manifest));
     warnings.extend(retention::tidy(kernel, settings, &workspace.root));
-    Ok(Created { checkpoint, manifest: shot.manifest, warnings })
+    Ok(CreatedCheckpoint { checkpoint, manifest: shot.manifest, warnings })
 }
 
 /// A warning of what a restore of this checkpoint will refuse: better said while the caller can still take another one.
-fn not_whole(workspace: &Workspace<'_>, manifest: &Manifest) -> Option<Warning> {
+fn not_whole(workspace: &Workspace<'_>, manifest: &CheckpointManifest) -> Option<Warning> {
     let git = manifest.git.as_ref()?;
     let refused = match &git.operation {
         Some(operation) => {
@@ -103,7 +103,11 @@ fn not_whole(workspace: &Workspace<'_>, manifest: &Manifest) -> Option<Warning> 
 }
 
 /// What the checkpoint belongs to: the run that was named, else that of the calling dispatch.
-fn link(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Result<(Link, Option<Run>)> {
+fn link(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    request: &CheckpointRequest<'_>,
+) -> Result<(CheckpointLink, Option<Run>)> {
     let dispatch = kernel.calling_dispatch(snapshot)?;
     let run = match (request.run, &dispatch) {
         (Some(reference), _) => Some(kernel.run(snapshot, reference)?),
@@ -124,14 +128,14 @@ fn link(kernel: &Kernel, snapshot: &Snapshot<'_>, request: &Request<'_>) -> Resu
         ));
     }
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    let link = Link {
+    let link = CheckpointLink {
         name: owned(request.name),
         message: owned(request.message),
         conversation: owned(request.conversation),
         run_id: run.as_ref().map(|run| run.id.clone()),
         phase: run.as_ref().map(|run| run.phase.clone()),
         dispatch_id,
-        ..Link::default()
+        ..CheckpointLink::default()
     };
     Ok((link, run))
 }

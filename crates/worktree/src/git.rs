@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use ic_base::said::counted;
+use ic_base::display::counted;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::git::{self, Asked, Before, GitPlan, GitState, Kept, Others};
-use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::git::{self, AskedGit, GitRestorePlan, GitState, KeptObjects, OutsideChanges, PackBase};
+use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::Writer;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 
-use super::others::{WHILE_IT_RESTED, refuse_moved};
-use super::shot::Shot;
+use super::capture::Shot;
+use super::outside_git_changes::{WHILE_IT_RESTED, refuse_moved};
 use super::workspace::{Warning, Workspace};
 
 /// What the restore that is undone left.
@@ -23,20 +23,20 @@ pub(super) struct Brought {
 }
 
 /// What is to be restored of git's state.
-pub(super) struct Wanted {
+pub(super) struct WantedGit {
     /// The state to return to, before refs that others use are left out ([`GitRestore::meant`]).
     meant: GitState,
     /// The state that is really restored ([`GitRestore::target`]).
     pub(super) target: GitState,
     /// What others changed since, as far as that is known.
-    others: Vec<Others>,
+    others: Vec<OutsideChanges>,
 }
 
 /// What a restore does about git.
 #[derive(Debug, Clone)]
 pub struct GitRestore {
     /// Which refs, HEAD, index and stash move, and in which order.
-    pub plan: GitPlan,
+    pub plan: GitRestorePlan,
     /// The state that the checkpoint has. When a restore is undone, what it did not move keeps its current state.
     pub meant: GitState,
     /// The state that is restored: what others use or made stays.
@@ -52,9 +52,8 @@ pub struct GitRestore {
 impl GitRestore {
     /// What moves and how, a pair for each, for people: branches, HEAD, the index, the stash.
     pub fn moves(&self) -> Vec<(String, String)> {
-        let short = |oid: &Option<String>| {
-            oid.as_deref().map_or("gone".to_owned(), |oid| oid[..oid.len().min(8)].to_owned())
-        };
+        let short =
+            |oid: &Option<String>| oid.as_deref().map_or("gone".to_owned(), |oid| oid[..oid.len().min(8)].to_owned());
         let mut moves = Vec::new();
         for moved in &self.plan.refs {
             let name = String::from_utf8_lossy(&moved.name).into_owned();
@@ -87,8 +86,7 @@ impl GitRestore {
 
     /// Whether a branch, or a HEAD, was somewhere from which it goes.
     pub fn keeps_branches(&self) -> bool {
-        self.plan.refs.iter().any(|moved| moved.from.is_some())
-            || (self.plan.head && self.current.head.is_some())
+        self.plan.refs.iter().any(|moved| moved.from.is_some()) || (self.plan.head && self.current.head.is_some())
     }
 
     /// Whether an entry leaves the stash.
@@ -129,10 +127,8 @@ fn purged_in_git() -> Warning {
 }
 
 fn holds_nothing(whose: &str, target: &CheckpointId) -> Diagnosis {
-    Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git.")).hint(format!(
-        "restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
-        target.short()
-    ))
+    Diagnosis::new(Code::GitUnsupported, format!("{whose} holds no state of git."))
+        .hint(format!("restore the files alone: ic checkpoint restore {} --strategy files-only --yes", target.short()))
 }
 
 /// The error with a hint that can be run: the planner of git's part does not know the checkpoint, and writes `ID`.
@@ -148,12 +144,12 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
 
 impl Workspace<'_> {
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
-    pub fn recorded_git(&self, parent: Option<&Checkpoint>) -> Result<[Option<GitState>; 2]> {
+    pub fn recorded_git(&self, parent: Option<&CheckpointRecord>) -> Result<[Option<GitState>; 2]> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
         // If the parent is the newest one, its state is read only once.
         let parent = parent.filter(|parent| newest.as_ref().is_some_and(|newest| newest.id != parent.id));
-        let state = |of: Option<&Checkpoint>| match of {
-            Some(of) => Manifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
+        let state = |of: Option<&CheckpointRecord>| match of {
+            Some(of) => CheckpointManifest::read(&self.objects, &of.manifest).map(|manifest| manifest.git),
             None => Ok(None),
         };
         Ok([state(newest.as_ref())?, state(parent)?])
@@ -164,22 +160,21 @@ impl Workspace<'_> {
     pub fn record_git(
         &self,
         shot: &mut Shot,
-        asked: Result<Asked>,
+        asked: Result<AskedGit>,
         writer: &Writer<'_>,
         is_a_look: bool,
-        (before, ahead): (Before<'_>, Option<Kept>),
+        (before, ahead): (PackBase<'_>, Option<KeptObjects>),
     ) -> Result<()> {
         let warn = |message| Warning { code: "git_not_recorded", message };
         let mut left_out = false;
         let state = match asked {
-            Ok(Asked::State(found)) => {
+            Ok(AskedGit::State(found)) => {
                 shot.warnings.extend(rules_left_out(&found.rules_left_out(&self.root)));
                 found.with(ahead).keep(&self.root, before, writer, is_a_look, &mut left_out)
             }
-            Ok(Asked::NotARepository) => return Ok(()),
-            Ok(Asked::NoGit) => {
-                shot.warnings
-                    .push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
+            Ok(AskedGit::NotARepository) => return Ok(()),
+            Ok(AskedGit::NoGit) => {
+                shot.warnings.push(warn("git's state is not in the checkpoint: there is no git on PATH".to_owned()));
                 return Ok(());
             }
             Err(error) => Err(error),
@@ -189,8 +184,7 @@ impl Workspace<'_> {
             Ok(state) => shot.manifest.git = Some(state),
             // Files are worth a checkpoint even without git's state. Other errors, as a full disk, concern the files too.
             Err(error) if matches!(error.code(), Code::GitFailed | Code::GitBusy) => {
-                shot.warnings
-                    .push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
+                shot.warnings.push(warn(format!("git's state is not in the checkpoint: {}", error.message())));
             }
             Err(error) => return Err(error),
         }
@@ -204,18 +198,17 @@ impl Workspace<'_> {
     /// unless forced.
     pub(super) fn plan_git(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         shot: &Shot,
         force: bool,
         brought: Option<&Brought>,
         past: &[PathBuf],
     ) -> Result<GitRestore> {
-        let current =
-            shot.manifest.git.clone().ok_or_else(|| holds_nothing("The working tree", &target.id))?;
+        let current = shot.manifest.git.clone().ok_or_else(|| holds_nothing("The working tree", &target.id))?;
         let left = brought.map(|brought| &brought.left);
-        let Wanted { meant, target: wanted, others } = self.wanted_git(target, &current, left)?;
-        let plan = git::plan(&self.root, &wanted, &current, &self.objects, past)
-            .map_err(|error| naming(error, &target.id))?;
+        let WantedGit { meant, target: wanted, others } = self.wanted_git(target, &current, left)?;
+        let plan =
+            git::plan(&self.root, &wanted, &current, &self.objects, past).map_err(|error| naming(error, &target.id))?;
         if !force {
             self.refuse_foreign_commits(target, &plan, left)?;
             if brought.is_none_or(|brought| !brought.is_compared) {
@@ -231,13 +224,12 @@ impl Workspace<'_> {
     /// has none.
     pub(super) fn wanted_git(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         current: &GitState,
         left: Option<&CheckpointId>,
-    ) -> Result<Wanted> {
-        let wanted = Manifest::read(&self.objects, &target.manifest)?.git;
-        let wanted =
-            wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
+    ) -> Result<WantedGit> {
+        let wanted = CheckpointManifest::read(&self.objects, &target.manifest)?.git;
+        let wanted = wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
         let others = self.git_of_others(target, current, left)?;
         let meant = match others.first() {
             Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),
@@ -248,6 +240,6 @@ impl Workspace<'_> {
         let wanted = git::leaving_newer(wanted, current, &others);
         let is_way_back = left.is_some() && !others.is_empty();
         let wanted = git::with_tags(&self.root, wanted, current, &others, is_way_back)?;
-        Ok(Wanted { meant, target: wanted, others })
+        Ok(WantedGit { meant, target: wanted, others })
     }
 }

@@ -2,20 +2,20 @@
 
 use ic_base::{Result, shell_word};
 use ic_checkpoint::git;
-use ic_checkpoint::restore::journal::{self, Progress};
+use ic_checkpoint::restore::journal::{self, RestoreProgress};
 use ic_checkpoint::scratch;
 use ic_kernel::Kernel;
-use ic_store::health::Check;
+use ic_store::health::HealthCheck;
 
-use super::place::objects_path;
-use super::{place, repair};
+use super::store_location::objects_path;
+use super::{repair, store_location};
 
 /// Looks for what killed captures and restores left, for stores that were set aside and for interrupted restores; nothing is changed.
-pub fn examine(kernel: &Kernel) -> Result<Vec<Check>> {
+pub fn examine(kernel: &Kernel) -> Result<Vec<HealthCheck>> {
     Ok(vec![leftovers(kernel)?, restores(kernel)?])
 }
 
-fn leftovers(kernel: &Kernel) -> Result<Check> {
+fn leftovers(kernel: &Kernel) -> Result<HealthCheck> {
     let store = objects_path(kernel.ledger.path());
     let copies = scratch::leftovers(&store);
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
         ));
     }
     let indexes: usize =
-        place::restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
+        store_location::restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
     if indexes > 0 {
         found.push(format!(
             "{} of git's index that killed restores left; the next restore removes them, or: ic checkpoint prune",
@@ -40,18 +40,18 @@ fn leftovers(kernel: &Kernel) -> Result<Check> {
         format!("a damaged store that was set aside; when you no longer need it: rm {}", shell_word(&path))
     }));
     let detail = if found.is_empty() { "none".to_owned() } else { found.join("; ") };
-    Ok(Check { name: "leftovers", ok: true, detail })
+    Ok(HealthCheck { name: "leftovers", ok: true, detail })
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn restores(kernel: &Kernel) -> Result<Check> {
+fn restores(kernel: &Kernel) -> Result<HealthCheck> {
     let unfinished: Vec<_> = kernel
         .read(journal::all)?
         .into_iter()
-        .filter(|restore| restore.progress != Progress::Applied)
+        .filter(|restore| restore.progress != RestoreProgress::Applied)
         .map(|restore| {
             let locks = git::locks_of(&restore.root, restore.id.as_str(), None);
             let locks = match locks.first().filter(|_| restore.strategy.has_git()) {
@@ -66,5 +66,5 @@ fn restores(kernel: &Kernel) -> Result<Check> {
         })
         .collect();
     let detail = if unfinished.is_empty() { "none is unfinished".to_owned() } else { unfinished.join("; ") };
-    Ok(Check { name: "restores", ok: true, detail })
+    Ok(HealthCheck { name: "restores", ok: true, detail })
 }

@@ -4,56 +4,56 @@
 
 pub mod auto;
 pub mod backup;
+pub mod capture;
 pub mod contents;
 mod create;
-pub mod gaps;
+mod database_mark;
 mod git;
 pub mod health;
-mod held;
-mod mark;
-mod named;
-mod needs;
-mod news;
-mod others;
-pub mod outside;
+mod locked_root;
+mod named_paths;
+mod new_omissions;
+pub mod outside_files;
+mod outside_git_changes;
 mod path;
-mod place;
 mod points;
 pub mod purge;
-mod read;
+mod queries;
 pub mod repair;
 mod repositories;
 mod restore;
 pub mod retention;
-pub mod shot;
-mod sound;
+pub mod skipped_files;
 mod step;
+mod store_location;
+mod store_requirements;
+mod verified_store;
 mod work_trees;
 mod workspace;
 
 pub use ic_checkpoint::capture::Limit;
 
-pub use create::{Created, Request as CreateRequest, create};
+pub use create::{CheckpointRequest as CreateRequest, CreatedCheckpoint, create};
 pub use git::GitRestore;
-pub use read::{
-    Changes, Shown, cat, changes_of, diff, gone_roots, is_among, list, path_in_root, paths_in_root, show,
+pub use queries::{
+    Changes, ShownCheckpoint, cat, changes_of, diff, gone_roots, is_among, list, path_in_root, paths_in_root, show,
     unless_pruned,
 };
 pub use restore::{
-    Conflict, Report, Request as RestoreRequest, Status, Watch, newest_other, redo, restore, settle_note,
+    Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch, newest_other, redo, restore, settle_note,
     undo, way_back,
 };
 pub use restore::{
-    Deed, NotYet, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,
+    NotYet, RestoreDeed, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,
     path_option, refused, restore_into, restore_without, restores_since, settle, steps_of, take_changes_back,
     take_restore_back,
 };
 
-pub use mark::{Marked, open as open_database};
-pub use named::require_here;
-pub use news::{LEFT_OUT, is_left_out_for};
+pub use database_mark::{Marked, open as open_database};
+pub use named_paths::require_here;
+pub use new_omissions::{LEFT_OUT, is_left_out_for};
 pub use path::{files_of_database, recorded_path};
-pub use place::look as look_into_store;
-pub use place::objects_path;
 pub use step::StepShot;
-pub use workspace::{Settings, Warning, Which, Workspace, find, no_checkpoint, require_kept, root_of};
+pub use store_location::look as look_into_store;
+pub use store_location::objects_path;
+pub use workspace::{CaptureSettings, Warning, Which, Workspace, find, no_checkpoint, require_kept, root_of};

@@ -28,8 +28,7 @@ pub fn files_of_database(root: &Path, database: &Path) -> BTreeSet<Vec<u8>> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let database = real(database);
     let Ok(below) = database.strip_prefix(real(root)) else { return BTreeSet::new() };
-    let files =
-        ["", "-wal", "-shm", "-journal"].map(|suffix| [path_bytes(below), suffix.as_bytes()].concat());
+    let files = ["", "-wal", "-shm", "-journal"].map(|suffix| [path_bytes(below), suffix.as_bytes()].concat());
     files.into_iter().collect()
 }
 

@@ -5,8 +5,8 @@ use ic_phase::Run;
 use ic_phase::point::{self, NewPoint};
 use ic_store::Transaction;
 
-use crate::mark::Marked;
-use crate::shot::Shot;
+use crate::capture::Shot;
+use crate::database_mark::Marked;
 
 /// Records a point of a run, whose event is the first of the transaction, with what was seen there: the tree, if it was captured, and the
 /// mark of the state database.

@@ -5,14 +5,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, shell_word};
-use ic_checkpoint::diff::{self, State};
-use ic_checkpoint::git::{self, GitState, Left};
-use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::git::{self, GitState, Unreachable};
+use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::TakenOut;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::{capture, scratch};
 use ic_events::{EventType, Hash, NewEvent};
-use ic_session::outside::{self, OutsideFile};
+use ic_session::outside_files::{self, OutsideFile};
 use ic_store::{path_bytes, path_from_bytes};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -40,7 +40,7 @@ pub struct Purged {
     /// Refs below `refs/ic/` that reached them and were removed.
     pub refs: Vec<String>,
     /// Where the content still is, out of reach.
-    pub left: Vec<Left>,
+    pub left: Vec<Unreachable>,
 }
 
 /// What a path had in checkpoints.
@@ -117,31 +117,31 @@ pub fn require_purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<()> {
 /// The path as its content is recorded: from the root, or whole where it lies outside and a tool call named it.
 fn purgeable(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
     let whole = workspace.kernel.project.directory.join(path);
-    let outside = super::outside::outside(&workspace.root, &whole);
-    let inside = super::read::path_in_root(workspace, path);
+    let outside = super::outside_files::outside(&workspace.root, &whole);
+    let inside = super::queries::path_in_root(workspace, path);
     let Some(outside) = outside.filter(|_| inside.is_err()) else { return inside };
-    let files = workspace.kernel.read(outside::all)?;
+    let files = workspace.kernel.read(outside_files::all)?;
     let is_known = files.iter().any(|file| Path::new(&file.path) == outside);
     if is_known { Ok(path_bytes(&outside).to_vec()) } else { inside }
 }
 
 impl Workspace<'_> {
     /// What the path had in the checkpoints of this root, and who else has that.
-    fn held(&self, all: &[Checkpoint], path: &[u8]) -> Result<Held> {
+    fn held(&self, all: &[CheckpointRecord], path: &[u8]) -> Result<Held> {
         let mut held = Held::default();
         let mut is_directory = false;
-        let outside = self.kernel.read(outside::all)?;
+        let outside = self.kernel.read(outside_files::all)?;
         let at_path = outside.iter().filter(|file| file.path.as_bytes() == path);
         held.contents.extend(at_path.flat_map(OutsideFile::contents));
         let is_outside = path.starts_with(b"/");
         for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root && !is_outside) {
             match diff::find(&self.objects, &checkpoint.tree, path)? {
-                Some(State::File { hash, size, .. }) => {
+                Some(DiffState::File { hash, size, .. }) => {
                     held.contents.extend((size > 0).then_some(hash));
                     held.holders.push(checkpoint.id.clone());
                 }
-                Some(State::Directory { .. }) => is_directory = true,
-                Some(State::Symlink(_)) => held.links.push(checkpoint.id.clone()),
+                Some(DiffState::Directory { .. }) => is_directory = true,
+                Some(DiffState::Symlink(_)) => held.links.push(checkpoint.id.clone()),
                 _ => {}
             }
         }
@@ -157,11 +157,11 @@ impl Workspace<'_> {
             }
         }
         // A project that was moved has its checkpoints under its old name. It may also be another one: what it had is not taken, but named.
-        let is_gone = |one: &&Checkpoint| one.root != self.root && !one.root.is_dir() && !is_outside;
+        let is_gone = |one: &&CheckpointRecord| one.root != self.root && !one.root.is_dir() && !is_outside;
         for checkpoint in all.iter().filter(is_gone) {
             let found = diff::find(&self.objects, &checkpoint.tree, path)?;
             let is_left = |hash| !held.contents.contains(&hash) && self.objects.has(&hash).unwrap_or(true);
-            if matches!(found, Some(State::File { hash, size, .. }) if size > 0 && is_left(hash)) {
+            if matches!(found, Some(DiffState::File { hash, size, .. }) if size > 0 && is_left(hash)) {
                 held.gone.insert(checkpoint.root.clone(), checkpoint.id.clone());
             }
         }
@@ -178,13 +178,13 @@ impl Workspace<'_> {
     }
 
     /// Adds the paths of a checkpoint that have one of the contents, or a piece of one. Such a piece stays, because another file needs it.
-    fn find_others(&self, checkpoint: &Checkpoint, path: &[u8], held: &mut Held) -> Result<()> {
+    fn find_others(&self, checkpoint: &CheckpointRecord, path: &[u8], held: &mut Held) -> Result<()> {
         let is_here = checkpoint.root == self.root;
         let named = |path: Vec<u8>| {
             if is_here { path } else { [path_bytes(&checkpoint.root), b"/", &path].concat() }
         };
         diff::diff(&self.objects, None, Some(&checkpoint.tree), &mut |difference| {
-            let Some(State::File { hash, .. }) = difference.after else { return Ok(()) };
+            let Some(DiffState::File { hash, .. }) = difference.after else { return Ok(()) };
             if held.contents.contains(&hash) {
                 if !(is_here && difference.path == path) {
                     held.shared.insert(named(difference.path));
@@ -213,31 +213,30 @@ impl Workspace<'_> {
     }
 
     /// Where checkpoints, or the tree, still have it under other names.
-    fn left_elsewhere(&self, held: &Held) -> Vec<Left> {
+    fn left_elsewhere(&self, held: &Held) -> Vec<Unreachable> {
         let shown = |path: &[u8]| shell_word(&String::from_utf8_lossy(path));
         let stands = |path: &&Vec<u8>| {
             let file = std::fs::File::open(self.root.join(path_from_bytes(path)));
             // A file with other content at this path is not named.
             file.ok().and_then(hash_of).is_some_and(|hash| held.contents.contains(&hash))
         };
-        let tree = held.shared.iter().filter(stands).map(|path| Left {
+        let tree = held.shared.iter().filter(stands).map(|path| Unreachable {
             place: "work_tree",
-            message: "another file of the working tree has the same content; checkpoints leave it out"
-                .to_owned(),
+            message: "another file of the working tree has the same content; checkpoints leave it out".to_owned(),
             command: format!("ls -l -- {}", shown(path)),
         });
-        let links = held.links.iter().map(|checkpoint| Left {
+        let links = held.links.iter().map(|checkpoint| Unreachable {
             place: "links",
             message: "the path is a symbolic link there, and its target was left".to_owned(),
             command: format!("ic checkpoint show {} --files", checkpoint.short()),
         });
-        let partly = held.partly.iter().map(|path| Left {
+        let partly = held.partly.iter().map(|path| Unreachable {
             place: "other_paths",
             message: "another file has a part of the same content, which was left; purge that one, too, if the secret is in it"
                 .to_owned(),
             command: format!("ic checkpoint purge {} --yes", shown(path)),
         });
-        let gone = held.gone.iter().map(|(root, checkpoint)| Left {
+        let gone = held.gone.iter().map(|(root, checkpoint)| Unreachable {
             place: "gone_root",
             message: format!(
                 "checkpoints of {}, which is gone, hold a file of this name; if this project was moved from there, make a checkpoint and purge again",
@@ -249,10 +248,10 @@ impl Workspace<'_> {
     }
 
     /// Writes the packs of git's objects anew without what the path had, and lets the checkpoints name the new ones.
-    fn rewrite_git(&self, all: &[Checkpoint], path: &[u8], held: &Held) -> Result<git::Gone> {
+    fn rewrite_git(&self, all: &[CheckpointRecord], path: &[u8], held: &Held) -> Result<git::Gone> {
         let mut manifests = Vec::new();
         for checkpoint in all {
-            manifests.push((checkpoint, Manifest::read(&self.objects, &checkpoint.manifest)?));
+            manifests.push((checkpoint, CheckpointManifest::read(&self.objects, &checkpoint.manifest)?));
         }
         let packs = manifests.iter().filter_map(|(_, manifest)| manifest.git.as_ref());
         let packs: BTreeSet<Hash> = packs.flat_map(|git| git.packs.iter().map(|pack| pack.0)).collect();
@@ -261,7 +260,7 @@ impl Workspace<'_> {
             .filter(|(checkpoint, _)| checkpoint.root == self.root)
             .filter_map(|(_, manifest)| manifest.git.clone())
             .collect();
-        let wanted = git::Wanted {
+        let wanted = git::PurgeWanted {
             root: &self.root,
             states: &states,
             packs: &packs,
@@ -276,20 +275,19 @@ impl Workspace<'_> {
             let names = |git: &GitState| git.packs.iter().any(|pack| gone.packs.contains_key(&pack.0));
             if manifest.git.as_ref().is_some_and(names) {
                 let git = manifest.git.map(|git| git.without(&gone));
-                renamed.push((&checkpoint.id, Manifest { git, ..manifest }.keep(&writer)?));
+                renamed.push((&checkpoint.id, CheckpointManifest { git, ..manifest }.keep(&writer)?));
             }
         }
         // The new content is made durable, then the rows that name it are written; the old content is removed after that. A crash at any
         // point leaves rows whose content is there.
         writer.finish()?;
-        self.kernel.write(|tx, _| {
-            renamed.iter().try_for_each(|(id, manifest)| record::set_manifest(tx, id, manifest))
-        })?;
+        self.kernel
+            .write(|tx, _| renamed.iter().try_for_each(|(id, manifest)| record::set_manifest(tx, id, manifest)))?;
         Ok(gone)
     }
 
     /// Clears the content, and all that nothing names: an earlier purge that was killed, or a capture, may have left it there.
-    fn clear(&self, contents: &HashSet<Hash>, pieces: &HashSet<Hash>) -> Result<(TakenOut, Vec<Left>)> {
+    fn clear(&self, contents: &HashSet<Hash>, pieces: &HashSet<Hash>) -> Result<(TakenOut, Vec<Unreachable>)> {
         let mut left = Vec::new();
         let live = self.named(&self.kernel.read(record::all_kept)?)?;
         // Caches name content that no checkpoint names, and a capture trusts them without reading it. They
@@ -297,25 +295,22 @@ impl Workspace<'_> {
         capture::forget_caches(&self.objects)?;
         // Killed captures left copies, perhaps of this very content. One that stays is named, and stops nothing.
         for (path, error) in scratch::clear_alone(self.objects.path()).failed {
-            left.push(Left {
+            left.push(Unreachable {
                 place: "copies",
-                message: format!(
-                    "a copy that a killed capture left may have it, and cannot be removed: {error}"
-                ),
+                message: format!("a copy that a killed capture left may have it, and cannot be removed: {error}"),
                 command: format!("rm -r {}", shell_word(&path.display().to_string())),
             });
         }
-        left.extend(repair::set_aside_files(self.objects.path()).into_iter().map(|path| Left {
+        left.extend(repair::set_aside_files(self.objects.path()).into_iter().map(|path| Unreachable {
             place: "set_aside",
             message: "a damaged store that was set aside may have it".to_owned(),
             command: format!("rm {}", shell_word(&path.display().to_string())),
         }));
         let taken = self.objects.purge_all_but(contents, pieces, &live)?;
         if !taken.is_clear {
-            left.push(Left {
+            left.push(Unreachable {
                 place: "store",
-                message: "another process reads the store, whose log has it until that process ends"
-                    .to_owned(),
+                message: "another process reads the store, whose log has it until that process ends".to_owned(),
                 command: format!("ls -la {}-wal; purge again", self.objects.path().display()),
             });
         }

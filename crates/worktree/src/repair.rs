@@ -9,21 +9,21 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, RestoreId, Result, Timestamp};
-use ic_checkpoint::capture::{self, Progress};
-use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::capture::{self, CaptureProgress};
+use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::objects::Objects;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::retention::{self, Damage};
 use ic_events::{EventType, Hash, NewEvent, hex};
 use ic_kernel::Kernel;
-use ic_store::{OpenOptions, Side, is_ledger};
+use ic_store::{OpenOptions, SideDatabase, is_ledger};
 use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
-use super::sound::SoundState;
-use super::workspace::{Settings, Workspace};
-use super::{needs, place};
+use super::verified_store::SoundState;
+use super::workspace::{CaptureSettings, Workspace};
+use super::{store_location, store_requirements};
 
 /// What a repair found and did.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Repaired {
 
 /// Marks what is lost as lost, so that everything else works again. Errors: `foreign_store`, `busy`; `io_error` if something cannot
 /// be read now and may be later: nothing is marked then.
-pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
+pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
     let set_aside = make_readable(kernel, options)?;
     let workspace = Workspace::here(kernel, settings)?;
@@ -59,7 +59,7 @@ pub fn repair(kernel: &Kernel, settings: &Settings) -> Result<Repaired> {
         keep_again(&workspace, &before)?;
     }
     // Alone: a capture in between could store again what is about to be marked as lost.
-    let lock = lock::store(workspace.objects.path(), Mode::Exclusive, settings.busy_timeout)?;
+    let lock = lock::store(workspace.objects.path(), LockMode::Exclusive, settings.busy_timeout)?;
     let after = workspace.lost_for_certain()?;
     let mut found = Findings::of(&workspace, &after)?;
     found.restores = workspace.lost_restores(&found.lost)?;
@@ -91,15 +91,13 @@ fn purge_again(workspace: &Workspace<'_>, was_replaced: bool) -> Result<Vec<Stri
     workspace.kernel.read(|snapshot| {
         ic_events::each_since(snapshot, None, 0, i64::MAX, |event| {
             if event.event_type == EventType::ContentPurged.as_str() {
-                let payload =
-                    event.payload.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                let payload = event.payload.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
                 // A purge that found nothing left no mark; a payload that was redacted names no path.
                 let payload = payload.filter(|payload| {
                     payload["objects"].as_u64().is_some_and(|count| count > 0)
                         || payload["git_objects"].as_array().is_some_and(|names| !names.is_empty())
                 });
-                paths
-                    .extend(payload.as_ref().and_then(|payload| payload["path"].as_str()).map(str::to_owned));
+                paths.extend(payload.as_ref().and_then(|payload| payload["path"].as_str()).map(str::to_owned));
             }
             Ok(ControlFlow::Continue(()))
         })
@@ -109,7 +107,7 @@ fn purge_again(workspace: &Workspace<'_>, was_replaced: bool) -> Result<Vec<Stri
 
 /// What is to be marked.
 struct Findings {
-    lost: Vec<Checkpoint>,
+    lost: Vec<CheckpointRecord>,
     partly: Vec<CheckpointId>,
     contents: Vec<Hash>,
     restores: Vec<RestoreId>,
@@ -128,7 +126,7 @@ impl Findings {
         for checkpoint in all.iter().filter(|checkpoint| touched.contains(&checkpoint.id)) {
             let mut has_any = false;
             ic_checkpoint::diff::diff(&workspace.objects, None, Some(&checkpoint.tree), &mut |difference| {
-                if let Some(ic_checkpoint::diff::State::File { hash, .. }) = difference.after {
+                if let Some(ic_checkpoint::diff::DiffState::File { hash, .. }) = difference.after {
                     has_any |= !contents.contains(&hash);
                 }
                 Ok(())
@@ -145,13 +143,13 @@ impl Findings {
 
 /// Makes sure that the store can be opened and read as a file; returns where a damaged one lies now.
 fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf>> {
-    let path = super::place::objects_path(kernel.ledger.path());
-    if !Side::exists(&path) {
+    let path = super::store_location::objects_path(kernel.ledger.path());
+    if !SideDatabase::exists(&path) {
         return Ok(None);
     }
-    let _lock = lock::store(&path, Mode::Exclusive, options.busy_timeout)?;
+    let _lock = lock::store(&path, LockMode::Exclusive, options.busy_timeout)?;
     let is_damage = |error: &Diagnosis| matches!(error.code(), Code::Corrupt | Code::ForeignDatabase);
-    let objects = match place::look(kernel, options) {
+    let objects = match store_location::look(kernel, options) {
         Ok(Some(objects)) => objects,
         Ok(None) => return Ok(None),
         Err(error) if is_damage(&error) && !is_ledger(&path).unwrap_or(true) => {
@@ -169,7 +167,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     let id = kernel.ledger.identity()?.id;
     ic_store::remove_side(&rebuilt)?;
     let copied =
-        needs::readable(kernel, &objects).and_then(|live| objects.copy_to(&rebuilt, &live, &id, options));
+        store_requirements::readable(kernel, &objects).and_then(|live| objects.copy_to(&rebuilt, &live, &id, options));
     objects.leave();
     match copied {
         Ok(()) => set_aside(&path, Some(&rebuilt)).map(Some),
@@ -213,8 +211,7 @@ pub(super) fn set_aside_files(store: &Path) -> Vec<PathBuf> {
     let stem = store.with_extension("damaged");
     let name = stem.file_name().unwrap_or_default().as_encoded_bytes();
     let entries = fs::read_dir(store.parent().unwrap_or(Path::new("/"))).into_iter().flatten().flatten();
-    let is_one =
-        |path: &PathBuf| path.file_name().is_some_and(|found| found.as_encoded_bytes().starts_with(name));
+    let is_one = |path: &PathBuf| path.file_name().is_some_and(|found| found.as_encoded_bytes().starts_with(name));
     entries.map(|entry| entry.path()).filter(is_one).collect()
 }
 
@@ -222,17 +219,17 @@ pub(super) fn set_aside_files(store: &Path) -> Vec<PathBuf> {
 fn keep_again(workspace: &Workspace<'_>, damaged: &[Damage]) -> Result<()> {
     {
         let timeout = workspace.settings.busy_timeout;
-        let _lock = lock::store(workspace.objects.path(), Mode::Exclusive, timeout)?;
+        let _lock = lock::store(workspace.objects.path(), LockMode::Exclusive, timeout)?;
         let gone: Vec<Hash> = damaged.iter().filter(|damage| damage.is_lost).map(|d| d.object).collect();
         workspace.objects.forget_damaged(&gone)?;
         // The caches go too: they name objects without reading them, so the capture would take lost ones for kept.
         capture::forget_caches(&workspace.objects)?;
     }
-    let _held = workspace.lock(Mode::Shared)?;
+    let _held = workspace.lock(LockMode::Shared)?;
     let now = workspace.kernel.context.now();
     let root = workspace.root.as_path();
     let captured = workspace.check_root().and_then(|()| {
-        capture::capture(&workspace.objects, root, now, &workspace.options(), &Progress::default())
+        capture::capture(&workspace.objects, root, now, &workspace.options(), &CaptureProgress::default())
     });
     match captured {
         // A tree that cannot be captured has nothing to keep again. On a full disk or a busy store, nothing may be declared lost yet.
@@ -252,18 +249,16 @@ impl Workspace<'_> {
         let damaged = self.damaged()?;
         match damaged.iter().find(|damage| !damage.is_lost) {
             None => Ok(damaged),
-            Some(damage) => {
-                Err(Diagnosis::new(Code::Io, format!("{} Nothing was marked as lost.", damage.problem))
-                    .hint("check the disk first, then run it again"))
-            }
+            Some(damage) => Err(Diagnosis::new(Code::Io, format!("{} Nothing was marked as lost.", damage.problem))
+                .hint("check the disk first, then run it again")),
         }
     }
 
     /// Restores that cannot be finished, or undone: their plan or a checkpoint of theirs is gone.
-    fn lost_restores(&self, lost: &[Checkpoint]) -> Result<Vec<RestoreId>> {
+    fn lost_restores(&self, lost: &[CheckpointRecord]) -> Result<Vec<RestoreId>> {
         let mut gone = Vec::new();
         for restore in self.kernel.read(journal::all)? {
-            let is_finished = restore.progress == journal::Progress::Applied;
+            let is_finished = restore.progress == journal::RestoreProgress::Applied;
             let needed = [Some(&restore.safety_id), (!is_finished).then_some(&restore.target_id)];
             let has_lost = lost.iter().any(|checkpoint| needed.contains(&Some(&checkpoint.id)));
             if has_lost || retention::readable(self.objects.read(&restore.plan))?.is_none() {
@@ -303,7 +298,7 @@ impl Workspace<'_> {
 
 /// Accepts the current content of the ledger at `db`: a log beside it that is not its own is set aside. Returns that log's new name.
 pub fn accept(db: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<PathBuf>> {
-    ic_checkpoint::objects::accept(&place::objects_path(db), options, now)
+    ic_checkpoint::objects::accept(&store_location::objects_path(db), options, now)
 }
 
 /// More content than this is not read through by [`examine`], which is asked often.
@@ -315,18 +310,15 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
     const WAY_OUT: &str = "restore it from a backup FILE.objects.db if there is one; if it is lost for good, remove what is lost: \
                            ic checkpoint verify --repair";
     let kept = kernel.read(record::all_kept)?;
-    let objects_path = place::objects_path(kernel.ledger.path());
-    let objects: Objects = match place::look(kernel, options) {
+    let objects_path = store_location::objects_path(kernel.ledger.path());
+    let objects: Objects = match store_location::look(kernel, options) {
         Ok(Some(objects)) => objects,
         Ok(None) if kept.is_empty() => return Ok((true, "no content yet".to_owned())),
         Ok(None) => {
-            let text = format!(
-                "{} is missing, and {} checkpoints need it; {WAY_OUT}",
-                objects_path.display(),
-                kept.len()
-            );
+            let text =
+                format!("{} is missing, and {} checkpoints need it; {WAY_OUT}", objects_path.display(), kept.len());
             // One that another name of the ledger left is taken along by the next capture.
-            return Ok(if place::is_elsewhere(kernel, options)? {
+            return Ok(if store_location::is_elsewhere(kernel, options)? {
                 (true, "to be moved".to_owned())
             } else {
                 (false, text)
@@ -347,8 +339,7 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
         return Ok((true, "ok".to_owned()));
     }
     let reads_all = objects.file_size() <= LITTLE;
-    let looked =
-        objects.file_damage().and_then(|file| Ok((file, retention::verify(&objects, &kept, reads_all)?.0)));
+    let looked = objects.file_damage().and_then(|file| Ok((file, retention::verify(&objects, &kept, reads_all)?.0)));
     objects.leave();
     if looked.as_ref().is_ok_and(|(file, damaged)| file.is_empty() && damaged.is_empty()) {
         state.keep_if_still(&SoundState::of(&objects_path, &kept));
@@ -357,19 +348,11 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
         Err(error) => (false, format!("{} {WAY_OUT}", error.message())),
         Ok((file, damaged)) if file.is_empty() && damaged.is_empty() => (true, "ok".to_owned()),
         Ok((file, damaged)) => {
-            let hurt: BTreeSet<&CheckpointId> =
-                damaged.iter().flat_map(|damage| &damage.checkpoints).collect();
+            let hurt: BTreeSet<&CheckpointId> = damaged.iter().flat_map(|damage| &damage.checkpoints).collect();
             let first = file.first().map(String::as_str).or(damaged.first().map(|d| d.problem.as_str()));
             let first = first.unwrap_or_default();
             let path = objects_path.display();
-            (
-                false,
-                format!(
-                    "{} of {} checkpoints are damaged in {path}: {first} {WAY_OUT}",
-                    hurt.len(),
-                    kept.len()
-                ),
-            )
+            (false, format!("{} of {} checkpoints are damaged in {path}: {first} {WAY_OUT}", hurt.len(), kept.len()))
         }
     })
 }

@@ -6,9 +6,9 @@ use ic_base::{Result, shell_word};
 use ic_checkpoint::capture::Captured;
 use ic_checkpoint::diff;
 use ic_checkpoint::git;
-use ic_checkpoint::manifest::{Manifest, PathText, Repository};
-use ic_checkpoint::record::Checkpoint;
-use ic_checkpoint::restore::plan::{Limits, Plan, is_at_or_below};
+use ic_checkpoint::manifest::{CheckpointManifest, PathText, Repository};
+use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::plan::{Limits, RestorePlan, is_at_or_below};
 use ic_store::path_from_bytes;
 
 use super::workspace::Workspace;
@@ -32,22 +32,21 @@ impl Workspace<'_> {
     }
 
     /// Whether there was no repository of the root when a checkpoint was taken.
-    pub fn had_no_repository(&self, target: &Checkpoint) -> Result<bool> {
-        Ok(Manifest::read(&self.objects, &target.manifest)?.git.is_none()
+    pub fn had_no_repository(&self, target: &CheckpointRecord) -> Result<bool> {
+        Ok(CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_none()
             && diff::find(&self.objects, &target.tree, b".git")?.is_none())
     }
 
     /// Repositories whose history stays though a restore of `target` takes their files back, and the command that moves it.
     pub(super) fn left_repositories(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         captured: &Captured,
         (limits, is_without): (&Limits, bool),
-        plan: &Plan,
+        plan: &RestorePlan,
     ) -> Result<Vec<(PathText, String)>> {
-        let then = Manifest::read(&self.objects, &target.manifest)?.repositories;
-        let is_written =
-            |path: &PathText| plan.steps.iter().any(|step| is_at_or_below(&step.path.0, &path.0));
+        let then = CheckpointManifest::read(&self.objects, &target.manifest)?.repositories;
+        let is_written = |path: &PathText| plan.steps.iter().any(|step| is_at_or_below(&step.path.0, &path.0));
         let mut left = Vec::new();
         for now in self.repositories(captured) {
             let is_meant = limits.covers(&now.path.0) && (!is_without || is_written(&now.path));
@@ -57,8 +56,7 @@ impl Workspace<'_> {
         let has_git = self.settings.checkpointing.include_git && ic_store::git_dirs(&self.root).is_some();
         let is_whole = limits.is_everything() && !is_without;
         if has_git && is_whole && self.had_no_repository(target)? {
-            let why =
-                "a repository was made here since: it stays, with its commits; to remove it: rm -rf .git";
+            let why = "a repository was made here since: it stays, with its commits; to remove it: rm -rf .git";
             left.push((PathText(b".git".to_vec()), why.to_owned()));
         }
         Ok(left)
@@ -69,8 +67,7 @@ impl Workspace<'_> {
         let git = format!("git -C {}", shell_word(&top.to_string_lossy()));
         let shown = |one: &Repository| {
             let branch = one.branch.as_ref().map(|branch| String::from_utf8_lossy(&branch.0).into_owned());
-            let head =
-                one.head.as_deref().map_or("no commit", |head| head.get(..8).unwrap_or(head)).to_owned();
+            let head = one.head.as_deref().map_or("no commit", |head| head.get(..8).unwrap_or(head)).to_owned();
             branch.map_or(head.clone(), |branch| format!("{branch} ({head})"))
         };
         let branch = was.branch.as_ref().filter(|_| was.branch != now.branch);
@@ -94,8 +91,8 @@ impl Workspace<'_> {
     }
 
     /// What is said where the target had git's state and there is no repository any more.
-    pub(super) fn lost_history(&self, target: &Checkpoint) -> Result<Option<(PathText, String)>> {
-        let had_git = Manifest::read(&self.objects, &target.manifest)?.git.is_some();
+    pub(super) fn lost_history(&self, target: &CheckpointRecord) -> Result<Option<(PathText, String)>> {
+        let had_git = CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_some();
         let is_lost = had_git && ic_store::git_dirs(&self.root).is_none();
         Ok(is_lost.then(|| (PathText(b".git".to_vec()), HISTORY_GONE.to_owned())))
     }

@@ -1,78 +1,84 @@
 //! Restoring a checkpoint, undoing that, and doing it again.
 
-mod as_if;
-mod back;
-mod carry_out;
+mod assumed_tree;
 mod client_settings;
-mod differs;
-mod left;
+mod concurrent_changes;
+mod execution;
+mod interruption;
+mod kept_plan;
+mod last_difference;
+mod later_changes;
+mod leftovers;
 mod limits;
-mod look;
-mod other;
-mod planned;
 mod refusal;
 mod request;
+mod restore_revert;
 mod run;
 mod safety;
-mod settled;
-mod since;
+mod selective_undo;
 mod ties;
-mod unfinished;
-mod without;
+mod tree_survey;
+mod unfinished_git;
 
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::git;
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::lock::LockMode;
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::apply;
-use ic_checkpoint::restore::journal::{self, Kind, Restore};
+use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
 use ic_checkpoint::restore::plan::Limits;
 use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
-use ic_journal::kept;
+use ic_journal::kept_checkpoints;
 use ic_kernel::Kernel;
 
+use super::capture::Shot;
 use super::git::Brought;
-use super::read;
-use super::shot::Shot;
-use super::workspace::{Settings, Warning, Workspace, find, require_kept};
-use limits::Whose;
-use settled::{Settled, also_settled};
+use super::queries;
+use super::workspace::{CaptureSettings, Warning, Workspace, find, require_kept};
+use interruption::{Settled, also_settled};
+use limits::LimitOwner;
 
-pub use other::newest_other;
+pub use interruption::{settle_note, way_back};
+pub use last_difference::newest_other;
 pub use refusal::refused;
-pub use settled::{settle_note, way_back};
 
-pub use back::{
-    NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option,
-    restores_since, settle, steps_of, take_changes_back, take_restore_back,
+pub use later_changes::changed_since;
+pub use request::{Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
+pub use restore_revert::{
+    NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option, restores_since,
+    settle, steps_of, take_changes_back, take_restore_back,
 };
-pub use request::{Conflict, Report, Request, Status, Watch};
-pub use since::changed_since;
 
 /// Restores a checkpoint into its root.
 ///
 /// What is about to change is durable in a safety checkpoint before the first write. Errors: `checkpoint_not_found`,
 /// `foreign_root`, `file_conflict` (details.conflicts), `work_running`, `plan_changed`, `busy`, `disk_full`: nothing was written.
-pub fn restore(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+pub fn restore(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     let workspace = Workspace::here(kernel, settings)?;
     let target = kernel.read(|snapshot| find(snapshot, &workspace.root, request.which))?;
     require_kept(&target)?;
     if !request.into {
-        read::require_same_root(&workspace, &target)?;
+        queries::require_same_root(&workspace, &target)?;
     }
     let mut limits = Limits::default();
     for path in request.paths {
-        limits.paths.push(read::path_in_root(&workspace, path)?);
+        limits.paths.push(queries::path_in_root(&workspace, path)?);
     }
-    let task = run::Task { whose: Whose::Caller, ..run::Task::of(Kind::Restore, target, limits) };
+    let task =
+        run::RestoreTask { whose: LimitOwner::Caller, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
 }
 
 /// The deed that a restore is a part of.
-pub struct Deed {
+pub struct RestoreDeed {
     /// These paths stay as they are.
     pub keep: BTreeSet<Vec<u8>>,
     /// Checkpoints since this event belong to the deed: what they hold is not what was there before it.
@@ -86,15 +92,15 @@ pub struct Deed {
 /// Restores a checkpoint of a workspace, which need not be the caller's. Errors: those of [`restore`].
 pub fn restore_into(
     workspace: &Workspace<'_>,
-    target: Checkpoint,
-    Deed { keep, until, did, taken }: Deed,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+    target: CheckpointRecord,
+    RestoreDeed { keep, until, did, taken }: RestoreDeed,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     require_kept(&target)?;
-    read::require_same_root(workspace, &target)?;
+    queries::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
-    let task = run::Task { until, did, taken, ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::RestoreTask { until, did, taken, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -102,38 +108,48 @@ pub fn restore_into(
 /// of [`restore`].
 pub fn restore_without(
     workspace: &Workspace<'_>,
-    target: Checkpoint,
+    target: CheckpointRecord,
     work: Own,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     require_kept(&target)?;
-    read::require_same_root(workspace, &target)?;
+    queries::require_same_root(workspace, &target)?;
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
-    let task = run::Task { own, work: Some(work), ..run::Task::of(Kind::Restore, target, limits) };
+    let task = run::RestoreTask { own, work: Some(work), ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
 /// Takes the last restore of this root back: the tree is as it was before, where that restore changed it.
 ///
 /// Errors: `nothing_to_undo`, and those of [`restore`].
-pub fn undo(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
-    step(kernel, settings, Kind::Undo, request, watch)
+pub fn undo(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
+    step(kernel, settings, RestoreKind::Undo, request, watch)
 }
 
 /// Makes the restore again that was undone last. Errors: `nothing_to_undo`, and those of [`restore`].
-pub fn redo(kernel: &Kernel, settings: &Settings, request: &Request<'_>, watch: &Watch) -> Result<Report> {
-    step(kernel, settings, Kind::Redo, request, watch)
+pub fn redo(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
+    step(kernel, settings, RestoreKind::Redo, request, watch)
 }
 
 fn step(
     kernel: &Kernel,
-    settings: &Settings,
-    kind: Kind,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+    settings: &CaptureSettings,
+    kind: RestoreKind,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     let workspace = Workspace::here(kernel, settings)?;
     // Locked before the restore to undo is chosen: no other restore can come in between.
     let _held = workspace.lock_for(request.dry_run)?;
@@ -157,13 +173,18 @@ fn step(
 
 /// As [`step`], where to finish an interrupted one is all that is asked for, and `report` says what that does or did. Errors:
 /// `plan_changed`.
-fn finishing(workspace: &Workspace<'_>, kind: Kind, report: Report, request: &Request<'_>) -> Result<Report> {
+fn finishing(
+    workspace: &Workspace<'_>,
+    kind: RestoreKind,
+    report: RestoreReport,
+    request: &RestoreRequest<'_>,
+) -> Result<RestoreReport> {
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(refusal::plan_changed(&report));
     }
     let safety = report.safety_id.as_ref();
     let of = workspace.before(kind, safety)?;
-    let mut report = Report { dry_run: request.dry_run, ..report };
+    let mut report = RestoreReport { dry_run: request.dry_run, ..report };
     if let Some(of) = of {
         about(workspace.kernel, of, kind, &mut report)?;
     }
@@ -171,34 +192,39 @@ fn finishing(workspace: &Workspace<'_>, kind: Kind, report: Report, request: &Re
 }
 
 /// Says which restore was undone, or made again: it need not be what the caller did last, newer work may have come since.
-fn about(kernel: &Kernel, of: Restore, kind: Kind, report: &mut Report) -> Result<()> {
+fn about(kernel: &Kernel, of: RestoreRecord, kind: RestoreKind, report: &mut RestoreReport) -> Result<()> {
     report.warnings.extend(rest_of_rollback(kernel, &of, kind)?);
     report.of_restore = Some(of);
     Ok(())
 }
 
 /// As [`step`], where the root is held, and no restore is unfinished, but for a dry run.
-fn step_held(workspace: &Workspace<'_>, kind: Kind, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+fn step_held(
+    workspace: &Workspace<'_>,
+    kind: RestoreKind,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     let kernel = workspace.kernel;
     // The real call finishes what was interrupted, and then finds it among the others.
     let last = workspace.next(kind, request.dry_run)?.ok_or_else(|| nothing_to(kind))?;
     let target = match kind {
-        Kind::Redo => last.restored_id.as_ref().ok_or_else(|| nothing_to(kind))?,
+        RestoreKind::Redo => last.restored_id.as_ref().ok_or_else(|| nothing_to(kind))?,
         _ => &last.safety_id,
     };
     let target = kernel.read(|snapshot| record::get(snapshot, target))?;
     require_kept(&target)?;
-    let plan = planned::read_plan(workspace, &last)?;
+    let plan = kept_plan::read_plan(workspace, &last)?;
     let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
-    let request = Request { strategy: Some(last.strategy), ..*request };
+    let request = RestoreRequest { strategy: Some(last.strategy), ..*request };
     // What is made again had been undone: that left what there was before it.
-    let left = if kind == Kind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
-    let task = run::Task {
-        whose: Whose::Caller,
+    let left = if kind == RestoreKind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
+    let task = run::RestoreTask {
+        whose: LimitOwner::Caller,
         own,
         brought: left.map(|left| Brought { left, is_compared: false }),
-        ..run::Task::of(kind, target, limits)
+        ..run::RestoreTask::of(kind, target, limits)
     };
     run::require_nobody_works(workspace, &task, &request)?;
     let mut report = run::run_held(workspace, task, &request, watch)?;
@@ -207,9 +233,9 @@ fn step_held(workspace: &Workspace<'_>, kind: Kind, request: &Request<'_>, watch
 }
 
 /// A warning where the restore that is undone, or made again, is one layer of a rollback: the others stay as they are.
-fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Option<Warning>> {
-    let is_undo = kind == Kind::Undo;
-    let made_by = kernel.read(|snapshot| kept::that_restored(snapshot, &restore.safety_id, is_undo))?;
+fn rest_of_rollback(kernel: &Kernel, restore: &RestoreRecord, kind: RestoreKind) -> Result<Option<Warning>> {
+    let is_undo = kind == RestoreKind::Undo;
+    let made_by = kernel.read(|snapshot| kept_checkpoints::that_restored(snapshot, &restore.safety_id, is_undo))?;
     Ok(made_by.map(|rollback| {
         let layers = rollback.layers.iter().map(|layer| layer.as_str());
         let others: Vec<&str> = layers.filter(|layer| !matches!(*layer, "files" | "git")).collect();
@@ -229,12 +255,12 @@ fn rest_of_rollback(kernel: &Kernel, restore: &Restore, kind: Kind) -> Result<Op
 }
 
 /// Of these restores, oldest first, the one that `undo` would undo next, or `redo` make again.
-fn last_of(kind: Kind, restores: &[Restore]) -> Option<Restore> {
+fn last_of(kind: RestoreKind, restores: &[RestoreRecord]) -> Option<RestoreRecord> {
     let (undo, redo) = journal::stacks(restores);
-    if kind == Kind::Redo { redo.last() } else { undo.last() }.map(|last| (*last).clone())
+    if kind == RestoreKind::Redo { redo.last() } else { undo.last() }.map(|last| (*last).clone())
 }
 
-fn nothing_to(kind: Kind) -> Diagnosis {
+fn nothing_to(kind: RestoreKind) -> Diagnosis {
     let what = kind.as_str();
     Diagnosis::new(Code::NothingToUndo, format!("There is no restore to {what} here."))
         .hint("see what there is: ic checkpoint tree")
@@ -242,7 +268,7 @@ fn nothing_to(kind: Kind) -> Diagnosis {
 
 impl Workspace<'_> {
     /// The restore that `undo` would undo next, or `redo` make again. The caller holds the root.
-    fn next(&self, kind: Kind, and_interrupted: bool) -> Result<Option<Restore>> {
+    fn next(&self, kind: RestoreKind, and_interrupted: bool) -> Result<Option<RestoreRecord>> {
         self.kernel.read(|snapshot| {
             let mut all = journal::finished(snapshot, &self.root)?;
             if and_interrupted {
@@ -253,32 +279,32 @@ impl Workspace<'_> {
     }
 
     /// As [`Workspace::next`], at the moment when the restore of this safety checkpoint began; now, if that one is unfinished.
-    fn before(&self, kind: Kind, safety: Option<&CheckpointId>) -> Result<Option<Restore>> {
+    fn before(&self, kind: RestoreKind, safety: Option<&CheckpointId>) -> Result<Option<RestoreRecord>> {
         let all = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
         let until = all.iter().position(|one| Some(&one.safety_id) == safety).unwrap_or(all.len());
         Ok(last_of(kind, &all[..until]))
     }
 
     /// What there is to say of an interrupted restore of this kind, which a call of the same kind finishes.
-    fn interrupted(&self, kind: Kind) -> Result<Option<Report>> {
+    fn interrupted(&self, kind: RestoreKind) -> Result<Option<RestoreReport>> {
         let unfinished = self.kernel.read(|s| journal::unfinished(s, &self.root))?;
         let Some(restore) = unfinished.filter(|restore| restore.kind == kind) else { return Ok(None) };
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
-        let plan = planned::read_plan(self, &restore)?;
+        let plan = kept_plan::read_plan(self, &restore)?;
         let git = self.left_for_git(&restore, &target)?;
-        let mut report = settled::resumed(&restore, target, plan, git)?;
+        let mut report = interruption::resumed(&restore, target, plan, git)?;
         report.warnings.extend(settle_note(self)?);
         Ok(Some(report))
     }
 
     /// Finishes a restore that was interrupted, forward. The caller holds the root's lock alone.
-    fn settle(&self, watch: &Watch) -> Result<Option<Settled>> {
+    fn settle(&self, watch: &RestoreWatch) -> Result<Option<Settled>> {
         git::clear_own_lock(&self.root)?;
         let Some(restore) = self.kernel.read(|s| journal::unfinished(s, &self.root))? else {
             return Ok(None);
         };
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
-        let plan = planned::read_plan(self, &restore)?;
+        let plan = kept_plan::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         // Recorded before the first write, as at the first attempt.
@@ -287,8 +313,8 @@ impl Workspace<'_> {
         Ok(Some(Settled { restore, target, plan, git, done }))
     }
 
-    fn lock_for(&self, dry_run: bool) -> Result<super::held::Held> {
+    fn lock_for(&self, dry_run: bool) -> Result<super::locked_root::LockedRoot> {
         // A dry run writes nothing, so it may run beside captures and other dry runs.
-        self.lock(if dry_run { Mode::Shared } else { Mode::Exclusive })
+        self.lock(if dry_run { LockMode::Shared } else { LockMode::Exclusive })
     }
 }

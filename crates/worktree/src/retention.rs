@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Timestamp};
-use ic_checkpoint::lock::{self, Mode};
+use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::objects::Swept;
-use ic_checkpoint::record::{self, Checkpoint};
-use ic_checkpoint::restore::journal::{self, Progress, Restore};
+use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_checkpoint::restore::journal::{self, RestoreProgress, RestoreRecord};
 use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, git, scratch};
 use ic_events::Hash;
-use ic_journal::kept;
+use ic_journal::kept_checkpoints;
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
 use ic_store::Snapshot;
 
 use super::workspace::{Warning, Which, Workspace, find};
-use super::{needs, place};
+use super::{store_location, store_requirements};
 
-mod automatic;
+mod automatic_retention;
 
-pub use automatic::tidy;
-pub use automatic::{claim_sweep, is_sweep_due, sweep};
+pub use automatic_retention::tidy;
+pub use automatic_retention::{claim_sweep, is_sweep_due, sweep};
 
 /// How long content that nothing names is kept: a writer may be about to name it.
 pub const GRACE: Duration = Duration::from_mins(1);
@@ -33,7 +33,7 @@ const FEW: usize = 16;
 
 /// What is to be pruned.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct RetentionRequest {
     /// How long checkpoints are kept.
     pub policy: Policy,
     /// How long content that nothing names is left alone.
@@ -50,7 +50,7 @@ pub struct Pruned {
     /// Whether nothing was to be changed.
     pub dry_run: bool,
     /// The checkpoints, as they were.
-    pub checkpoints: Vec<Checkpoint>,
+    pub checkpoints: Vec<CheckpointRecord>,
     /// How many are kept.
     pub kept: usize,
     /// What the store gave back.
@@ -73,14 +73,14 @@ pub struct Verified {
 }
 
 /// Prunes the checkpoints that the policy does not keep, and frees the space that nothing needs any more.
-pub fn prune(workspace: &Workspace<'_>, request: &Request) -> Result<Pruned> {
+pub fn prune(workspace: &Workspace<'_>, request: &RetentionRequest) -> Result<Pruned> {
     let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
     let _lock = workspace.lock_store(request.dry_run)?;
     let now = workspace.kernel.context.now();
     let (all, pinned) = workspace.kernel.read(|snapshot| {
         Ok((record::all_kept(snapshot)?, pinned(workspace.kernel, snapshot, request.policy.points)?))
     })?;
-    let chosen: Vec<Checkpoint> =
+    let chosen: Vec<CheckpointRecord> =
         retention::given_up(&all, request.policy, now, &pinned).into_iter().cloned().collect();
     let kept = all.len() - chosen.len();
     if request.dry_run {
@@ -117,15 +117,14 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
         .hint("finish or cancel the run first, or give --force")
         .detail("checkpoint_id", checkpoint.id.as_str()));
     }
-    let (swept, warnings) =
-        workspace.give_up(std::slice::from_ref(&checkpoint), "deleted", grace, HashSet::new())?;
+    let (swept, warnings) = workspace.give_up(std::slice::from_ref(&checkpoint), "deleted", grace, HashSet::new())?;
     let checkpoints = vec![checkpoint];
     Ok(Pruned { dry_run: false, checkpoints, kept: all.len() - 1, swept, warnings })
 }
 
 /// Looks whether everything that checkpoints need is there; with `read_data`, reads and verifies all of it.
 pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
-    let _lock = lock::store(workspace.objects.path(), Mode::Shared, workspace.settings.busy_timeout)?;
+    let _lock = lock::store(workspace.objects.path(), LockMode::Shared, workspace.settings.busy_timeout)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let file = workspace.objects.file_damage()?;
     let (damaged, objects) = retention::verify(&workspace.objects, &all, read_data)?;
@@ -139,15 +138,15 @@ fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<Has
     pinned.extend((kernel.above.needed_checkpoints)(snapshot)?);
     pinned.extend(ic_phase::point::needed_checkpoints(snapshot, points)?);
     pinned.extend(ic_session::needed_checkpoints(snapshot)?);
-    pinned.extend(kept::needed_checkpoints(snapshot)?);
-    let mut of_root: BTreeMap<std::path::PathBuf, Vec<Restore>> = BTreeMap::new();
+    pinned.extend(kept_checkpoints::needed_checkpoints(snapshot)?);
+    let mut of_root: BTreeMap<std::path::PathBuf, Vec<RestoreRecord>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {
         of_root.entry(restore.root.clone()).or_default().push(restore);
     }
     pinned.extend(ic_rewind::journal::safety_checkpoints(snapshot)?);
     for restores in of_root.into_values() {
-        let (finished, unfinished): (Vec<Restore>, Vec<Restore>) =
-            restores.into_iter().partition(|restore| restore.progress == Progress::Applied);
+        let (finished, unfinished): (Vec<RestoreRecord>, Vec<RestoreRecord>) =
+            restores.into_iter().partition(|restore| restore.progress == RestoreProgress::Applied);
         let (undo, redo) = journal::stacks(&finished);
         for restore in undo.last().into_iter().chain(redo.last()).copied().chain(&unfinished) {
             pinned.extend([&restore.target_id, &restore.safety_id].map(Clone::clone));
@@ -159,7 +158,7 @@ fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<Has
 
 impl Workspace<'_> {
     pub(super) fn lock_store(&self, dry_run: bool) -> Result<lock::Lock> {
-        let mode = if dry_run { Mode::Shared } else { Mode::Exclusive };
+        let mode = if dry_run { LockMode::Shared } else { LockMode::Exclusive };
         lock::store(self.objects.path(), mode, self.settings.busy_timeout)
     }
 
@@ -167,11 +166,11 @@ impl Workspace<'_> {
     ///
     /// Reading whole trees takes long, and the store is held alone only for what is left to do then: what was added since.
     /// What is marked here and needed by nothing any more is found by the next sweep.
-    fn mark_ahead(&self, request: &Request) -> Result<HashSet<Hash>> {
+    fn mark_ahead(&self, request: &RetentionRequest) -> Result<HashSet<Hash>> {
         let mut live = HashSet::new();
         // A caller that does not wait for the lock would often read all of it for nothing, because the store is in use.
         if !self.settings.busy_timeout.is_zero() {
-            let _lock = lock::store(self.objects.path(), Mode::Shared, self.settings.busy_timeout)?;
+            let _lock = lock::store(self.objects.path(), LockMode::Shared, self.settings.busy_timeout)?;
             let (mut all, pinned) = self.kernel.read(|snapshot| {
                 Ok((record::all_kept(snapshot)?, pinned(self.kernel, snapshot, request.policy.points)?))
             })?;
@@ -189,14 +188,14 @@ impl Workspace<'_> {
     /// why, where that cannot be told. The caller holds the store's lock alone.
     fn give_up(
         &self,
-        chosen: &[Checkpoint],
+        chosen: &[CheckpointRecord],
         reason: &str,
         grace: Duration,
         live: HashSet<Hash>,
     ) -> Result<(Swept, Vec<Warning>)> {
         // First of all: on a full disk this frees the space that the rest needs.
         let copies = scratch::clear_alone(self.objects.path());
-        place::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
+        store_location::restored_roots(self.kernel)?.iter().for_each(|root| git::clear_indexes(root));
         let left = self.kernel.write(|tx, now| {
             for checkpoint in chosen {
                 // Read again: pruning an earlier one of this list may have changed this one's parent.
@@ -221,7 +220,7 @@ impl Workspace<'_> {
     }
 
     /// Sweeps what neither these checkpoints nor anything else names; `live` is what is known to be needed.
-    fn sweep(&self, left: &[Checkpoint], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
+    fn sweep(&self, left: &[CheckpointRecord], grace: Duration, mut live: HashSet<Hash>) -> Result<Swept> {
         self.mark_named(left, &mut live)?;
         if grace.is_zero() {
             // Without a grace period everything unneeded goes, also what only a cache names; the next capture then reads the whole tree.
@@ -236,17 +235,15 @@ impl Workspace<'_> {
     }
 
     /// Removes the refs below `refs/ic/` of restores and rewinds whose safety checkpoint is not kept any more: nothing undoes them.
-    fn forget_refs(&self, kept: &[Checkpoint]) -> Result<()> {
+    fn forget_refs(&self, kept: &[CheckpointRecord]) -> Result<()> {
         let kept: HashSet<&CheckpointId> = kept.iter().map(|checkpoint| &checkpoint.id).collect();
         let mut of_root: BTreeMap<PathBuf, HashSet<String>> = BTreeMap::new();
         let moved = self.kernel.read(|snapshot| {
             let restores = journal::all(snapshot)?.into_iter();
-            let restores = restores.filter(|restore| restore.progress == Progress::Applied);
+            let restores = restores.filter(|restore| restore.progress == RestoreProgress::Applied);
             let restores = restores.map(|restore| (restore.root, restore.id.to_string(), restore.safety_id));
-            let rewinds =
-                ic_rewind::journal::list(snapshot)?.into_iter().filter(|entry| !entry.is_unfinished());
-            let rewinds =
-                rewinds.filter_map(|entry| Some((entry.root, entry.id.to_string(), entry.safety_id?)));
+            let rewinds = ic_rewind::journal::list(snapshot)?.into_iter().filter(|entry| !entry.is_unfinished());
+            let rewinds = rewinds.filter_map(|entry| Some((entry.root, entry.id.to_string(), entry.safety_id?)));
             Ok(restores.chain(rewinds).collect::<Vec<_>>())
         })?;
         for (root, id, safety_id) in moved {
@@ -262,16 +259,16 @@ impl Workspace<'_> {
     }
 
     /// Every object that the ledger names: by these checkpoints, by plans of restores, artifacts and compensations.
-    pub(super) fn named(&self, checkpoints: &[Checkpoint]) -> Result<HashSet<Hash>> {
+    pub(super) fn named(&self, checkpoints: &[CheckpointRecord]) -> Result<HashSet<Hash>> {
         let mut live = HashSet::new();
         self.mark_named(checkpoints, &mut live)?;
         Ok(live)
     }
 
     /// As [`Workspace::named`], added to what is known to be needed.
-    fn mark_named(&self, checkpoints: &[Checkpoint], live: &mut HashSet<Hash>) -> Result<()> {
+    fn mark_named(&self, checkpoints: &[CheckpointRecord], live: &mut HashSet<Hash>) -> Result<()> {
         retention::mark(&self.objects, checkpoints, live)?;
-        for hash in self.kernel.read(|snapshot| needs::named(snapshot, &self.objects))? {
+        for hash in self.kernel.read(|snapshot| store_requirements::named(snapshot, &self.objects))? {
             retention::mark_one(&self.objects, &hash, live)?;
         }
         Ok(())

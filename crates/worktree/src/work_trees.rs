@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use ic_base::{Result, shell_word};
 use ic_checkpoint::capture::Captured;
 use ic_checkpoint::diff::Finder;
-use ic_checkpoint::manifest::{Manifest, PathText};
-use ic_checkpoint::places::Places;
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::nested_work_trees::Places;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{Limits, is_at_or_below};
 use ic_store::path_from_bytes;
 
@@ -25,16 +25,15 @@ impl Workspace<'_> {
     /// a checkpoint from before it became a work tree. Each with what is to be known of it.
     pub(super) fn left_work_trees(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         captured: &Captured,
         (limits, is_without): (&Limits, bool),
     ) -> Result<Vec<(PathText, String)>> {
         let places = self.objects.places().unwrap_or_default();
-        let then = Manifest::read(&self.objects, &target.manifest)?.work_trees;
+        let then = CheckpointManifest::read(&self.objects, &target.manifest)?.work_trees;
         let now: BTreeSet<PathText> = self.work_trees(captured).into_iter().collect();
         let registered = places.registered().iter().cloned().map(PathText);
-        let all: BTreeSet<PathText> =
-            now.iter().cloned().chain(registered).chain(then.iter().cloned()).collect();
+        let all: BTreeSet<PathText> = now.iter().cloned().chain(registered).chain(then.iter().cloned()).collect();
         let mut finder = Finder::unveiled(&self.objects, &target.tree)?;
         let mut left = Vec::new();
         for path in all.into_iter().filter(|path| concerns(limits, is_without, &path.0)) {
@@ -73,7 +72,7 @@ fn concerns(limits: &Limits, is_without: bool, path: &[u8]) -> bool {
 }
 
 /// What is to be known of a work tree that is there now or was there then; `None`: there is no difference.
-fn why(places: &Places, (target, path): (&Checkpoint, &PathText), is_now: bool, was: Then) -> Option<String> {
+fn why(places: &Places, (target, path): (&CheckpointRecord, &PathText), is_now: bool, was: Then) -> Option<String> {
     let id = target.id.short();
     let full = places.root().join(path_from_bytes(&path.0));
     let shown = shell_word(&full.to_string_lossy());

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_checkpoint::capture::{self, Limit, Progress, RuleOptions};
+use ic_checkpoint::capture::{self, CaptureProgress, Limit, RuleOptions};
+use ic_checkpoint::nested_work_trees::Places;
 use ic_checkpoint::objects::Objects;
-use ic_checkpoint::places::Places;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_kernel::config::{Checkpointing, Config, Retention};
 use ic_kernel::{Kernel, require_own_project};
 use ic_phase::Run;
 use ic_store::{Ledger, OpenOptions, Snapshot};
 
-use crate::place;
+use crate::store_location;
 
 /// How checkpoints are taken here: the configuration, and what the caller allows.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CaptureSettings {
     /// What is captured and what is left out, as configured.
     pub checkpointing: Checkpointing,
     /// How long it is kept.
     pub retention: Retention,
     /// The application's own database, whose place is marked whenever a run moves.
-    pub state: Option<ic_rewind::Target>,
+    pub state: Option<ic_rewind::RewindTarget>,
     /// The home directory, which is no project.
     pub home: Option<PathBuf>,
     /// Whether `/` and the home directory may be captured as a project.
@@ -37,15 +37,9 @@ pub struct Settings {
     pub limit: Limit,
 }
 
-impl Settings {
+impl CaptureSettings {
     /// As a configuration says for the project with this root, whose content lies in `store`.
-    pub fn of(
-        config: Config,
-        root: &Path,
-        store: &Path,
-        home: Option<PathBuf>,
-        busy_timeout: Duration,
-    ) -> Self {
+    pub fn of(config: Config, root: &Path, store: &Path, home: Option<PathBuf>, busy_timeout: Duration) -> Self {
         let setup = config.rewind.map(|rewind| rewind.setup(root, store));
         Self {
             state: setup.map(|setup| setup.target),
@@ -60,8 +54,8 @@ impl Settings {
     }
 
     /// The progress of a capture that begins now, with its limit.
-    pub fn progress(&self) -> Progress {
-        Progress { limit: self.limit.clone(), ..Progress::default() }
+    pub fn progress(&self) -> CaptureProgress {
+        CaptureProgress { limit: self.limit.clone(), ..CaptureProgress::default() }
     }
 
     /// The same for a ledger: one that several machines share keeps nothing of this one's tree and rows.
@@ -103,7 +97,7 @@ pub struct Workspace<'k> {
     /// The project with its ledger, its clock and the calling directory.
     pub kernel: &'k Kernel,
     /// How checkpoints are taken in it.
-    pub settings: &'k Settings,
+    pub settings: &'k CaptureSettings,
     /// The root of the working tree.
     pub root: PathBuf,
     /// The content of checkpoints.
@@ -112,32 +106,32 @@ pub struct Workspace<'k> {
 
 impl<'k> Workspace<'k> {
     /// Opens the content beside the ledger for the working tree of `root`. Errors: `not_on_server`.
-    pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k Settings) -> Result<Self> {
+    pub fn open(kernel: &'k Kernel, root: PathBuf, settings: &'k CaptureSettings) -> Result<Self> {
         kernel.ledger.require_one_host("Work with checkpoints")?;
         let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
-        let objects = place::open(kernel, options)?;
+        let objects = store_location::open(kernel, options)?;
         objects.set_places(Some(Arc::new(Places::of(&root))));
         Ok(Self { kernel, settings, root, objects })
     }
 
     /// The working tree in which the caller stands.
-    pub fn here(kernel: &'k Kernel, settings: &'k Settings) -> Result<Self> {
+    pub fn here(kernel: &'k Kernel, settings: &'k CaptureSettings) -> Result<Self> {
         Self::open(kernel, kernel.project.root.clone(), settings)
     }
 
     /// The working tree of a run: the top of the git work tree that holds its project, else the project itself.
     ///
     /// Errors: `foreign_root` when this is a copy of that project's ledger.
-    pub fn of_run(kernel: &'k Kernel, run: &Run, settings: &'k Settings) -> Result<Self> {
+    pub fn of_run(kernel: &'k Kernel, run: &Run, settings: &'k CaptureSettings) -> Result<Self> {
         require_own_project(kernel, run)?;
         Self::open(kernel, root_of(&run.project_dir), settings)
     }
 
     /// How its tree is captured.
-    pub fn options(&self) -> capture::Options {
+    pub fn options(&self) -> capture::CaptureOptions {
         // The real path: captures leave out the store by it, also if the ledger was named through a link.
-        let ledger = place::real(self.kernel.ledger.path());
-        capture::Options {
+        let ledger = store_location::real(self.kernel.ledger.path());
+        capture::CaptureOptions {
             rules: RuleOptions {
                 include_ignored: self.settings.checkpointing.include_ignored.clone(),
                 include_secrets: self.settings.checkpointing.include_secrets.clone(),
@@ -186,7 +180,7 @@ pub enum Which<'a> {
 }
 
 /// Finds a checkpoint. Errors: `checkpoint_not_found`, `no_checkpoint`, `ambiguous_id`, `invalid_reference`.
-pub fn find(snapshot: &Snapshot<'_>, root: &Path, which: Which<'_>) -> Result<Checkpoint> {
+pub fn find(snapshot: &Snapshot<'_>, root: &Path, which: Which<'_>) -> Result<CheckpointRecord> {
     match which {
         Which::Id(text) => record::resolve(snapshot, text),
         Which::Named(name) => record::named(snapshot, root, name)?.ok_or_else(|| {
@@ -205,7 +199,7 @@ pub fn no_checkpoint(root: &Path) -> Diagnosis {
 }
 
 /// Errors: `checkpoint_not_found` if its content may be gone.
-pub fn require_kept(checkpoint: &Checkpoint) -> Result<()> {
+pub fn require_kept(checkpoint: &CheckpointRecord) -> Result<()> {
     match checkpoint.pruned_at {
         None => Ok(()),
         Some(at) => Err(Diagnosis::new(

@@ -95,10 +95,7 @@ fn it_is_tried_again_with_the_same_key() {
     let shown = project.ok("compensation list @ --format text");
     assert!(shown.contains("failed queue: it ended with exit code 1"), "{shown}");
     let report = undo(&project, "", 0);
-    assert_eq!(
-        (&report["results"][0]["attempts"], &report["results"][0]["status"]),
-        (&json!(5), &json!("done"))
-    );
+    assert_eq!((&report["results"][0]["attempts"], &report["results"][0]["status"]), (&json!(5), &json!("done")));
     assert_eq!(lines(&project, "keys"), vec![id.clone(); 5]);
     let redone = shell(&project, "queue", "echo $IC_IDEMPOTENCY_KEY >> keys", &[]);
     undo(&project, "", 0);

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use ic_testkit::{Outcome, wait_for};
+use ic_testkit::{CliOutcome, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn one_process_undoes_at_a_time() {
     for pid in pids.into_iter().rev() {
         let _ = kill_process(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"), Signal::KILL);
     }
-    assert_eq!(Outcome::at_end_of(child).code, Some(4));
+    assert_eq!(CliOutcome::at_end_of(child).code, Some(4));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn an_interruption_ends_the_undo_and_leaves_the_rest() {
     let (child, pids) = hanging(&project);
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("Ctrl-C");
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let report: Value = outcome.json();
     assert_eq!((&report["status"], results(&report)), (&json!("stopped"), pairs(&[("second", "failed")])));

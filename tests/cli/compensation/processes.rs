@@ -47,8 +47,7 @@ fn another_process_with_the_same_number_is_left_alone() {
     let pid = other.id();
     project.ok(&format!("compensation add @ --step serve --kill-pid {pid}"));
     // What the ledger would hold if the number had belonged to a process that began earlier.
-    let mut args: Value =
-        serde_json::from_str(&project.cli.sql("SELECT args FROM compensations")).expect("JSON");
+    let mut args: Value = serde_json::from_str(&project.cli.sql("SELECT args FROM compensations")).expect("JSON");
     args["identity"]["start_time"] = json!(1);
     project.cli.sql(&format!("UPDATE compensations SET args = '{args}'"));
     assert_eq!(results(&undo(&project, "", 0)), pairs(&[("serve", "done")]));

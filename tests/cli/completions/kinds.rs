@@ -47,19 +47,13 @@ fn phases_of_the_run_on_the_line() {
     assert_eq!(values(&project, "run rollback --to-phase "), back);
     assert_eq!(values(&project, "compensation run @ --to-phase p"), ["planned"]);
     assert_eq!(values(&project, &format!("run rollback {other} --to-phase ")), ["draft"]);
-    assert_eq!(
-        values(&project, &format!("run rollback {} --to-phase=", short(&other))),
-        ["--to-phase=draft"]
-    );
+    assert_eq!(values(&project, &format!("run rollback {} --to-phase=", short(&other))), ["--to-phase=draft"]);
     let with_target = values(&project, "run rollback @ --include-target --to-phase ");
     assert_eq!(with_target[..2], ["executing", "planned"]);
     // All of them, with where each is.
     let all = offered(&project, &["run", "artifact", "list", "scope:sprint-12", "--phase", ""]);
     assert_eq!(all.len(), 9);
-    assert_eq!(
-        all[3..6],
-        [pair("planned", "behind"), pair("executing", "where the run is"), pair("review", "ahead")]
-    );
+    assert_eq!(all[3..6], [pair("planned", "behind"), pair("executing", "where the run is"), pair("review", "ahead")]);
     // The phases ahead, without the last one and those that are to be skipped already.
     assert_eq!(values(&project, "run skip @ "), ["review", "reflect"]);
     assert_eq!(values(&project, "run advance @ --expect-phase "), ["executing", "executing@0"]);
@@ -90,10 +84,7 @@ fn work_by_its_name_and_state() {
     let artifacts = offered(&project, &["run", "artifact", "cat", ""]);
     assert_eq!((artifacts.len(), artifacts[0].1.as_str()), (5, "src/login.rs, executing, active"));
     project.ok("run rollback @ --to-phase strategized --reason 'not this way'");
-    assert_eq!(
-        offered(&project, &["dispatch", "show", short(&story.planner)])[0].1,
-        "plan, rolled back, planned"
-    );
+    assert_eq!(offered(&project, &["dispatch", "show", short(&story.planner)])[0].1, "plan, rolled back, planned");
 }
 
 #[test]
@@ -102,9 +93,7 @@ fn checkpoints_and_what_they_are_called() {
     story(&project);
     let first = project.ok("checkpoint create --run @ --name before-form --message 'before the form'");
     let second = project.ok("checkpoint create --conversation chat");
-    for line in
-        ["checkpoint show", "checkpoint restore", "checkpoint diff", "checkpoint delete", "checkpoint cat"]
-    {
+    for line in ["checkpoint show", "checkpoint restore", "checkpoint diff", "checkpoint delete", "checkpoint cat"] {
         let words: Vec<&str> = line.split(' ').chain([""]).collect();
         let found = offered(&project, &words);
         assert_eq!(found.len(), 2, "{line}");
@@ -122,10 +111,7 @@ fn what_was_taken_back() {
     let project = Project::new();
     story(&project);
     project.ok("compensation add @ --step queue --description 'the orders' --exec -- true");
-    assert_eq!(
-        offered(&project, &["compensation", "run", "@", "--step", ""]),
-        [pair("queue", "armed, the orders")]
-    );
+    assert_eq!(offered(&project, &["compensation", "run", "@", "--step", ""]), [pair("queue", "armed, the orders")]);
     project.ok("run rollback @ --to-phase strategized --reason 'not this way'");
     let id = project.json("rollback list")[0]["id"].as_str().expect("an id").to_owned();
     let about = "done, executing to strategized, not this way";
@@ -136,10 +122,7 @@ fn what_was_taken_back() {
     with_tasks(&project);
     let rewind = project.json("rewind to T1 --yes");
     let id = rewind["id"].as_str().expect("an id");
-    assert_eq!(
-        offered(&project, &["rewind", "undo", ""]),
-        [pair(short(id), "done, to T1, 2026-02-20T16:55:15Z")]
-    );
+    assert_eq!(offered(&project, &["rewind", "undo", ""]), [pair(short(id), "done, to T1, 2026-02-20T16:55:15Z")]);
 }
 
 #[test]
@@ -204,12 +187,8 @@ fn tasks_of_the_state_database_the_newest_first() {
     assert!(values(&project, "rewind to ").is_empty(), "nothing is configured");
     with_tasks(&project);
     let targets = project.json("rewind targets");
-    let newest: Vec<&str> = targets
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|task| task["task_id"].as_str().expect("an id"))
-        .collect();
+    let newest: Vec<&str> =
+        targets.as_array().expect("a list").iter().map(|task| task["task_id"].as_str().expect("an id")).collect();
     assert!(newest.len() > 1, "{targets}");
     assert_eq!(values(&project, "rewind to "), newest);
     assert_eq!(values(&project, &format!("rewind to {}", newest[0])), [newest[0]]);

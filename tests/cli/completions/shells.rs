@@ -53,9 +53,8 @@ impl Desk {
         let project = Project::new();
         story(&project);
         let phases = "draft,in review,a:b@c=d,done";
-        let run = project
-            .run_words(["run", "create", "--goal", "Odd names", "--phases", phases, "--scope-id", "x:1"])
-            .stdout;
+        let run =
+            project.run_words(["run", "create", "--goal", "Odd names", "--phases", phases, "--scope-id", "x:1"]).stdout;
         let run = run.trim().to_owned();
         project.ok(&format!("run advance {run}"));
         project.ok(&format!("run advance {run}"));
@@ -144,8 +143,7 @@ fn bash_lists_with_what_each_is() {
                 ic run status \x0f\x15ic run rollback @ --\x0f\x15ic dispatch \x0f\x15\n";
     let text = said(&typed_into_bash(&desk, keys));
     assert!(text.contains(&format!("{}  (Odd names, a:b@c=d)", short(&desk.run))), "{text}");
-    let to_phase =
-        text.lines().find(|line| line.starts_with("--to-phase ")).unwrap_or_else(|| panic!("{text}"));
+    let to_phase = text.lines().find(|line| line.starts_with("--to-phase ")).unwrap_or_else(|| panic!("{text}"));
     assert!(to_phase.trim_end().ends_with("(The phase to go back to)"), "{to_phase}");
     let long = text.lines().find(|line| line.starts_with("--dispatch")).unwrap_or_else(|| panic!("{text}"));
     assert!(long.trim_end().ends_with("…)") && long.trim_end().chars().count() <= 60, "{long}");
@@ -231,8 +229,7 @@ fn fish_is_offered_what_fits() {
     let output = desk.shell("fish").args(["--no-config", "-c", &script]).output().expect("fish");
     let text = said(&output);
     // It inserts by itself: what counts is what it is offered.
-    let offered =
-        |part: &str| text.lines().any(|line| line.strip_prefix('<').is_some_and(|l| l.starts_with(part)));
+    let offered = |part: &str| text.lines().any(|line| line.strip_prefix('<').is_some_and(|l| l.starts_with(part)));
     // What it says of a verb is what its help begins with.
     let help = said(&desk.shell("ic").args(["run", "advance", "-h"]).output().expect("ic"));
     let about = help.lines().next().expect("a first line");

@@ -102,9 +102,7 @@ fn translations_have_the_same_code() {
             code.push(format!("```{head}"));
             if head == "console" {
                 // The answers are compared with what the commands say.
-                code.extend(
-                    exchanges(&lines).into_iter().flat_map(|(command, _)| command).map(str::to_owned),
-                );
+                code.extend(exchanges(&lines).into_iter().flat_map(|(command, _)| command).map(str::to_owned));
             } else {
                 code.extend(lines.into_iter().map(|line| uncommented(line).to_owned()));
             }
@@ -131,9 +129,9 @@ fn translations_link_to_the_same_places() {
     let places = |page: &str| {
         let targets = links(page).into_iter().map(|(_, link)| {
             let page = link.split_once('#').map_or(link.as_str(), |(page, _)| page);
-            LANGUAGES.iter().fold(page.to_owned(), |page, language| {
-                page.replace(&format!(".{}.md", language.suffix), ".md")
-            })
+            LANGUAGES
+                .iter()
+                .fold(page.to_owned(), |page, language| page.replace(&format!(".{}.md", language.suffix), ".md"))
         });
         let mut places: Vec<String> = targets.collect();
         places.sort();

@@ -78,11 +78,8 @@ fn every_link_of_every_page_leads_somewhere() {
                 continue;
             }
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let target = if path.is_empty() {
-                source(&page)
-            } else {
-                source(&page).parent().expect("a directory").join(path)
-            };
+            let target =
+                if path.is_empty() { source(&page) } else { source(&page).parent().expect("a directory").join(path) };
             let is_there = target.exists();
             let is_anchored = anchor.is_empty()
                 || std::fs::read_to_string(&target)
@@ -97,8 +94,7 @@ fn every_link_of_every_page_leads_somewhere() {
 
 #[test]
 fn a_link_into_nothing_is_noticed() {
-    let page =
-        "# A `b` c\n\n[x](a.md#one) and `[no](no.md)` and ![y](b.png)\n\n```sh\n[z](c.md)\n```\n## A b c\n";
+    let page = "# A `b` c\n\n[x](a.md#one) and `[no](no.md)` and ![y](b.png)\n\n```sh\n[z](c.md)\n```\n## A b c\n";
     let found: Vec<String> = links(page).into_iter().map(|(_, link)| link).collect();
     assert_eq!(found, ["a.md#one", "b.png"]);
     assert_eq!(anchors(page), ["a-b-c", "a-b-c-1"]);

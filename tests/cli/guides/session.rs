@@ -48,8 +48,7 @@ impl Session {
         // Where pages say that the sources are.
         fs::create_dir(home.join("src")).expect("a directory");
         std::os::unix::fs::symlink(super::source(""), home.join("src/ic")).expect("a link");
-        let terminal =
-            || File::options().append(true).create(true).open(stage.join("terminal")).expect("the terminal");
+        let terminal = || File::options().append(true).create(true).open(stage.join("terminal")).expect("the terminal");
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("bash");
         shell.args(["--noprofile", "--norc"]).env_clear().current_dir(&home).stderr(terminal());
@@ -78,8 +77,7 @@ impl Session {
         self.say(r#". "$STAGE/command" </dev/null 9>&-; printf '%d %s\n' "$?" "$PWD" >&9"#);
         let mut end = String::new();
         self.ends.read_line(&mut end).expect("how it ended");
-        let (code, directory) =
-            end.trim_end().split_once(' ').unwrap_or_else(|| panic!("{command:?} ended the shell"));
+        let (code, directory) = end.trim_end().split_once(' ').unwrap_or_else(|| panic!("{command:?} ended the shell"));
         self.directory = PathBuf::from(directory);
         let mut said = String::new();
         for line in String::from_utf8_lossy(&self.said()[before..]).lines() {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ic_testkit::{Cli, Outcome, write_in};
+use ic_testkit::{Cli, CliOutcome, write_in};
 use serde_json::Value;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ic");
@@ -64,8 +64,8 @@ impl Project {
         self.calls.set(self.calls.get() + step);
         let is_hook = arguments.first().is_some_and(|word| word.as_ref() == "hook");
         // A server has a clock of its own, and health compares the two.
-        let compares_clocks = ic_testkit::server::is_in_use()
-            && arguments.first().is_some_and(|word| word.as_ref() == "health");
+        let compares_clocks =
+            ic_testkit::server::is_in_use() && arguments.first().is_some_and(|word| word.as_ref() == "health");
         let mut command = self.cli.command(arguments);
         command.env("IC_TEST_IDS", (FIRST_ID + self.calls.get()).to_string());
         if !compares_clocks {
@@ -78,25 +78,25 @@ impl Project {
     }
 
     /// Runs a call that is written as one line.
-    pub(crate) fn run(&self, line: &str) -> Outcome {
+    pub(crate) fn run(&self, line: &str) -> CliOutcome {
         self.run_words(args(line))
     }
 
-    pub(crate) fn run_words<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
-        Outcome::of(&mut self.command(arguments))
+    pub(crate) fn run_words<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> CliOutcome {
+        CliOutcome::of(&mut self.command(arguments))
     }
 
     /// Runs a call with one more variable in its environment.
-    pub(crate) fn run_with(&self, name: &str, value: impl AsRef<OsStr>, line: &str) -> Outcome {
-        Outcome::of(self.command(args(line)).env(name, value))
+    pub(crate) fn run_with(&self, name: &str, value: impl AsRef<OsStr>, line: &str) -> CliOutcome {
+        CliOutcome::of(self.command(args(line)).env(name, value))
     }
 
     /// Runs a call with this standard input.
-    pub(crate) fn run_with_input(&self, line: &str, input: &[u8]) -> Outcome {
+    pub(crate) fn run_with_input(&self, line: &str, input: &[u8]) -> CliOutcome {
         let path = self.cli.home().join("input");
         std::fs::write(&path, input).expect("the input");
         let file = std::fs::File::open(path).expect("the input");
-        Outcome::of(self.command(args(line)).stdin(Stdio::from(file)))
+        CliOutcome::of(self.command(args(line)).stdin(Stdio::from(file)))
     }
 
     /// Runs a call that must succeed and returns its output without the newline at its end.
@@ -119,10 +119,7 @@ impl Project {
         self.refused_words(args(line))
     }
 
-    pub(crate) fn refused_words<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> (i32, String) {
+    pub(crate) fn refused_words<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> (i32, String) {
         let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().to_owned()).collect();
         let before = self.dump();
         let outcome = self.run_words(&arguments);

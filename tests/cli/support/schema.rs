@@ -34,7 +34,6 @@ pub(crate) fn assert_shape(shape: &str, value: &Value) {
     let text = std::fs::read_to_string(docs(&format!("schemas/{shape}.json"))).expect("a schema");
     let schema: Value = serde_json::from_str(&text).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let errors: Vec<String> =
-        validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let errors: Vec<String> = validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "not a {shape}: {errors:?}\n{value:#}");
 }

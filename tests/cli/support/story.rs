@@ -16,12 +16,9 @@ pub(crate) struct Story {
 /// Takes a run from brainstorm to executing, with artifacts, dispatches, an agent and a skip.
 pub(crate) fn story(project: &Project) -> Story {
     let run = project.ok("run create --goal 'Add a login' --scope-id sprint-12");
-    for (file, phase) in [
-        ("idea", "brainstorm"),
-        ("review", "brainstorm-reviewed"),
-        ("strategy", "strategized"),
-        ("plan", "planned"),
-    ] {
+    for (file, phase) in
+        [("idea", "brainstorm"), ("review", "brainstorm-reviewed"), ("strategy", "strategized"), ("plan", "planned")]
+    {
         project.write(format!("docs/{file}.md"), &format!("{file}\n"));
         project.ok(&format!("run artifact add @ --path docs/{file}.md"));
         if phase != "planned" {

@@ -87,14 +87,8 @@ fn cat() {
     assert_eq!(project.ok(&format!("checkpoint cat {START} notes.md")), "one\ntwo\nthree");
     assert_eq!(project.ok(&format!("checkpoint cat {START} notes.md --json")), "one\ntwo\nthree");
     assert_eq!(project.ok(&format!("checkpoint cat {OF_RUN} ../notes.md -C src")), "one\n2\nthree");
-    for (path, code) in
-        [("src", "path_not_found"), (".env", "path_not_found"), ("src/lib.rs", "path_not_found")]
-    {
-        assert_eq!(
-            project.refused(&format!("checkpoint cat {START} {path}")),
-            (3, code.to_owned()),
-            "{path}"
-        );
+    for (path, code) in [("src", "path_not_found"), (".env", "path_not_found"), ("src/lib.rs", "path_not_found")] {
+        assert_eq!(project.refused(&format!("checkpoint cat {START} {path}")), (3, code.to_owned()), "{path}");
     }
 }
 

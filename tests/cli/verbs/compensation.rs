@@ -20,8 +20,7 @@ fn with_effects(project: &Project) {
 /// As [`with_effects`], and one that fails: it needs a file.
 fn with_a_failure(project: &Project) {
     with_effects(project);
-    project
-        .ok("compensation add @ --step migrate --shell 'echo no database >&2; test -e database' --retries 1");
+    project.ok("compensation add @ --step migrate --shell 'echo no database >&2; test -e database' --retries 1");
 }
 
 #[test]
@@ -54,10 +53,7 @@ fn list_of_none() {
     chain(&project, "draft,edit,done", "edit");
     assert_eq!(project.ok("compensation list @"), "[]");
     assert_eq!(project.ok("compensation list @ --format text"), "No compensations.");
-    assert_eq!(
-        project.ok("compensation run @ --yes --format text"),
-        "Nothing of run 0a000002 is to be undone."
-    );
+    assert_eq!(project.ok("compensation run @ --yes --format text"), "Nothing of run 0a000002 is to be undone.");
 }
 
 #[test]

@@ -64,11 +64,7 @@ fn where_no_run_is_open_the_newest_is_shown_and_named_as_such() {
     let project = Project::new();
     for line in ["log", "log @", "status", "status @"] {
         let outcome = project.run(&format!("{line} --json"));
-        assert_eq!(
-            (outcome.code, outcome.error().as_str()),
-            (Some(3), "run_not_found"),
-            "{line}: {outcome:?}"
-        );
+        assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "run_not_found"), "{line}: {outcome:?}");
         assert!(outcome.stderr.contains("create one: ic run create --goal TEXT"), "{outcome:?}");
     }
     let first = chain(&project, "a,b", "a");

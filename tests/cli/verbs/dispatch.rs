@@ -19,9 +19,7 @@ fn the_dispatches_of_the_story() {
 #[test]
 fn create() {
     Page::of("ic dispatch create", with_story)
-        .does(
-            "dispatch create @ --phase review --agent-type codex --name check --model m1 --prompt-file p.md",
-        )
+        .does("dispatch create @ --phase review --agent-type codex --name check --model m1 --prompt-file p.md")
         .refuses("dispatch create @ --phase nowhere", 3, "unknown_phase")
         .ends();
 }

@@ -59,8 +59,7 @@ fn health_says_what_is_wrong() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(2), ""), "the record says it all");
     let record = outcome.json();
     assert_shape("health", &record);
-    let wrong: Vec<_> =
-        record["checks"].as_array().expect("checks").iter().filter(|c| c["ok"] == false).collect();
+    let wrong: Vec<_> = record["checks"].as_array().expect("checks").iter().filter(|c| c["ok"] == false).collect();
     assert_eq!((&record["ok"], wrong.len(), &wrong[0]["name"]), (&json!(false), 1, &json!("permissions")));
 }
 

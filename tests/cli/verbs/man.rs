@@ -62,10 +62,7 @@ fn all_pages_are_written_or_none() {
     fs::write(directory.join("ic.1"), "old").expect("an old page");
     let before = names(&directory);
     assert_eq!(project.refused("man pages"), (3, "invalid_value".to_owned()));
-    assert_eq!(
-        (names(&directory), fs::read(directory.join("ic.1")).expect("the page")),
-        (before, b"old".to_vec())
-    );
+    assert_eq!((names(&directory), fs::read(directory.join("ic.1")).expect("the page")), (before, b"old".to_vec()));
     // What is missing above it is made, too.
     project.ok("man elsewhere/share/man1");
     // A link to a directory is one; a link to nothing is in the way.
@@ -99,10 +96,8 @@ fn a_full_disk_leaves_nothing() {
 fn man_and_mandoc_have_nothing_to_say() {
     let project = Project::without_ledger();
     project.ok("man pages");
-    let pages: Vec<_> =
-        names(&project.root().join("pages")).into_iter().map(|n| format!("pages/{n}")).collect();
-    for (program, arguments) in [("mandoc", &["-Tlint", "-Wwarning"][..]), ("man", &["--warnings", "-l"][..])]
-    {
+    let pages: Vec<_> = names(&project.root().join("pages")).into_iter().map(|n| format!("pages/{n}")).collect();
+    for (program, arguments) in [("mandoc", &["-Tlint", "-Wwarning"][..]), ("man", &["--warnings", "-l"][..])] {
         let mut command = Command::new(program);
         command.args(arguments).args(&pages).current_dir(project.root());
         let Ok(output) = command.env("LC_ALL", "C.UTF-8").output() else {
@@ -114,8 +109,7 @@ fn man_and_mandoc_have_nothing_to_say() {
         assert_eq!(said + &String::from_utf8_lossy(&output.stderr), "", "{program}");
         assert!(output.status.success(), "{program}");
         if program == "man" {
-            for part in ["ic run rollback @ --to-phase planned --dry-run", "EXIT STATUS", "ic-run-advance(1)"]
-            {
+            for part in ["ic run rollback @ --to-phase planned --dry-run", "EXIT STATUS", "ic-run-advance(1)"] {
                 assert!(text.contains(part), "{part}");
             }
         }

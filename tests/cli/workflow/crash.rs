@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ic_testkit::{Outcome, Random, rounds, signals, wait_for};
+use ic_testkit::{CliOutcome, Random, rounds, signals, wait_for};
 use serde_json::json;
 
 use super::{call, content, lines, project, run, states, status, step, touch, undone};
@@ -51,24 +51,17 @@ fn after_a_crash_the_interrupted_step_runs_again_and_no_finished_one() {
     kill(child);
     assert!(is_alive(pid), "the step did not die with it");
     let shown = call(&project, "workflow show @", 0);
-    assert_eq!(
-        (&shown["status"], states(&shown)),
-        (&json!("running"), vec!["succeeded", "running", "pending"])
-    );
+    assert_eq!((&shown["status"], states(&shown)), (&json!("running"), vec!["succeeded", "running", "pending"]));
     // The definition is kept with the run.
     std::fs::remove_file(project.root().join("flow.yaml")).expect("the file");
     let second = start(&project, "workflow resume @");
     wait_for("the step runs again", || lines(&project, "ran").len() == 3);
     assert!(!is_alive(pid), "what was left running was ended first");
     touch(&project, "go");
-    let outcome = Outcome::at_end_of(second);
+    let outcome = CliOutcome::at_end_of(second);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
     let ran = lines(&project, "ran");
-    assert_eq!(
-        (ran[0].as_str(), &ran[1], ran[3].as_str()),
-        ("one", &ran[2], "three"),
-        "with the same key: {ran:?}"
-    );
+    assert_eq!((ran[0].as_str(), &ran[1], ran[3].as_str()), ("one", &ran[2], "three"), "with the same key: {ran:?}");
     assert_eq!(step(&outcome.json(), "two")["attempts"], json!(2));
     assert_eq!(project.json("events verify")["ok"], json!(true));
 }
@@ -81,11 +74,7 @@ fn after_a_crash_it_can_be_taken_back_instead() {
         kill(child);
         let report = call(&project, line, i32::from(line.contains("resume")));
         assert!(!is_alive(pid), "{line}");
-        assert_eq!(
-            (&report["status"], undone(&report)),
-            (&json!("rolled_back"), vec!["two", "one"]),
-            "{line}"
-        );
+        assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["two", "one"]), "{line}");
         assert_eq!((content(&project, "one.txt"), content(&project, "two.txt")), (None, None), "{line}");
     }
 }
@@ -94,16 +83,14 @@ fn after_a_crash_it_can_be_taken_back_instead() {
 fn one_process_executes_a_workflow_at_a_time() {
     let project = project(HANGS);
     let (child, pid) = hanging(&project);
-    for line in
-        ["workflow resume @", "workflow rollback --yes", "workflow resume @ --on-failure rollback --yes"]
-    {
+    for line in ["workflow resume @", "workflow rollback --yes", "workflow resume @ --on-failure rollback --yes"] {
         let outcome = project.run(line);
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "work_running"), "{line}");
     }
     assert!(is_alive(pid));
     assert_eq!(call(&project, "workflow show @", 0)["status"], "running", "looking is free");
     touch(&project, "go");
-    assert_eq!(Outcome::at_end_of(child).code, Some(0));
+    assert_eq!(CliOutcome::at_end_of(child).code, Some(0));
 }
 
 #[test]
@@ -112,7 +99,7 @@ fn a_signal_ends_the_step_and_stops_the_workflow() {
         let project = project(HANGS);
         let (child, pid) = hanging(&project);
         signals::send_to(which, child.id());
-        let outcome = Outcome::at_end_of(child);
+        let outcome = CliOutcome::at_end_of(child);
         assert_eq!(outcome.code, Some(1), "{outcome:?}");
         let report = outcome.json();
         assert_eq!(report["status"], "stopped");
@@ -140,7 +127,7 @@ fn a_workflow_that_ignores_the_end_of_its_terminal_goes_on() {
     assert!(is_alive(pid));
     touch(&project, "go");
     // Had it been heard, the third step would not begin.
-    let outcome = Outcome::at_end_of(child);
+    let outcome = CliOutcome::at_end_of(child);
     assert_eq!((outcome.code, &outcome.json()["status"]), (Some(0), &json!("completed")));
 }
 
@@ -150,11 +137,8 @@ fn an_interruption_is_no_failure_that_the_rest_goes_on_after() {
     let child = start(&project, "workflow run flow.yaml --on-failure continue");
     wait_for("the step hangs", || lines(&project, "pid").len() == 1);
     signals::send_to("INT", child.id());
-    let report = Outcome::at_end_of(child).json();
-    assert_eq!(
-        (&report["status"], states(&report)),
-        (&json!("stopped"), vec!["succeeded", "interrupted", "pending"])
-    );
+    let report = CliOutcome::at_end_of(child).json();
+    assert_eq!((&report["status"], states(&report)), (&json!("stopped"), vec!["succeeded", "interrupted", "pending"]));
 }
 
 #[test]
@@ -169,7 +153,7 @@ steps:
     wait_for("it failed once", || lines(&project, "ran").len() == 1);
     wait_for("it waits", || call(&project, "workflow show @", 0)["steps"][0]["exit_code"] == json!(1));
     signals::send_to("INT", child.id());
-    let report = Outcome::at_end_of(child).json();
+    let report = CliOutcome::at_end_of(child).json();
     assert_eq!((&report["status"], states(&report)), (&json!("stopped"), vec!["interrupted"]));
     assert_eq!(report["error"], "it ended with exit code 1");
     touch(&project, "go");
@@ -196,15 +180,8 @@ steps:
     let report = call(&project, "workflow resume @ --yes", 0);
     assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["two", "one"]));
     let undone = lines(&project, "undone");
-    assert_eq!(
-        (undone[0].as_str(), &undone[1], undone[3].as_str()),
-        ("three", &undone[2], "one"),
-        "{undone:?}"
-    );
-    assert_eq!(
-        (content(&project, "one.txt"), status(&project)),
-        (None, ("active".to_owned(), "first".to_owned()))
-    );
+    assert_eq!((undone[0].as_str(), &undone[1], undone[3].as_str()), ("three", &undone[2], "one"), "{undone:?}");
+    assert_eq!((content(&project, "one.txt"), status(&project)), (None, ("active".to_owned(), "first".to_owned())));
 }
 
 #[test]
@@ -232,10 +209,7 @@ fn killed_anywhere_it_reaches_its_end_and_does_nothing_finished_twice() {
             for (n, state) in states(&shown).into_iter().enumerate() {
                 let times = ran.iter().filter(|line| **line == format!("s{n}")).count();
                 let attempts = step(&shown, &format!("s{n}"))["attempts"].as_u64().unwrap_or(0);
-                assert!(
-                    u64::try_from(times).is_ok_and(|times| times <= attempts),
-                    "round {round}: {ran:?} {shown:#}"
-                );
+                assert!(u64::try_from(times).is_ok_and(|times| times <= attempts), "round {round}: {ran:?} {shown:#}");
                 assert!(state != "succeeded" || times > 0, "round {round}: {ran:?} {shown:#}");
             }
         }

@@ -45,8 +45,7 @@ fn where_nobody_can_be_asked_it_stops_and_goes_on_later() {
     assert_eq!(status(&project), ("active".to_owned(), "second".to_owned()));
     assert!(lines(&project, "undone").is_empty() && content(&project, "three.txt").is_some());
     touch(&project, "fixed");
-    let resume =
-        report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
+    let resume = report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
     let report = call(&project, &resume, 0);
     assert_eq!((&report["status"], &report["resume"]), (&json!("completed"), &json!(null)));
     assert_eq!(lines(&project, "ran"), ["one", "two", "three", "three"], "what is finished is not run again");
@@ -59,10 +58,7 @@ fn where_nobody_can_be_asked_it_stops_and_goes_on_later() {
 fn a_rollback_undoes_in_reverse_and_puts_the_tree_back() {
     let project = release();
     let report = run(&project, "--on-failure rollback", 1);
-    assert_eq!(
-        (&report["status"], &report["error"]),
-        (&json!("rolled_back"), &json!("it ended with exit code 1"))
-    );
+    assert_eq!((&report["status"], &report["error"]), (&json!("rolled_back"), &json!("it ended with exit code 1")));
     assert_eq!(undone(&report), ["three", "two", "one"]);
     assert_eq!(lines(&project, "undone"), ["three", "two", "one"]);
     assert!(is_as_before(&project));
@@ -77,8 +73,7 @@ fn a_rollback_undoes_in_reverse_and_puts_the_tree_back() {
     let rollback = events.as_array().expect("events").iter().find(|event| event["kind"] == "rollback");
     assert_eq!(rollback.expect("an audit event")["subject_id"], taken["rollback_id"]);
     for id in ["one", "two", "three"] {
-        let work = project
-            .json(&format!("dispatch show {}", step(&report, id)["dispatch_id"].as_str().expect("work")));
+        let work = project.json(&format!("dispatch show {}", step(&report, id)["dispatch_id"].as_str().expect("work")));
         assert_eq!(work["rolled_back_by"], taken["rollback_id"], "{id}");
     }
     assert_eq!(project.json("events verify")["ok"], json!(true));
@@ -176,8 +171,7 @@ steps:
     let run_id = report["run_id"].as_str().expect("a run");
     assert_eq!(project.refused(&format!("run advance {run_id}")), (1, "rolling_back".to_owned()));
     assert_eq!(project.refused("workflow resume @"), (3, "confirmation_required".to_owned()));
-    let resume =
-        report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
+    let resume = report["resume"].as_str().and_then(|line| line.strip_prefix("ic ")).expect("a command").to_owned();
     assert_eq!(call(&project, &resume, 4)["status"], "rolling_back");
     touch(&project, "network");
     let report = call(&project, &resume, 1);
@@ -199,10 +193,7 @@ steps:
 ",
     );
     let report = run(&project, "--on-failure rollback", 1);
-    assert_eq!(
-        (&report["status"], lines(&project, "undone")),
-        (&json!("rolled_back"), vec!["one".to_owned()])
-    );
+    assert_eq!((&report["status"], lines(&project, "undone")), (&json!("rolled_back"), vec!["one".to_owned()]));
     let succeeded = self::project(
         "name: own
 steps:
@@ -234,10 +225,7 @@ fn a_cancelled_workflow_is_neither_resumed_nor_taken_back() {
     let run_id = report["run_id"].as_str().expect("a run");
     project.ok("run cancel @");
     assert_eq!(project.refused(&format!("workflow resume {run_id}")), (1, "run_not_active".to_owned()));
-    assert_eq!(
-        project.refused(&format!("workflow rollback {run_id} --yes")),
-        (1, "run_not_active".to_owned())
-    );
+    assert_eq!(project.refused(&format!("workflow rollback {run_id} --yes")), (1, "run_not_active".to_owned()));
     assert!(lines(&project, "undone").is_empty());
 }
 
@@ -280,19 +268,13 @@ steps:
     for (key, word) in [("strategy", "\"everything\""), ("on_failure", "\"shrug\""), ("strategy", "null")] {
         let project = project(flow);
         run(&project, "--on-failure stop", 1);
-        let mut options: Value =
-            serde_json::from_str(&project.cli.sql("SELECT options FROM workflows")).expect("JSON");
+        let mut options: Value = serde_json::from_str(&project.cli.sql("SELECT options FROM workflows")).expect("JSON");
         options[key] = serde_json::from_str(word).expect("JSON");
         damage(&project, &format!("UPDATE workflows SET options = '{options}'"));
-        for call in
-            ["workflow rollback --yes", "workflow rollback --yes --strategy files-only", "workflow resume @"]
-        {
+        for call in ["workflow rollback --yes", "workflow rollback --yes --strategy files-only", "workflow resume @"] {
             assert_eq!(project.refused(call), (2, "corrupt".to_owned()), "{key} {word}: {call}");
         }
-        assert!(
-            content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty(),
-            "{key} {word}"
-        );
+        assert!(content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty(), "{key} {word}");
     }
 }
 
@@ -335,10 +317,7 @@ steps:
     }
     damage(&project, "UPDATE run_owners SET status_before = 'active'");
     call(&project, "compensation run @ --yes", 0);
-    assert_eq!(
-        (status(&project).0, lines(&project, "undone")),
-        ("active".to_owned(), vec!["one".to_owned()])
-    );
+    assert_eq!((status(&project).0, lines(&project, "undone")), ("active".to_owned(), vec!["one".to_owned()]));
 }
 
 /// A run that does not advance by itself holds its workflow between two phases: no failure, and the report says what it waits for.
@@ -355,12 +334,10 @@ steps:
     let mut command = project.command(words);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("start ic");
-    ic_testkit::wait_for("the step runs", || {
-        project.run("workflow show @ --json").stdout.contains("running")
-    });
+    ic_testkit::wait_for("the step runs", || project.run("workflow show @ --json").stdout.contains("running"));
     project.ok("run set @ --auto-advance false");
     touch(&project, "go");
-    let outcome = ic_testkit::Outcome::at_end_of(child);
+    let outcome = ic_testkit::CliOutcome::at_end_of(child);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(1), ""), "{outcome:?}");
     let report = outcome.json();
     assert_eq!((&report["status"], states(&report)), (&"stopped".into(), vec!["succeeded", "pending"]));

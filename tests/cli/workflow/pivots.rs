@@ -37,11 +37,7 @@ fn force_undoes_the_rest_all_the_same() {
     let report = call(&project, "workflow rollback --force --yes", 0);
     assert_eq!((&report["status"], undone(&report)), (&json!("rolled_back"), vec!["count", "order"]));
     let send = &report["rollback"]["compensations"][1];
-    assert_eq!(
-        (&send["step"], &send["status"]),
-        (&json!("send"), &json!("skipped")),
-        "it is not called undone"
-    );
+    assert_eq!((&send["step"], &send["status"]), (&json!("send"), &json!("skipped")), "it is not called undone");
     assert_eq!(content(&project, "order.txt"), None);
 }
 

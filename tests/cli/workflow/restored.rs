@@ -32,10 +32,7 @@ steps:
     let report = call(&project, "workflow rollback --yes", 0);
     assert_eq!(undone(&report), ["server", "settings"]);
     assert_eq!(report["warnings"][0]["code"], "no_checkpoint");
-    assert_eq!(
-        (content(&project, "settings").as_deref(), content(&project, "new.txt")),
-        (Some("old\n"), None)
-    );
+    assert_eq!((content(&project, "settings").as_deref(), content(&project, "new.txt")), (Some("old\n"), None));
     wait_for("the server is ended", || !is_alive(pid));
 }
 
@@ -172,10 +169,7 @@ fn what_somebody_mends_after_a_failure_is_not_overwritten_either() {
     run(&project, "", 1);
     project.write("kept.txt", "mended\n");
     let report = call(&project, "workflow resume @ --on-failure rollback --yes", 1);
-    assert_eq!(
-        (&report["status"], content(&project, "kept.txt").as_deref()),
-        (&json!("stopped"), Some("mended\n"))
-    );
+    assert_eq!((&report["status"], content(&project, "kept.txt").as_deref()), (&json!("stopped"), Some("mended\n")));
     let why = report["rollback"]["error"].as_str().expect("why");
     assert!(why.contains("kept.txt (changed after checkpoint"), "{why}");
     let report = call(&project, "workflow resume @ --on-failure rollback --force --yes", 1);
@@ -195,10 +189,7 @@ steps:
     run(&project, "", 0);
     let report = call(&project, "workflow rollback --yes", 0);
     assert_eq!(report["status"], "rolled_back");
-    assert_eq!(
-        (content(&project, "log.txt").as_deref(), content(&project, "one.txt")),
-        (Some("before\n"), None)
-    );
+    assert_eq!((content(&project, "log.txt").as_deref(), content(&project, "one.txt")), (Some("before\n"), None));
 }
 
 #[test]

@@ -110,17 +110,11 @@ steps:
         .map(|commit| commit["sha"].as_str().expect("a commit"))
         .collect();
     assert_eq!(recorded, shas);
-    assert_eq!(
-        (&work["status"], &work["name"], &work["phase"]),
-        (&json!("completed"), &json!("port"), &json!("work"))
-    );
+    assert_eq!((&work["status"], &work["name"], &work["phase"]), (&json!("completed"), &json!("port"), &json!("work")));
     let report = call(&project, "workflow rollback --yes", 0);
     assert_eq!(report["rollback"]["restored"]["git_restored"], json!(true));
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), before);
-    assert_eq!(
-        (content(&project, "app.toml").as_deref(), content(&project, "hello.txt")),
-        (Some("port = 80\n"), None)
-    );
+    assert_eq!((content(&project, "app.toml").as_deref(), content(&project, "hello.txt")), (Some("port = 80\n"), None));
     assert_eq!(git(&project, &["status", "--porcelain"]), "");
 }
 
@@ -158,15 +152,9 @@ steps:
     );
     let report = run(&project, "", 0);
     let flaky = step(&report, "flaky");
-    assert_eq!(
-        (&flaky["attempts"], &flaky["status"], &flaky["error"]),
-        (&json!(3), &json!("succeeded"), &json!(null))
-    );
+    assert_eq!((&flaky["attempts"], &flaky["status"], &flaky["error"]), (&json!(3), &json!("succeeded"), &json!(null)));
     let tries = lines(&project, "tries");
-    assert!(
-        tries.len() == 3 && tries.iter().all(|key| *key == tries[0]),
-        "one key for all attempts: {tries:?}"
-    );
+    assert!(tries.len() == 3 && tries.iter().all(|key| *key == tries[0]), "one key for all attempts: {tries:?}");
     let dispatches = project.json(&format!("dispatch list {}", report["run_id"].as_str().expect("a run")));
     assert_eq!(dispatches.as_array().map(Vec::len), Some(1), "one piece of work");
     call(&project, "workflow rollback --yes", 0);
@@ -258,8 +246,7 @@ fn steps_that_need_nothing_of_each_other_may_run_at_once() {
 
 #[test]
 fn at_most_so_many_steps_run_at_once() {
-    let one =
-        "mkdir ../running/$IC_STEP; ls ../running | wc -l >> ../most; sleep 0.2; rmdir ../running/$IC_STEP";
+    let one = "mkdir ../running/$IC_STEP; ls ../running | wc -l >> ../most; sleep 0.2; rmdir ../running/$IC_STEP";
     let steps: Vec<String> =
         (0..6).map(|n| format!("  - {{id: s{n}, phase: work, run: '{one}', compensate: skip}}\n")).collect();
     let project = project(&format!("name: many\nsteps:\n{}", steps.concat()));
@@ -311,8 +298,7 @@ fn a_file_of_commands_alone_is_a_workflow() {
     );
     let report = run(&project, "", 0);
     assert_eq!((&report["workflow"], &report["status"]), (&"flow".into(), &"completed".into()));
-    let ids: Vec<&str> =
-        report["steps"].as_array().expect("steps").iter().map(|step| text(&step["id"])).collect();
+    let ids: Vec<&str> = report["steps"].as_array().expect("steps").iter().map(|step| text(&step["id"])).collect();
     assert_eq!(ids, ["step-1", "step-2", "step-4", "step-4-2"], "an id that another step names is skipped");
     assert_eq!(report["steps"][0]["phase"], "executing");
     assert_eq!(content(&project, "hello.txt").as_deref(), Some("hello\n"));

@@ -32,10 +32,7 @@ fn enter_rolls_back() {
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(1), "{shown}");
         assert!(shown.contains("▸ [1/2] one\n  │ hello\n✓ one"), "{shown}");
-        assert!(
-            shown.contains("✗ two") && shown.contains("two: it ended with exit code 3: no network\n"),
-            "{shown}"
-        );
+        assert!(shown.contains("✗ two") && shown.contains("two: it ended with exit code 3: no network\n"), "{shown}");
         assert!(shown.contains("undone   one") && shown.contains("Rolled back."), "{shown}");
         assert_eq!((content(&project, "one.txt"), lines(&project, "undone").len()), (None, 1));
     }
@@ -57,10 +54,7 @@ fn no_leaves_everything_as_it_is() {
         terminal.types(answer);
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(1), "{shown}");
-        assert!(
-            shown.contains("Stopped. two failed") && shown.contains("to resume: ic workflow resume "),
-            "{shown}"
-        );
+        assert!(shown.contains("Stopped. two failed") && shown.contains("to resume: ic workflow resume "), "{shown}");
         assert!(content(&project, "one.txt").is_some() && lines(&project, "undone").is_empty());
         assert_eq!(call(&project, "workflow show @", 0)["status"], "stopped");
     }

@@ -27,8 +27,7 @@ impl Maker {
         std::fs::remove_file(&log).expect("remove the statements");
         // An abort before the statement that follows a commit; nothing follows the last statement.
         let commits = statements.lines().enumerate().filter(|(_, line)| *line == "COMMIT");
-        let mut moments: Vec<(&str, usize)> =
-            commits.map(|(at, _)| ("IC_TEST_ABORT_BEFORE", at + 2)).collect();
+        let mut moments: Vec<(&str, usize)> = commits.map(|(at, _)| ("IC_TEST_ABORT_BEFORE", at + 2)).collect();
         if self.moments == Moments::Few {
             // The last commit may have no statement after it.
             while moments.last().is_some_and(|(variable, n)| !self.aborts_at(name, variable, *n, words)) {
@@ -66,10 +65,7 @@ impl Maker {
         let commit = self.world.commit("work");
         let dispatch = self.id(&format!("dispatch create {run} --name done"));
         self.call(0, &format!("dispatch start {dispatch}"));
-        self.call(
-            0,
-            &format!("dispatch record {dispatch} --commit {commit} --file src/a.rs --file src/b.rs"),
-        );
+        self.call(0, &format!("dispatch record {dispatch} --commit {commit} --file src/a.rs --file src/b.rs"));
         self.call(0, &format!("dispatch complete {dispatch} --verdict pass"));
         self.call(0, &format!("run artifact add {run} --path src/a.rs"));
         self.effect(&run, "book");
@@ -96,9 +92,7 @@ impl Maker {
     fn flow(&self) {
         self.new_world();
         let step = |id: &str, more: &str, run: &str| {
-            format!(
-                "  - {{id: {id}, {more}run: '{run}', compensate: {{shell: 'echo {id} >> ../outside/undone'}}}}\n"
-            )
+            format!("  - {{id: {id}, {more}run: '{run}', compensate: {{shell: 'echo {id} >> ../outside/undone'}}}}\n")
         };
         let text = [
             "name: flow\nsteps:\n".to_owned(),

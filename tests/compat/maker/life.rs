@@ -23,8 +23,7 @@ impl Maker {
     /// A run that went through its phases: gates, skips, verdicts, an override, a redaction.
     fn life_of_runs(&self) {
         let gates = r#"{"b→c": [{"check": "artifact_exists", "phase": "b"}]}"#;
-        let create =
-            ["run", "create", "--goal", "Add a login", "--phases", "a,b,c,d", "--scope-id", "sprint-1"];
+        let create = ["run", "create", "--goal", "Add a login", "--phases", "a,b,c,d", "--scope-id", "sprint-1"];
         let run = self.world.ic(&[&create[..], &["--gates", gates, "--format", "text"]].concat());
         self.put("docs/idea.md", "idea");
         self.call(0, &format!("run artifact add {run} --path docs/idea.md --type report"));
@@ -125,12 +124,7 @@ impl Maker {
     /// Workflows that ran, that failed and were rolled back, that stopped; compensations in every state.
     fn life_of_effects(&self) {
         for (name, second, exit, more) in [
-            (
-                "flow",
-                "run: 'echo two > two.txt', compensate: {shell: 'echo two >> ../outside/undone'}",
-                0,
-                "",
-            ),
+            ("flow", "run: 'echo two > two.txt', compensate: {shell: 'echo two >> ../outside/undone'}", 0, ""),
             ("broken", "run: 'exit 3', compensate: {skip: 'nothing outside'}", 1, "--on-failure rollback"),
             (
                 "stops",
@@ -201,8 +195,7 @@ impl Maker {
     /// A prompt, one tool call that writes a file, and the agent's stop.
     fn turn(&self, session: &str, prompt: &str, text: &str, path: &str) {
         let input = json!({"file_path": self.root().join(path)});
-        let call =
-            json!({"tool_name": "Write", "tool_use_id": format!("call-{prompt}"), "tool_input": input});
+        let call = json!({"tool_name": "Write", "tool_use_id": format!("call-{prompt}"), "tool_input": input});
         self.hook("UserPromptSubmit", session, prompt, json!({"prompt": text}));
         self.hook("PreToolUse", session, prompt, call.clone());
         self.put(path, &format!("{text}, done by an agent"));

@@ -1,6 +1,6 @@
 //! Restores, their undo and redo, and retention.
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
 use super::layers::{
     bad_configuration, foreign_commits, foreign_file, index_locked, interrupted, living_worker, rebasing,
@@ -64,7 +64,7 @@ fn undo_and_redo() -> Vec<Row> {
 }
 
 /// Where the restore wrote a file, there is a directory with something of a person's.
-fn in_the_place_of_a_file(world: &World) {
+fn in_the_place_of_a_file(world: &TestWorld) {
     let report = world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
     let changes = report["changes"].as_array().expect("changes").iter();
     let modified = changes.filter(|one| one["change"] == "modify").find_map(|one| one["path"].as_str());
@@ -84,16 +84,16 @@ fn prune() -> Vec<Row> {
     ]
 }
 
-fn captured(world: &World) {
+fn captured(world: &TestWorld) {
     world.ic(&["checkpoint", "create"]);
 }
 
-fn restored(world: &World) {
+fn restored(world: &TestWorld) {
     let listed = world.cli.json(["checkpoint", "list", "--run", &world.run, "--json"]);
     world.ic(&["checkpoint", "restore", listed[0]["id"].as_str().expect("an id"), "--yes"]);
 }
 
-fn undone(world: &World) {
+fn undone(world: &TestWorld) {
     restored(world);
     world.ic(&["checkpoint", "undo", "--yes"]);
 }

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 
-use ic_testkit::World;
+use ic_testkit::TestWorld;
 
 use super::{FINE, Row, compare, held, locked, row};
+use crate::project::Work as _;
 use crate::story::story;
-use crate::world::Work as _;
 
 pub(super) fn rows() -> Vec<Row> {
     [workflow_layer(), all_layers(), undo(), abandon(), typed(), alone()].into_iter().flatten().collect()
@@ -131,12 +131,12 @@ fn alone() -> Vec<Row> {
     ]
 }
 
-fn begun(world: &World) {
+fn begun(world: &TestWorld) {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "alone"]);
     world.ic(&["dispatch", "start", &id]);
 }
 
-fn worked(world: &World) {
+fn worked(world: &TestWorld) {
     begun(world);
     world.write("README", "its own\n");
     let id = newest_dispatch(world);
@@ -144,29 +144,29 @@ fn worked(world: &World) {
 }
 
 /// What the dispatch changed, others changed too.
-fn changed_too(world: &World) {
+fn changed_too(world: &TestWorld) {
     world.write("README", "of others\n");
 }
 
-fn without(world: &World) {
+fn without(world: &TestWorld) {
     world.ic(&["undo", "--dispatch", &newest_dispatch(world), "--yes"]);
 }
 
-fn newest_dispatch(world: &World) -> String {
+fn newest_dispatch(world: &TestWorld) -> String {
     let all = world.cli.json(["dispatch", "list", "--json"]);
     let newest = all.as_array().and_then(|all| all.last()).expect("a dispatch");
     newest["id"].as_str().expect("an id").to_owned()
 }
 
 /// A file that would be restored was recorded by another run.
-pub(super) fn foreign_file(world: &World) {
+pub(super) fn foreign_file(world: &TestWorld) {
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
     world.ic(&["dispatch", "record", &dispatch, "--file", "src/a.rs"]);
 }
 
 /// A commit on the branch was recorded by another run.
-pub(super) fn foreign_commits(world: &World) {
+pub(super) fn foreign_commits(world: &TestWorld) {
     world.write("theirs.rs", "theirs\n");
     let sha = world.commit("theirs");
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
@@ -175,56 +175,56 @@ pub(super) fn foreign_commits(world: &World) {
 }
 
 /// What cannot be undone came after what could be.
-fn pivot(world: &World) {
+fn pivot(world: &TestWorld) {
     world.ic(&["compensation", "add", &world.run, "--step", "sent", "--pivot", "--reason", "sent"]);
 }
 
-fn failing_effect(world: &World) {
+fn failing_effect(world: &TestWorld) {
     world.ic(&["compensation", "add", &world.run, "--step", "stuck", "--shell", "exit 1"]);
 }
 
 /// A rollback whose first step failed.
-pub(super) fn stopped(world: &World) {
+pub(super) fn stopped(world: &TestWorld) {
     failing_effect(world);
     let outcome = world.cli.run(world.all("a", &["--yes"]));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
 }
 
-pub(super) fn rolled_back(world: &World) {
+pub(super) fn rolled_back(world: &TestWorld) {
     world.roll_back("a", &[]);
 }
 
-fn changed_since(world: &World) {
+fn changed_since(world: &TestWorld) {
     rolled_back(world);
     world.write("README", "changed since\n");
 }
 
-fn went_on(world: &World) {
+fn went_on(world: &TestWorld) {
     rolled_back(world);
     world.ic(&["run", "advance", &world.run]);
 }
 
-fn undone(world: &World) {
+fn undone(world: &TestWorld) {
     rolled_back(world);
     let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
     world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
 }
 
-fn cancelled(world: &World) {
+fn cancelled(world: &TestWorld) {
     world.ic(&["run", "cancel", &world.run]);
 }
 
 /// An unfinished rebase.
-pub(super) fn rebasing(world: &World) {
+pub(super) fn rebasing(world: &TestWorld) {
     world.write(".git/rebase-merge/head-name", "refs/heads/main\n");
 }
 
-pub(super) fn index_locked(world: &World) {
+pub(super) fn index_locked(world: &TestWorld) {
     world.write(".git/index.lock", "");
 }
 
 /// A git that is gone left the lock of the branch, which the rollback moves.
-fn branch_locked(world: &World) {
+fn branch_locked(world: &TestWorld) {
     world.write("committed.rs", "of the run\n");
     world.commit("of the run");
     let branch = world.git(&["symbolic-ref", "HEAD"]);
@@ -232,30 +232,30 @@ fn branch_locked(world: &World) {
 }
 
 /// A dispatch of the tree whose process lives until the test ends.
-pub(super) fn living_worker(world: &World) {
+pub(super) fn living_worker(world: &TestWorld) {
     let other = world.cli.ok(["run", "create", "--goal", "working", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
     world.ic(&["dispatch", "start", &dispatch, "--pid", &ic_testkit::living_process().to_string()]);
 }
 
 /// Another process is at work on the run.
-pub(super) fn owned(world: &World) -> Vec<File> {
+pub(super) fn owned(world: &TestWorld) -> Vec<File> {
     vec![locked(&world.cli.beside("owners").join(&world.run))]
 }
 
 /// The last restore as a process leaves it that dies in its middle.
-pub(super) fn interrupted(world: &World) {
+pub(super) fn interrupted(world: &TestWorld) {
     let sql = "UPDATE restores SET state = 'applying', restored_id = NULL WHERE seq = (SELECT max(seq) FROM restores)";
     world.cli.sql(sql);
     assert_eq!(world.cli.sql("SELECT count(*) FROM restores WHERE state = 'applying'"), "1");
 }
 
 /// The advance that left the phase took no checkpoint.
-fn without_checkpoint(world: &World) {
+fn without_checkpoint(world: &TestWorld) {
     world.ic(&["run", "advance", &world.run, "--no-checkpoint"]);
 }
 
-pub(super) fn bad_configuration(world: &World) {
+pub(super) fn bad_configuration(world: &TestWorld) {
     world.write(".ic.yaml", "rollback: {nonsense: 1}\n");
 }
 

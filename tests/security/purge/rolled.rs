@@ -1,6 +1,6 @@
 //! After a purge removed content that the undo of a rollback needs, what the product offers instead works.
 
-use ic_testkit::{Cli, Outcome, git_in, write_in};
+use ic_testkit::{Cli, CliOutcome, git_in, write_in};
 
 use super::{SECRET, holders, purge, repository};
 
@@ -17,18 +17,7 @@ fn with_secret_staged() -> (Cli, String) {
 }
 
 fn rollback(run: &str) -> [&str; 10] {
-    [
-        "run",
-        "rollback",
-        run,
-        "--to-phase",
-        "a",
-        "--include-target",
-        "--layer=all",
-        "--yes",
-        "--format",
-        "text",
-    ]
+    ["run", "rollback", run, "--to-phase", "a", "--include-target", "--layer=all", "--yes", "--format", "text"]
 }
 
 fn roll_back(cli: &Cli, run: &str) -> String {
@@ -38,13 +27,11 @@ fn roll_back(cli: &Cli, run: &str) -> String {
 /// The commands that a text offers and that change something: what stands behind the last colon of its lines.
 fn offered(text: &str) -> Vec<String> {
     let commands = text.lines().filter_map(|line| line.rsplit_once(": ic ")).map(|(_, rest)| rest.to_owned());
-    commands
-        .filter(|rest| ["rollback undo", "checkpoint restore"].iter().any(|one| rest.starts_with(one)))
-        .collect()
+    commands.filter(|rest| ["rollback undo", "checkpoint restore"].iter().any(|one| rest.starts_with(one))).collect()
 }
 
 /// Types a command, and confirms it.
-fn type_it(cli: &Cli, command: &str) -> Outcome {
+fn type_it(cli: &Cli, command: &str) -> CliOutcome {
     let words = command.split_whitespace().filter(|word| *word != "--yes").chain(["--yes"]);
     cli.run(words.collect::<Vec<_>>())
 }

@@ -1,6 +1,6 @@
 //! A secret is one wherever it lies: in other paths, in other roots, in a part of another file.
 
-use ic_testkit::{Outcome, git_in, write_in};
+use ic_testkit::{CliOutcome, git_in, write_in};
 
 use super::*;
 
@@ -17,9 +17,7 @@ fn content_that_another_path_has_is_gone_there_too() {
     assert_eq!(purged["shared"][0]["path"], "kept/token", "{purged}");
     let left = purged["left"].as_array().expect("what is left").iter();
     let named: Vec<_> = left.filter_map(|left| left["command"].as_str()).collect();
-    for place in
-        ["ls -l -- config/token", "ls -l -- kept/token", "git ls-files -s -- config/token kept/token"]
-    {
+    for place in ["ls -l -- config/token", "ls -l -- kept/token", "git ls-files -s -- config/token kept/token"] {
         assert!(named.contains(&place), "{place}: {purged}");
     }
     git_in(cli.root(), &["reset", "-q", "--hard", "HEAD~1"]);
@@ -34,14 +32,10 @@ fn content_that_another_path_has_is_gone_there_too() {
     let files = cli.run([&call[..], &["--yes"]].concat());
     assert_eq!((preview.code, files.code), (Some(4), Some(4)), "{preview:?}\n{files:?}");
     for report in [&preview.json(), &files.json()] {
-        let named: Vec<_> =
-            report["skipped"].as_array().expect("a list").iter().map(|one| &one["path"]).collect();
+        let named: Vec<_> = report["skipped"].as_array().expect("a list").iter().map(|one| &one["path"]).collect();
         assert_eq!(named, ["config/token", "kept/token"], "{report}");
-        let mut others = report["changes"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .chain(report["failed"].as_array().expect("a list"));
+        let mut others =
+            report["changes"].as_array().expect("a list").iter().chain(report["failed"].as_array().expect("a list"));
         assert!(others.all(|one| !one["path"].to_string().contains("token")), "{report}");
     }
     for path in ["config/token", "kept/token"] {
@@ -73,11 +67,7 @@ fn empty_content_is_no_secret() {
     cli.ok(["checkpoint", "create"]);
     std::fs::remove_dir_all(cli.root().join("config")).expect("remove it");
     let purged = purge(&cli, "config/token");
-    assert_eq!(
-        (&purged["purged_objects"], &purged["shared"]),
-        (&1.into(), &serde_json::json!([])),
-        "{purged}"
-    );
+    assert_eq!((&purged["purged_objects"], &purged["shared"]), (&1.into(), &serde_json::json!([])), "{purged}");
     assert_eq!(holders(&cli), Vec::<String>::new());
     std::fs::remove_dir_all(cli.root().join("package")).expect("remove it");
     cli.ok(["checkpoint", "restore", &made, "--yes"]);
@@ -112,7 +102,7 @@ fn another_root_of_the_ledger_keeps_neither_the_content_nor_refs_to_it() {
     let other = place.path().canonicalize().expect("its name");
     let there = |arguments: &[&str]| {
         let mut command = cli.command(arguments);
-        let outcome = Outcome::of(command.current_dir(&other).env("IC_DB", cli.root().join(".git/ic/ic.db")));
+        let outcome = CliOutcome::of(command.current_dir(&other).env("IC_DB", cli.root().join(".git/ic/ic.db")));
         assert_eq!(outcome.code, Some(0), "{arguments:?}: {outcome:?}");
         outcome.stdout.trim().to_owned()
     };
@@ -145,7 +135,7 @@ fn a_root_that_is_gone_is_named_and_its_content_goes_once_this_tree_has_it() {
     let other = cli.home().join("other");
     git_in(cli.root(), &["worktree", "add", "-q", &other.to_string_lossy()]);
     write_in(&other, "token", format!("{SECRET}\n"));
-    let made = Outcome::of(cli.command(["checkpoint", "create", "--format", "text"]).current_dir(&other));
+    let made = CliOutcome::of(cli.command(["checkpoint", "create", "--format", "text"]).current_dir(&other));
     assert_eq!(made.code, Some(0), "{made:?}");
     git_in(cli.root(), &["worktree", "remove", "--force", &other.to_string_lossy()]);
     let said = cli.ok(["checkpoint", "purge", "token", "--yes", "--format", "text"]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ic_testkit::{Cli, git_in, write_in};
 
-use crate::world::bare;
+use crate::project::bare;
 
 /// The last word of a setting that names a program ends in one of these. The settings are those that `git help --config`
 /// lists: so whatever a newer git adds under such a name is among the traps.
@@ -155,9 +155,7 @@ impl Trapped {
         std::fs::create_dir(&programs).expect("a directory");
         let path = std::env::var("PATH").expect("a PATH");
         let mut world = Self {
-            cli: cli
-                .with_env("PATH", format!("{path}:{}", programs.display()))
-                .with_env("HOME", home.join("user")),
+            cli: cli.with_env("PATH", format!("{path}:{}", programs.display())).with_env("HOME", home.join("user")),
             programs,
             ran,
         };
@@ -217,11 +215,7 @@ impl Trapped {
         write_in(root, ".gitignore", "*.log\n/.ic.yaml\n");
         write_in(root, "x.log", "ignored\n");
         write_in(root, "y.log", "tracked\n");
-        write_in(
-            root,
-            ".gitattributes",
-            "a filter=trap\nb filter=trapped\nc filter=users\n* diff=trap merge=trap\n",
-        );
+        write_in(root, ".gitattributes", "a filter=trap\nb filter=trapped\nc filter=users\n* diff=trap merge=trap\n");
         write_in(root, ".gitmodules", "[submodule \"mod\"]\n\tpath = mod\n\turl = ext::trap\n");
         git_in(root, &["-c", "advice.addEmbeddedRepo=false", "add", "."]);
         git_in(root, &["add", "-f", "y.log"]);
@@ -247,8 +241,7 @@ impl Trapped {
             std::fs::remove_file(object).expect("remove an object");
         }
         let own = self.programs.join("hooks");
-        let events: String =
-            HOOKS.iter().map(|hook| format!("[hook \"trap\"]\n\tevent = {hook}\n")).collect();
+        let events: String = HOOKS.iter().map(|hook| format!("[hook \"trap\"]\n\tevent = {hook}\n")).collect();
         let mut text = format!("{}{events}[core]\n\thooksPath = {}\n", self.settings(), own.display());
         self.program(&self.programs, "git-remote-trap", "git-remote-trap");
         let ext = format!("ext::{} %S", self.trap("remote-ext").display());
@@ -309,8 +302,7 @@ impl Trapped {
         assert!(listed.len() > 30, "git lists its settings otherwise: {listed:?}");
         let placeholders = |name: &str| {
             let parts: Vec<&str> = name.split('.').collect();
-            let named =
-                |part: &&str| if part.starts_with('<') { "trap".to_owned() } else { (*part).to_owned() };
+            let named = |part: &&str| if part.starts_with('<') { "trap".to_owned() } else { (*part).to_owned() };
             parts.iter().map(named).collect::<Vec<_>>().join(".")
         };
         let mut text = String::new();

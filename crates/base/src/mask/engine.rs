@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::MARK;
-use super::before::{Before, KNOWN};
-use super::option::{self, Named, Tool};
+use super::option::{self, OptionName, OptionProgram};
+use super::preceding_bytes::{KNOWN, PrecedingBytes};
 use super::shape;
 use super::token::Class;
-use super::verdict::{Hidden, Verdict};
+use super::verdict::{Hidden, MaskVerdict};
 
 const KEY_END: &[u8] = b"-----END";
 
@@ -24,7 +24,7 @@ pub(super) struct Engine {
     /// The last bytes before that.
     before: [u8; KNOWN],
     /// The program whose options are read; `None` once its command has ended.
-    tool: Option<Tool>,
+    tool: Option<OptionProgram>,
     /// Escapes that stand in `held` or after it, each with the number of held bytes before it.
     escapes: VecDeque<(usize, Vec<u8>)>,
 }
@@ -65,7 +65,7 @@ impl Engine {
         let passes = self.held.is_empty() && self.state == State::Text && shape::candidate(bytes).is_none();
         if passes {
             self.pass(bytes);
-            Before::keep(&mut self.before, bytes);
+            PrecedingBytes::keep(&mut self.before, bytes);
         }
         passes
     }
@@ -112,7 +112,7 @@ impl Engine {
                 State::Hidden(hidden) => self.hidden(rest, hidden, at_end),
             };
             let (Step::Taken(count) | Step::Held(count)) = step;
-            Before::keep(&mut self.before, &rest[..count]);
+            PrecedingBytes::keep(&mut self.before, &rest[..count]);
             rest = &rest[count..];
             if matches!(step, Step::Held(_)) {
                 self.held = rest.to_vec();
@@ -161,23 +161,23 @@ impl Engine {
     }
 
     /// What begins at the beginning of `rest`; the program whose options follow is known from then on.
-    fn verdict(&mut self, rest: &[u8], passed: &[u8], at_end: bool) -> Verdict {
-        let before = Before { kept: &self.before, input: passed };
+    fn verdict(&mut self, rest: &[u8], passed: &[u8], at_end: bool) -> MaskVerdict {
+        let before = PrecedingBytes { kept: &self.before, input: passed };
         let found = shape::verdict(rest, before, at_end);
-        if matches!(found, Verdict::Token { .. } | Verdict::Header) {
+        if matches!(found, MaskVerdict::Token { .. } | MaskVerdict::Header) {
             return found;
         }
         match option::named(rest, before, at_end) {
-            Named::No => {}
-            Named::More => return Verdict::More,
-            Named::Tool(tool) => self.tool = Some(tool),
+            OptionName::No => {}
+            OptionName::More => return MaskVerdict::More,
+            OptionName::Tool(tool) => self.tool = Some(tool),
         }
         let Some(tool) = self.tool else { return found };
         let secret = option::value(tool, rest, before, at_end);
-        if secret != Verdict::More && option::is_last(tool, rest, before) {
+        if secret != MaskVerdict::More && option::is_last(tool, rest, before) {
             self.tool = None;
         }
-        if secret == Verdict::No { found } else { secret }
+        if secret == MaskVerdict::No { found } else { secret }
     }
 
     /// Shows text up to the next token.
@@ -187,17 +187,17 @@ impl Engine {
             self.pass(&input[at..at + next]);
             at += next;
             let (shown, state) = match self.verdict(&input[at..], &input[..at], at_end) {
-                Verdict::No => {
+                MaskVerdict::No => {
                     self.pass(&input[at..=at]);
                     at += 1;
                     continue;
                 }
-                Verdict::More => {
+                MaskVerdict::More => {
                     self.show(&input[..at]);
                     return Step::Held(at);
                 }
-                Verdict::Header => (shape::HEADER.len(), State::Header(shape::HEADER.len())),
-                Verdict::Token { shown, hidden } => (shown, State::Hidden(hidden)),
+                MaskVerdict::Header => (shape::HEADER.len(), State::Header(shape::HEADER.len())),
+                MaskVerdict::Token { shown, hidden } => (shown, State::Hidden(hidden)),
             };
             self.show(&input[..at + shown]);
             if matches!(state, State::Hidden(_)) {
@@ -221,8 +221,7 @@ impl Engine {
             return Step::Taken(length);
         }
         let body = input[length..].strip_prefix(b".").filter(|_| total >= shape::SHORTEST_HEADER);
-        let hidden =
-            body.map_or(0, |body| Class::Dashed.run(&body[..body.len().min(shape::SHORTEST_PAYLOAD)]));
+        let hidden = body.map_or(0, |body| Class::Dashed.run(&body[..body.len().min(shape::SHORTEST_PAYLOAD)]));
         if hidden == shape::SHORTEST_PAYLOAD {
             self.show(&input[..=length]);
             self.mark();

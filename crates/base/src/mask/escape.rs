@@ -6,7 +6,7 @@ const LONGEST: usize = 4096;
 const LONGEST_CONTROL: usize = 64;
 
 /// A piece of a stream.
-pub(super) enum Part<'a> {
+pub(super) enum EscapePart<'a> {
     Plain(&'a [u8]),
     Escape(&'a [u8]),
     /// The text within an escape: an address, a title.
@@ -40,12 +40,11 @@ impl Splitter {
     /// Whether there may be an escape in these bytes.
     pub(super) fn is_needed(&self, bytes: &[u8]) -> bool {
         // Each block is folded without an early exit: the compiler turns that into vector instructions.
-        !self.pending.is_empty()
-            || bytes.chunks(64).any(|block| block.iter().fold(false, |any, b| any | may_begin(*b)))
+        !self.pending.is_empty() || bytes.chunks(64).any(|block| block.iter().fold(false, |any, b| any | may_begin(*b)))
     }
 
     /// Tells the pieces of what came. `at_end`: nothing follows.
-    pub(super) fn split(&mut self, bytes: &[u8], at_end: bool, tell: &mut dyn FnMut(Part<'_>)) {
+    pub(super) fn split(&mut self, bytes: &[u8], at_end: bool, tell: &mut dyn FnMut(EscapePart<'_>)) {
         let joined;
         let input = if self.pending.is_empty() {
             bytes
@@ -62,24 +61,24 @@ impl Splitter {
                     continue;
                 }
                 Seen::More => {
-                    tell(Part::Plain(&input[from..at]));
+                    tell(EscapePart::Plain(&input[from..at]));
                     self.pending = input[at..].to_vec();
                     return;
                 }
                 Seen::Escape(length) => (length, 0, 0),
                 Seen::String(opening, text, closing) => (opening, text, closing),
             };
-            tell(Part::Plain(&input[from..at]));
-            tell(Part::Escape(&input[at..at + opening]));
+            tell(EscapePart::Plain(&input[from..at]));
+            tell(EscapePart::Escape(&input[at..at + opening]));
             at += opening;
             if closing > 0 {
-                tell(Part::Text(&input[at..at + text]));
-                tell(Part::Escape(&input[at + text..at + text + closing]));
+                tell(EscapePart::Text(&input[at..at + text]));
+                tell(EscapePart::Escape(&input[at + text..at + text + closing]));
                 at += text + closing;
             }
             from = at;
         }
-        tell(Part::Plain(&input[from..]));
+        tell(EscapePart::Plain(&input[from..]));
     }
 }
 

@@ -1,14 +1,14 @@
 //! Where a token begins and how much of it is hidden.
 
-use super::before::Before;
-use super::token::{Class, SHAPES, Shape, shapes};
-use super::verdict::{Hidden, LONGEST_KEY, Verdict};
+use super::preceding_bytes::PrecedingBytes;
+use super::token::{Class, SHAPES, TokenShape, shapes};
+use super::verdict::{Hidden, LONGEST_KEY, MaskVerdict};
 
-mod assigned;
+mod assignment;
 mod http;
 mod phrase;
 
-use assigned::assigned;
+use assignment::assigned;
 use http::{authorization, bearer, http_header, query, user};
 use phrase::{azure, identified, login, pair, telegram, thin};
 
@@ -47,11 +47,10 @@ const fn folded(b: u8) -> usize {
 #[expect(clippy::large_stack_arrays, reason = "it is made when this is compiled")]
 const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
     const OTHERS: [&[u8]; 55] = [
-        b"eyJ", b"BEG", b"bea", b"://", b"aws", b"acc", b"aut", b"pas", b"pwd", b"sec", b"tok", b"key",
-        b"api", b"cre", b"coo", b"x-", b"pri", b"-u ", b"-u=", b"-u'", b"-u\"", b"--u", b"--p", b"ysq",
-        b"db ", b"db-", b"hpa", b"-cl", b"-p", b"-a", b"-w", b"-P", b"ngo", b"aps", b"apa", b"apm", b"lcm",
-        b"ip ", b"ink", b"cp ", b"ftp", b"?ke", b"&ke", b"?to", b"&to", b"?au", b"&au", b"?si", b"&si",
-        b"log", b"ide", b":AA", b"Q~", b"thi", b"sig",
+        b"eyJ", b"BEG", b"bea", b"://", b"aws", b"acc", b"aut", b"pas", b"pwd", b"sec", b"tok", b"key", b"api", b"cre",
+        b"coo", b"x-", b"pri", b"-u ", b"-u=", b"-u'", b"-u\"", b"--u", b"--p", b"ysq", b"db ", b"db-", b"hpa", b"-cl",
+        b"-p", b"-a", b"-w", b"-P", b"ngo", b"aps", b"apa", b"apm", b"lcm", b"ip ", b"ink", b"cp ", b"ftp", b"?ke",
+        b"&ke", b"?to", b"&to", b"?au", b"&au", b"?si", b"&si", b"log", b"ide", b":AA", b"Q~", b"thi", b"sig",
     ];
     let (mut three, mut two, mut one) = ([0; 4096], [0; 64], [false; 64]);
     let mut at = 0;
@@ -92,7 +91,7 @@ pub(super) fn candidate(input: &[u8]) -> Option<usize> {
 }
 
 /// What begins at the beginning of `rest`, which follows the bytes `before`. `at_end`: nothing follows it.
-pub(super) fn verdict(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
+pub(super) fn verdict(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     // Told apart by the first byte: most of what is looked at is nothing, and is looked at often.
     let judges: &[Judge] = match rest[0] {
         b'e' => &[header],
@@ -115,24 +114,24 @@ pub(super) fn verdict(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict 
     // What covers more than a shape does comes first.
     for judge in judges {
         match judge(rest, before, at_end) {
-            Verdict::No => {}
-            Verdict::More => is_open = true,
-            found @ (Verdict::Token { .. } | Verdict::Header) if !is_open => return found,
-            Verdict::Token { .. } | Verdict::Header => return Verdict::More,
+            MaskVerdict::No => {}
+            MaskVerdict::More => is_open = true,
+            found @ (MaskVerdict::Token { .. } | MaskVerdict::Header) if !is_open => return found,
+            MaskVerdict::Token { .. } | MaskVerdict::Header => return MaskVerdict::More,
         }
     }
     for shape in shapes(rest[0]).filter(|shape| begins(rest, shape.prefix)) {
         match token(shape, rest, before.two(), at_end) {
-            Verdict::No => {}
-            Verdict::More => is_open = true,
-            found @ (Verdict::Token { .. } | Verdict::Header) if !is_open => return found,
-            Verdict::Token { .. } | Verdict::Header => return Verdict::More,
+            MaskVerdict::No => {}
+            MaskVerdict::More => is_open = true,
+            found @ (MaskVerdict::Token { .. } | MaskVerdict::Header) if !is_open => return found,
+            MaskVerdict::Token { .. } | MaskVerdict::Header => return MaskVerdict::More,
         }
     }
-    if is_open { Verdict::More } else { Verdict::No }
+    if is_open { MaskVerdict::More } else { MaskVerdict::No }
 }
 
-type Judge = fn(&[u8], Before<'_>, bool) -> Verdict;
+type Judge = fn(&[u8], PrecedingBytes<'_>, bool) -> MaskVerdict;
 
 /// Whether the first bytes, as far as there are any, are those of `prefix`. Most are not.
 fn begins(rest: &[u8], prefix: &[u8]) -> bool {
@@ -160,8 +159,8 @@ fn matched(rest: &[u8], wanted: &[u8], at_end: bool, is_same: fn(u8, u8) -> bool
 }
 
 /// A verdict that cannot be given before more is known.
-fn open(at_end: bool) -> Verdict {
-    if at_end { Verdict::No } else { Verdict::More }
+fn open(at_end: bool) -> MaskVerdict {
+    if at_end { MaskVerdict::No } else { MaskVerdict::More }
 }
 
 /// Whether a word can begin after these bytes: no letter or digit, save those that stand for a line break in quoted text, and
@@ -173,80 +172,78 @@ fn begins_word([a, b]: [u8; 2]) -> bool {
 }
 
 /// The first part of a JSON Web Token.
-fn header(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
+fn header(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     match prefix(rest, HEADER, at_end) {
-        Some(true) => Verdict::Header,
-        None => Verdict::More,
-        Some(false) => Verdict::No,
+        Some(true) => MaskVerdict::Header,
+        None => MaskVerdict::More,
+        Some(false) => MaskVerdict::No,
     }
 }
 
-fn token(shape: &Shape, rest: &[u8], before: [u8; 2], at_end: bool) -> Verdict {
+fn token(shape: &TokenShape, rest: &[u8], before: [u8; 2], at_end: bool) -> MaskVerdict {
     match prefix(rest, shape.prefix, at_end) {
         Some(true) if !shape.is_word || begins_word(before) => {}
-        None => return Verdict::More,
-        Some(_) => return Verdict::No,
+        None => return MaskVerdict::More,
+        Some(_) => return MaskVerdict::No,
     }
     let body = &rest[shape.prefix.len()..];
     let seen = shape.of.run(&body[..body.len().min(shape.least + 1)]);
     let is_more = seen == body.len() && !at_end;
     match seen.cmp(&shape.least) {
-        std::cmp::Ordering::Less if is_more => Verdict::More,
-        std::cmp::Ordering::Less => Verdict::No,
-        std::cmp::Ordering::Equal if is_more && shape.is_exact => Verdict::More,
+        std::cmp::Ordering::Less if is_more => MaskVerdict::More,
+        std::cmp::Ordering::Less => MaskVerdict::No,
+        std::cmp::Ordering::Equal if is_more && shape.is_exact => MaskVerdict::More,
         // A longer word of the same letters is something else.
-        std::cmp::Ordering::Greater if shape.is_exact => Verdict::No,
-        _ => Verdict::Token { shown: shape.prefix.len(), hidden: Hidden::Of(shape.hidden) },
+        std::cmp::Ordering::Greater if shape.is_exact => MaskVerdict::No,
+        _ => MaskVerdict::Token { shown: shape.prefix.len(), hidden: Hidden::Of(shape.hidden) },
     }
 }
 
 /// A private key in PEM: what stands between its first and its last line is hidden.
-fn key(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
+fn key(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     match prefix(rest, KEY, at_end) {
         Some(true) if before.two() == *b"--" => {}
-        None => return Verdict::More,
-        Some(_) => return Verdict::No,
+        None => return MaskVerdict::More,
+        Some(_) => return MaskVerdict::No,
     }
     let line = &rest[..rest.len().min(LONGEST_LABEL)];
     let label = line.iter().position(|b| !Class::Upper.has(*b) && *b != b' ').unwrap_or(line.len());
     let is_private = line[..label].ends_with(b"PRIVATE KEY") || line[..label].ends_with(b"PRIVATE KEY BLOCK");
     match matched(&rest[label..], b"-----", at_end, |a, b| a == b) {
-        _ if label == LONGEST_LABEL => Verdict::No,
-        Some(true) if is_private => Verdict::Token { shown: label + 5, hidden: Hidden::Key(LONGEST_KEY) },
-        None => Verdict::More,
-        Some(_) => Verdict::No,
+        _ if label == LONGEST_LABEL => MaskVerdict::No,
+        Some(true) if is_private => MaskVerdict::Token { shown: label + 5, hidden: Hidden::Key(LONGEST_KEY) },
+        None => MaskVerdict::More,
+        Some(_) => MaskVerdict::No,
     }
 }
 
 /// A password before the host of a URL (RFC 3986, 3.2.1), or a long name there, which is a token.
-fn url(rest: &[u8], _: Before<'_>, at_end: bool) -> Verdict {
+fn url(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     match prefix(rest, URL, at_end) {
         Some(true) => {}
-        None => return Verdict::More,
-        Some(false) => return Verdict::No,
+        None => return MaskVerdict::More,
+        Some(false) => return MaskVerdict::No,
     }
     let body = &rest[URL.len()..];
     let body = &body[..body.len().min(LONGEST_USERINFO)];
     let is_end = |b: &u8| b.is_ascii_whitespace() || b.is_ascii_control() || b"/\"'`<>\\?#".contains(b);
-    let Some(end) = body
-        .iter()
-        .position(is_end)
-        .or_else(|| (at_end || body.len() == LONGEST_USERINFO).then_some(body.len()))
+    let Some(end) =
+        body.iter().position(is_end).or_else(|| (at_end || body.len() == LONGEST_USERINFO).then_some(body.len()))
     else {
-        return Verdict::More;
+        return MaskVerdict::More;
     };
-    let Some(at) = body[..end].iter().rposition(|b| *b == b'@') else { return Verdict::No };
+    let Some(at) = body[..end].iter().rposition(|b| *b == b'@') else { return MaskVerdict::No };
     match body[..at].iter().position(|b| *b == b':') {
         Some(colon) if colon + 1 < at => {
-            Verdict::Token { shown: URL.len() + colon + 1, hidden: Hidden::Bytes(at - colon - 1) }
+            MaskVerdict::Token { shown: URL.len() + colon + 1, hidden: Hidden::Bytes(at - colon - 1) }
         }
-        None if at >= LONGEST_USER => Verdict::Token { shown: URL.len(), hidden: Hidden::Bytes(at) },
-        _ => Verdict::No,
+        None if at >= LONGEST_USER => MaskVerdict::Token { shown: URL.len(), hidden: Hidden::Bytes(at) },
+        _ => MaskVerdict::No,
     }
 }
 
 /// The value of a name that is known to hold a secret.
-fn named(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
+fn named(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     let mut is_open = false;
     for name in NAMES {
         match word(rest, name, at_end) {
@@ -258,27 +255,27 @@ fn named(rest: &[u8], before: Before<'_>, at_end: bool) -> Verdict {
             Some(_) => {}
         }
     }
-    if is_open { Verdict::More } else { Verdict::No }
+    if is_open { MaskVerdict::More } else { MaskVerdict::No }
 }
 
-fn value(rest: &[u8], from: usize, at_end: bool) -> Verdict {
+fn value(rest: &[u8], from: usize, at_end: bool) -> MaskVerdict {
     let is_between = |b: &u8| matches!(b, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b':' | b'=');
     let most = rest.len().min(from + MOST_BETWEEN);
     let between = rest[from..most].iter().take_while(|b| is_between(b)).count();
     let body = &rest[from + between..];
     let seen = Class::Base64.run(&body[..body.len().min(SHORTEST_VALUE)]);
     if between > 0 && seen == SHORTEST_VALUE {
-        return Verdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
+        return MaskVerdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
     }
-    if seen == body.len() { open(at_end) } else { Verdict::No }
+    if seen == body.len() { open(at_end) } else { MaskVerdict::No }
 }
 
 /// A token of at least `least` bytes of a class, which begins at `from`.
-fn of_class(rest: &[u8], from: usize, (class, least): (Class, usize), at_end: bool) -> Verdict {
+fn of_class(rest: &[u8], from: usize, (class, least): (Class, usize), at_end: bool) -> MaskVerdict {
     let body = &rest[from..];
     let seen = class.run(&body[..body.len().min(least)]);
     if seen == least {
-        return Verdict::Token { shown: from, hidden: Hidden::Of(class) };
+        return MaskVerdict::Token { shown: from, hidden: Hidden::Of(class) };
     }
-    if seen == body.len() { open(at_end) } else { Verdict::No }
+    if seen == body.len() { open(at_end) } else { MaskVerdict::No }
 }

@@ -61,9 +61,7 @@ fn tokens() -> Vec<(String, String)> {
     all.push(("AWS_SECRET_ACCESS_KEY=".to_owned(), format!("{}/+{}", a(20), a(18))));
     all.push(("aws_session_token = ".to_owned(), format!("{}//{}==", a(100), a(100))));
     all.push(("\"SecretAccessKey\": \"".to_owned(), a(40)));
-    for name in
-        ["PASSWORD=", "DB_PASSWORD=", "--password ", "--api-key=", "MY_TOKEN='", "\"secret\": \"", "apiKey="]
-    {
+    for name in ["PASSWORD=", "DB_PASSWORD=", "--password ", "--api-key=", "MY_TOKEN='", "\"secret\": \"", "apiKey="] {
         all.push((name.to_owned(), "hunter2".to_owned()));
     }
     for name in ["curl -u ann:", "--user 'ann:"] {
@@ -109,13 +107,9 @@ fn in_pieces(text: &[u8], sizes: &[usize]) -> Vec<u8> {
 #[test]
 fn every_kind_of_token_is_cut_down_to_its_kind() {
     for (shown, hidden) in tokens() {
-        for (left, right) in [
-            ("", ""),
-            ("error: ", " is wrong\n"),
-            ("x='", "'"),
-            ("{\"a\":\"b\\n", "\"}"),
-            ("\u{1b}[31m", "\u{1b}[0m"),
-        ] {
+        for (left, right) in
+            [("", ""), ("error: ", " is wrong\n"), ("x='", "'"), ("{\"a\":\"b\\n", "\"}"), ("\u{1b}[31m", "\u{1b}[0m")]
+        {
             let text = format!("{left}{shown}{hidden}{}{right}", after(&shown));
             let expected = format!("{left}{shown}{MARK}{}{right}", after(&shown));
             assert_eq!(mask(&text), expected, "{text}");
@@ -130,11 +124,7 @@ fn tokens_that_come_in_pieces_are_found_as_if_they_came_in_one() {
         let text = format!("one {shown}{hidden}{} two", after(&shown));
         let whole = mask(&text).into_owned();
         for size in 1..text.len() {
-            assert_eq!(
-                String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size])),
-                whole,
-                "{text} by {size}"
-            );
+            assert_eq!(String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size])), whole, "{text} by {size}");
             assert_eq!(
                 String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size, 100_000])),
                 whole,
@@ -151,11 +141,7 @@ fn the_value_of_a_header_that_is_a_secret_as_a_whole_is_hidden_to_the_end_of_its
             let text = format!("{left}{name}a=hunter2; b=c{right}");
             assert_eq!(mask(&text), format!("{left}{name}{MARK}{right}"), "{text}");
             for size in 1..text.len() {
-                assert_eq!(
-                    String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size])),
-                    mask(&text),
-                    "{size}"
-                );
+                assert_eq!(String::from_utf8_lossy(&in_pieces(text.as_bytes(), &[size])), mask(&text), "{size}");
             }
         }
     }
@@ -194,11 +180,7 @@ fn what_is_no_token_stays() {
         "",
     ];
     for text in texts {
-        assert!(
-            matches!(mask(text), std::borrow::Cow::Borrowed(same) if same == text),
-            "{text}: {}",
-            mask(text)
-        );
+        assert!(matches!(mask(text), std::borrow::Cow::Borrowed(same) if same == text), "{text}: {}", mask(text));
         for size in 1..text.len() {
             assert_eq!(in_pieces(text.as_bytes(), &[size]), text.as_bytes(), "{text} by {size}");
         }
@@ -254,9 +236,7 @@ fn parts() -> impl Strategy<Value = String> {
     let words: Vec<String> = tokens()
         .into_iter()
         .flat_map(|(shown, hidden)| [format!("{shown}{hidden}{}", after(&shown)), shown, hidden])
-        .chain(
-            [" ", "\n", ".", "@", ":", "//", "-", "e", "ey", "the", "\\n", "é", "=", "\""].map(str::to_owned),
-        )
+        .chain([" ", "\n", ".", "@", ":", "//", "-", "e", "ey", "the", "\\n", "é", "=", "\""].map(str::to_owned))
         .collect();
     prop::collection::vec(prop::sample::select(words), 0..12).prop_map(|words| words.concat())
 }
@@ -292,9 +272,7 @@ fn a_password_beside_the_name_of_its_program_is_hidden_wherever_its_option_stand
 fn a_secret_is_hidden_in_whatever_form_it_stands() {
     let mut plain = Vec::new();
     for form in forms::forms() {
-        for (left, right) in
-            [("", ""), ("error: ", "\n"), ("{\"a\":\"b\\n", "\"}"), ("\u{1b}[31m", "\u{1b}[0m")]
-        {
+        for (left, right) in [("", ""), ("error: ", "\n"), ("{\"a\":\"b\\n", "\"}"), ("\u{1b}[31m", "\u{1b}[0m")] {
             let text = format!("{left}{}{right}", form.text);
             let masked = mask(&text).into_owned();
             if form.secrets.iter().any(|secret| masked.contains(secret.as_str())) || !masked.contains(MARK) {

@@ -46,17 +46,12 @@ impl Class {
             Self::Base64Url => Self::Dashed.has(b) || b == b'=',
             Self::Path => Self::Dotted.has(b) || matches!(b, b'/' | b'@' | b'%' | b'?' | b'='),
             Self::Base64 => b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='),
-            Self::Token68 => {
-                b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=')
-            }
+            Self::Token68 => b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'='),
             Self::Line => (b.is_ascii_graphic() || b == b' ') && !matches!(b, b'"' | b'\'' | b'`' | b'\\'),
             Self::Secret => !b.is_ascii() || Self::Value.has(b),
             Self::Value => {
                 b.is_ascii_graphic()
-                    && !matches!(
-                        b,
-                        b'"' | b'\'' | b'`' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' | b'\\' | b','
-                    )
+                    && !matches!(b, b'"' | b'\'' | b'`' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' | b'\\' | b',')
             }
         }
     }
@@ -68,7 +63,7 @@ impl Class {
 }
 
 /// A token that begins with a word of its own.
-pub(super) struct Shape {
+pub(super) struct TokenShape {
     pub(super) prefix: &'static [u8],
     /// The fewest bytes of `of` that must follow the prefix.
     pub(super) least: usize,
@@ -81,7 +76,7 @@ pub(super) struct Shape {
     pub(super) is_exact: bool,
 }
 
-impl Shape {
+impl TokenShape {
     /// Longer tokens count as well: `least` is a minimum.
     const fn open(mut self) -> Self {
         self.is_exact = false;
@@ -95,15 +90,15 @@ impl Shape {
     }
 }
 
-const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> Shape {
-    Shape { prefix: prefix.as_bytes(), least, of, hidden, is_word: false, is_exact: false }
+const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> TokenShape {
+    TokenShape { prefix: prefix.as_bytes(), least, of, hidden, is_word: false, is_exact: false }
 }
 
-const fn strict(prefix: &'static str, least: usize, of: Class) -> Shape {
-    Shape { prefix: prefix.as_bytes(), least, of, hidden: of, is_word: true, is_exact: true }
+const fn strict(prefix: &'static str, least: usize, of: Class) -> TokenShape {
+    TokenShape { prefix: prefix.as_bytes(), least, of, hidden: of, is_word: true, is_exact: true }
 }
 
-pub(super) const SHAPES: &[Shape] = &[
+pub(super) const SHAPES: &[TokenShape] = &[
     // GitHub (36 characters today, up to 255 announced); those of applications may carry a JSON Web Token:
     // https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/
     shape("ghp_", 30, Class::Word, Class::Word),
@@ -204,14 +199,7 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("sk-admin-", 16, Class::Dashed, Class::Dashed),
     shape("sk-or-v1-", 32, Class::Hex, Class::Hex),
     shape("sk-lf-", 30, Class::Dashed, Class::Dashed),
-    Shape {
-        prefix: b"sk-",
-        least: 32,
-        of: Class::Alnum,
-        hidden: Class::Dashed,
-        is_word: true,
-        is_exact: false,
-    },
+    TokenShape { prefix: b"sk-", least: 32, of: Class::Alnum, hidden: Class::Dashed, is_word: true, is_exact: false },
     shape("hf_", 30, Class::Alnum, Class::Alnum),
     shape("api_org_", 30, Class::Alnum, Class::Alnum),
     shape("gsk_", 40, Class::Alnum, Class::Alnum),
@@ -318,7 +306,7 @@ pub(super) const SHAPES: &[Shape] = &[
 ];
 
 /// The shapes that begin with a byte.
-pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static Shape> {
+pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static TokenShape> {
     let (order, from) = &ORDER;
     let first = usize::from(first);
     order[from[first]..from[first + 1]].iter().map(|at| &SHAPES[*at])

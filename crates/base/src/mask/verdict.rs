@@ -18,7 +18,7 @@ pub(super) enum Hidden {
 
 /// What the bytes at a place are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MaskVerdict {
     /// No token begins here.
     No,
     /// That cannot be said yet.

@@ -16,21 +16,21 @@ use ic_events::Hash;
 
 use super::text::number_of;
 use crate::attributes::Attributes;
-use crate::tree::{Encoded, Encoder, Node, Reader, Reason};
+use crate::tree::{Encoded, Encoder, Reader, Reason, TreeNode};
 
 mod bytes;
-mod held;
 mod key;
+mod storage;
 use self::bytes::{BEFORE_RECORD, fixed};
-pub(super) use self::held::sum_of;
-use self::held::{Held, SMALL};
 pub(crate) use self::key::{Key, SETTLED};
+pub(super) use self::storage::sum_of;
+use self::storage::{CacheBytes, SMALL};
 
 const MAGIC: &[u8; 8] = b"icstat06";
 
 /// What an entry was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen<'c> {
+pub(crate) enum CacheSeen<'c> {
     File {
         key: Key,
         hash: Hash,
@@ -52,15 +52,15 @@ pub(crate) enum Seen<'c> {
 
 /// A name in a cached directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line<'c> {
+pub(crate) struct CacheLine<'c> {
     pub(crate) name: &'c [u8],
-    pub(crate) seen: Seen<'c>,
+    pub(crate) seen: CacheSeen<'c>,
     pub(crate) trusted: bool,
 }
 
 /// The record of a directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Record<'c> {
+pub(crate) struct CacheRecord<'c> {
     pub(crate) key: Key,
     pub(crate) trusted: bool,
     /// The rules that its names were judged by.
@@ -69,7 +69,7 @@ pub(crate) struct Record<'c> {
     pub(crate) hash: Hash,
     /// Its attributes, in their byte form.
     pub(crate) attributes: Cow<'c, [u8]>,
-    pub(crate) lines: Vec<Line<'c>>,
+    pub(crate) lines: Vec<CacheLine<'c>>,
 }
 
 /// The bytes of a record of the last capture, which are whole.
@@ -82,33 +82,33 @@ pub(crate) struct Lying<'c> {
 /// A record of the last capture, and where it lies.
 #[derive(Debug, Clone)]
 pub(crate) struct Old<'c> {
-    pub(crate) record: Record<'c>,
+    pub(crate) record: CacheRecord<'c>,
     pub(crate) at: u64,
     /// The bytes that it takes.
     pub(crate) length: u64,
 }
 
-impl Line<'_> {
+impl CacheLine<'_> {
     /// A file's attributes, in their byte form.
     fn attributes(&self) -> &[u8] {
         match &self.seen {
-            Seen::File { attributes, .. } => attributes,
+            CacheSeen::File { attributes, .. } => attributes,
             _ => &[],
         }
     }
 
     /// What a tree says of it.
-    fn node(&self) -> Node {
+    fn node(&self) -> TreeNode {
         match self.seen {
-            Seen::File { key, hash, size, .. } => Node::File { hash, size, mode: key.permissions() },
-            Seen::Symlink { target, .. } => Node::Symlink(target.to_vec()),
-            Seen::Directory { hash, .. } => Node::Directory(hash),
-            Seen::Passed(reason) => Node::Passed(reason),
+            CacheSeen::File { key, hash, size, .. } => TreeNode::File { hash, size, mode: key.permissions() },
+            CacheSeen::Symlink { target, .. } => TreeNode::Symlink(target.to_vec()),
+            CacheSeen::Directory { hash, .. } => TreeNode::Directory(hash),
+            CacheSeen::Passed(reason) => TreeNode::Passed(reason),
         }
     }
 }
 
-impl Record<'_> {
+impl CacheRecord<'_> {
     /// The directory's byte form.
     pub(crate) fn encode(&self) -> Encoded {
         let own = &self.attributes;
@@ -122,7 +122,7 @@ impl Record<'_> {
     }
 
     /// Whether it says the same as another but for its own hash.
-    pub(crate) fn is_same(&self, other: &Record<'_>) -> bool {
+    pub(crate) fn is_same(&self, other: &CacheRecord<'_>) -> bool {
         self.key == other.key
             && self.trusted == other.trusted
             && self.rules == other.rules
@@ -134,7 +134,7 @@ impl Record<'_> {
 /// A cache as it lies on disk.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    held: Held,
+    held: CacheBytes,
     header: Header,
 }
 
@@ -188,7 +188,7 @@ impl Header {
 
 /// What becomes of the file.
 #[derive(Debug)]
-pub(crate) enum Update {
+pub(crate) enum CacheUpdate {
     /// The file is replaced by these bytes.
     Whole(Vec<u8>),
     /// The file is continued, if its header still is `before`.
@@ -210,7 +210,7 @@ impl Cache {
         let header = Header::read(&bytes)?;
         let length = usize::try_from(header.length).ok().filter(|length| *length <= bytes.len())?;
         bytes.truncate(length);
-        Some(Self { held: Held::Whole(bytes), header })
+        Some(Self { held: CacheBytes::Whole(bytes), header })
     }
 
     /// The cache in a file, if it is one.
@@ -222,7 +222,7 @@ impl Cache {
         if header.length > file.metadata().ok()?.len() {
             return None;
         }
-        Some(Self { held: Held::open(file, header.length)?, header })
+        Some(Self { held: CacheBytes::open(file, header.length)?, header })
     }
 
     /// Whether it is of so small a tree that one thread walks it as quickly as several.
@@ -267,7 +267,7 @@ impl Lying<'_> {
             lines.push(line(&mut reader)?);
         }
         Some(Old {
-            record: Record { key, trusted, rules, hash, attributes, lines },
+            record: CacheRecord { key, trusted, rules, hash, attributes, lines },
             at: self.at,
             length: self.content.len() as u64 + BEFORE_RECORD,
         })
@@ -280,22 +280,22 @@ fn attributes<'c>(reader: &mut Reader<'c>) -> Option<Cow<'c, [u8]>> {
     Attributes::of_bytes(bytes).map(|_| Cow::Borrowed(bytes))
 }
 
-fn line<'c>(reader: &mut Reader<'c>) -> Option<Line<'c>> {
+fn line<'c>(reader: &mut Reader<'c>) -> Option<CacheLine<'c>> {
     let (kind, trusted) = (reader.byte()?, reader.byte()? == 1);
     let name = reader.bytes()?;
     let seen = match kind {
-        0 => Seen::File {
+        0 => CacheSeen::File {
             key: Key::read(reader)?,
             hash: reader.hash()?,
             size: reader.number()?,
             attributes: attributes(reader)?,
         },
-        1 => Seen::Symlink { key: Key::read(reader)?, target: reader.bytes()? },
-        2 => Seen::Directory { hash: reader.hash()?, at: fixed(reader)? },
-        3 => Seen::Passed(Reason::of_byte(reader.byte()?)?),
+        1 => CacheSeen::Symlink { key: Key::read(reader)?, target: reader.bytes()? },
+        2 => CacheSeen::Directory { hash: reader.hash()?, at: fixed(reader)? },
+        3 => CacheSeen::Passed(Reason::of_byte(reader.byte()?)?),
         _ => return None,
     };
-    Some(Line { name, seen, trusted })
+    Some(CacheLine { name, seen, trusted })
 }
 
 /// A cache that is being made.
@@ -321,7 +321,7 @@ impl Maker {
     }
 
     /// Adds the record of a directory, after those below it; returns where it lies.
-    pub(crate) fn add(&mut self, record: &Record<'_>) -> u64 {
+    pub(crate) fn add(&mut self, record: &CacheRecord<'_>) -> u64 {
         let begin = self.bytes.len();
         let out = &mut self.bytes;
         // Room for length and checksum, which are known only when the record is written.
@@ -344,41 +344,41 @@ impl Maker {
     }
 
     /// What becomes of the file; `old` is what it goes on after. The maker says what lives and how long it is.
-    pub(crate) fn finish(self, old: Option<&Cache>, header: Header) -> Update {
+    pub(crate) fn finish(self, old: Option<&Cache>, header: Header) -> CacheUpdate {
         let length = self.start + self.bytes.len() as u64;
         let header = Header { living: self.living, length, ..header }.bytes();
         match old {
-            Some(old) => Update::After { before: old.header.bytes(), records: self.bytes, header },
-            None => Update::Whole([header, self.bytes].concat()),
+            Some(old) => CacheUpdate::After { before: old.header.bytes(), records: self.bytes, header },
+            None => CacheUpdate::Whole([header, self.bytes].concat()),
         }
     }
 }
 
-fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
+fn put_line(out: &mut Vec<u8>, line: &CacheLine<'_>) {
     let kind = match line.seen {
-        Seen::File { .. } => 0,
-        Seen::Symlink { .. } => 1,
-        Seen::Directory { .. } => 2,
-        Seen::Passed(_) => 3,
+        CacheSeen::File { .. } => 0,
+        CacheSeen::Symlink { .. } => 1,
+        CacheSeen::Directory { .. } => 2,
+        CacheSeen::Passed(_) => 3,
     };
     out.extend_from_slice(&[kind, u8::from(line.trusted)]);
     crate::tree::put_bytes(out, line.name);
     match &line.seen {
-        Seen::File { key, hash, size, attributes } => {
+        CacheSeen::File { key, hash, size, attributes } => {
             key.put(out);
             out.extend_from_slice(hash);
             crate::tree::put_number(out, *size);
             crate::tree::put_bytes(out, attributes);
         }
-        Seen::Symlink { key, target } => {
+        CacheSeen::Symlink { key, target } => {
             key.put(out);
             crate::tree::put_bytes(out, target);
         }
-        Seen::Directory { hash, at } => {
+        CacheSeen::Directory { hash, at } => {
             out.extend_from_slice(hash);
             out.extend_from_slice(&at.to_le_bytes());
         }
-        Seen::Passed(reason) => out.push(reason.byte()),
+        CacheSeen::Passed(reason) => out.push(reason.byte()),
     }
 }
 

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
 use ic_events::Hash;
-use ic_store::lock::{FileLock, Held, Mode, Rank, wait};
+use ic_store::lock::{FileLock, HeldLock, LockMode, Rank, wait};
 use ic_store::path_bytes;
 use ic_store::path_from_bytes;
 use ic_store::private;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 
-use super::cache::{Cache, Key, Update};
-use super::mapped::Flush;
-use super::unfinished;
+use super::cache::{Cache, CacheUpdate, Key};
+use super::memory_maps::Flush;
+use super::partial_captures;
 use crate::caches::{ROOT_KEY, cache_directory, root_key};
 use crate::objects::Objects;
 use crate::scratch::LazyScratch;
@@ -79,16 +79,16 @@ impl CacheFile {
 
     /// Where what unfinished captures have read is written down.
     pub(super) fn unfinished(&self) -> PathBuf {
-        self.path.with_extension(unfinished::ENDING)
+        self.path.with_extension(partial_captures::ENDING)
     }
 
     /// The last cache, if it can be believed: whole, and about content that the store still has.
     ///
     /// None either while another process keeps it locked past the timeout: the tree is read again, which takes longer.
     pub(super) fn load(&self, objects: &Objects) -> Option<Cache> {
-        let _held = Held::new(Rank::Cache);
+        let _held = HeldLock::new(Rank::Cache);
         let file = File::open(&self.path).ok()?;
-        wait(&file, Mode::Shared, self.patience).ok()?.then_some(())?;
+        wait(&file, LockMode::Shared, self.patience).ok()?.then_some(())?;
         read(file, objects)
     }
 
@@ -98,15 +98,15 @@ impl CacheFile {
     }
 
     /// Writes the update. If another capture has continued the file in between, its records are as good, and nothing is written.
-    pub(super) fn save(self, update: &Update) -> Result<()> {
+    pub(super) fn save(self, update: &CacheUpdate) -> Result<()> {
         let doing = || format!("writing the stat cache {}", self.path.display());
         match update {
-            Update::Whole(bytes) => {
+            CacheUpdate::Whole(bytes) => {
                 let next = self.scratch.path()?.join(NEXT);
                 let written = private::create_new(&next).and_then(|mut file| file.write_all(bytes));
                 written.and_then(|()| std::fs::rename(&next, &self.path)).while_doing(doing)
             }
-            Update::After { before, records, header } => {
+            CacheUpdate::After { before, records, header } => {
                 append(&self.path, self.patience, before, records, header).while_doing(doing)
             }
         }
@@ -114,13 +114,13 @@ impl CacheFile {
 }
 
 fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header: &[u8]) -> io::Result<()> {
-    let held = Held::new(Rank::Cache);
+    let held = HeldLock::new(Rank::Cache);
     let file = match private::open(path, File::options().read(true).write(true)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
     // Not worth waiting for: the next capture reads again what this one saw.
-    if !wait(&file, Mode::Exclusive, patience)? {
+    if !wait(&file, LockMode::Exclusive, patience)? {
         return Ok(());
     }
     let mut now = vec![0; before.len()];
@@ -161,11 +161,9 @@ pub fn cached_trees(objects: &Objects) -> Vec<Hash> {
 /// Forgets what captures saw, and what git told: the next ones read and ask everything again. The caller holds the store's lock alone.
 pub fn forget_caches(objects: &Objects) -> Result<()> {
     let files = caches(objects)
-        .flat_map(|path| [path.with_extension(TOLD), path.with_extension(unfinished::ENDING), path]);
+        .flat_map(|path| [path.with_extension(TOLD), path.with_extension(partial_captures::ENDING), path]);
     let mut found = files.filter(|path| path.symlink_metadata().is_ok());
-    found.try_for_each(|path| {
-        std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display()))
-    })
+    found.try_for_each(|path| std::fs::remove_file(&path).while_doing(|| format!("removing {}", path.display())))
 }
 
 /// The files of stat caches. Locks, and copies of captures, lie beside them.

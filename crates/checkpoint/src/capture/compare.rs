@@ -33,10 +33,8 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
         let is_one = move |(one, by_git): &(&Judged, &bool)| one.is_ignored == by_us && **by_git != by_us;
         judged.iter().zip(&verdicts).filter(is_one).map(|(one, _)| one).filter(|one| is_there(one))
     };
-    let sentences = [
-        (true, "git does not ignore, and the checkpoint lacks"),
-        (false, "git ignores, and the checkpoint holds"),
-    ];
+    let sentences =
+        [(true, "git does not ignore, and the checkpoint lacks"), (false, "git ignores, and the checkpoint holds")];
     sentences
         .iter()
         .filter_map(|(by_us, sentence)| {

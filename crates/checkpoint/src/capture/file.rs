@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_events::Hash;
 use ic_store::{
-    copy_database, has_usual_side_files, has_write_ahead_log, is_database, is_ledger_head, private,
-    recover_copy, while_nobody_writes,
+    copy_database, has_usual_side_files, has_write_ahead_log, is_database, is_ledger_head, private, recover_copy,
+    while_nobody_writes,
 };
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::cache::Key;
-use super::look::is_ours;
-use super::mapped::Maps;
-use crate::attributes::{Attributes, Owner};
-use crate::closed;
+use super::comparison::is_ours;
+use super::memory_maps::Maps;
+use crate::attributes::{Attributes, FileOwner};
 use crate::objects::Writer;
 use crate::scratch::LazyScratch;
+use crate::unreadable_files;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 4;
 
 /// A file's content as it was kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct KeptFile {
     pub(crate) hash: Hash,
     pub(crate) size: u64,
     /// The file's state when it was read; `None` if it never stood still.
@@ -42,8 +42,8 @@ pub(crate) struct Kept {
 
 /// What became of reading a file.
 #[derive(Debug, Clone)]
-pub(crate) enum Outcome {
-    Kept(Kept),
+pub(crate) enum ReadOutcome {
+    Kept(KeptFile),
     /// It is no regular file any more, or gone.
     Gone,
     /// It may not be read.
@@ -67,14 +67,14 @@ pub(crate) struct Subject<'s> {
     pub(crate) maps: Option<&'s Maps>,
     /// Where copies are made.
     pub(crate) scratch: &'s LazyScratch,
-    pub(crate) way: Way,
+    pub(crate) way: ReadingWay,
     /// Who the root belongs to.
-    pub(crate) owner: Owner,
+    pub(crate) owner: FileOwner,
 }
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ReadingWay {
     /// Between transactions, if it is a database.
     Usual,
     /// There is a log or journal beside it.
@@ -84,35 +84,34 @@ pub(crate) enum Way {
 }
 
 /// Reads a regular file and keeps its content; of an SQLite database, the content at one moment between transactions.
-pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome> {
-    let mut last = Outcome::Gone;
+pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOutcome> {
+    let mut last = ReadOutcome::Gone;
     for _ in 0..ATTEMPTS {
         let file = match open(subject)? {
             Ok(file) => file,
             Err(outcome) => return Ok(outcome),
         };
-        let Ok(meta) = file.metadata() else { return Ok(Outcome::Unreadable) };
+        let Ok(meta) = file.metadata() else { return Ok(ReadOutcome::Unreadable) };
         if !meta.is_file() {
-            return Ok(Outcome::Gone);
+            return Ok(ReadOutcome::Gone);
         }
-        let Some(before) = state(&file) else { return Ok(Outcome::Unreadable) };
+        let Some(before) = state(&file) else { return Ok(ReadOutcome::Unreadable) };
         // Asked before the file is read: a map that is made later moves the file's times with its first store.
         let is_mapped = subject.maps.is_some_and(|maps| maps.may_be_stored_to(&file, &before));
         // 72 bytes reach as far as a ledger's mark; every database is longer.
         let mut head = [0; 72];
-        let in_use = subject.way == Way::InUse;
+        let in_use = subject.way == ReadingWay::InUse;
         let has_head = file.read_exact_at(&mut head, 0).is_ok();
         if has_head && is_ledger_head(&head) {
-            return Ok(Outcome::Ledger);
+            return Ok(ReadOutcome::Ledger);
         }
-        let is_one = subject.way != Way::Raw && has_head && is_database(&head);
+        let is_one = subject.way != ReadingWay::Raw && has_head && is_database(&head);
         // SQLite opens them by name, and would wait for a pipe.
         if is_one && !has_usual_side_files(subject.path) {
-            return Ok(Outcome::Unreadable);
+            return Ok(ReadOutcome::Unreadable);
         }
         // With an empty log the file is the whole database. A copy by SQLite would have other bytes, and count as a change.
-        let is_log_empty =
-            is_one && in_use && has_write_ahead_log(&head) && !has_content_beside(subject.path);
+        let is_log_empty = is_one && in_use && has_write_ahead_log(&head) && !has_content_beside(subject.path);
         if is_one && in_use && has_write_ahead_log(&head) && !is_log_empty {
             return keep_copy(writer, subject, &before, attributes_of(&file, subject));
         }
@@ -121,8 +120,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
             || is_one && !has_write_ahead_log(&head) && (in_use || !before.is_settled(subject.now));
         let mut source = Source { file: &file, failed: None };
         // A writer may have begun before the lock was had: what it commits is in the log.
-        let read =
-            || (!is_log_empty || !has_content_beside(subject.path)).then(|| writer.put_file(&mut source));
+        let read = || (!is_log_empty || !has_content_beside(subject.path)).then(|| writer.put_file(&mut source));
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read).flatten() {
                 Some(kept) => kept,
@@ -133,18 +131,18 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
         };
         if source.failed.take().is_some() {
             // A bad block, or a file system that is gone: the file is left out and reported, and the capture continues.
-            return Ok(Outcome::Unreadable);
+            return Ok(ReadOutcome::Unreadable);
         }
-        let Some((hash, size)) = kept? else { return Ok(Outcome::Purged) };
+        let Some((hash, size)) = kept? else { return Ok(ReadOutcome::Purged) };
         // Read between the two looks at the stat, as the content is: an attribute that is set during the read changes the second one.
         let attributes = attributes_of(&file, subject);
-        let Some(after) = state(&file) else { return Ok(Outcome::Unreadable) };
+        let Some(after) = state(&file) else { return Ok(ReadOutcome::Unreadable) };
         let stood_still = before == after;
         let key = (stood_still && !in_use).then_some(after);
         // A lock on a database keeps its writers out; nothing keeps those of other files out.
         let is_unsettled = !stood_still && !may_be_written;
         let mode = after.permissions();
-        last = Outcome::Kept(Kept { hash, size, key, mode, is_unsettled, is_mapped, attributes });
+        last = ReadOutcome::Kept(KeptFile { hash, size, key, mode, is_unsettled, is_mapped, attributes });
         if stood_still || may_be_written {
             break;
         }
@@ -153,30 +151,23 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<Outcome
 }
 
 /// Opens a file for reading, also where its owner closed it to himself; else what became of it.
-fn open(subject: &Subject<'_>) -> Result<std::result::Result<File, Outcome>> {
+fn open(subject: &Subject<'_>) -> Result<std::result::Result<File, ReadOutcome>> {
     // Without NONBLOCK, a pipe in the place of the file would make this wait for a writer. NXIO is the answer of a socket.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(match openat(subject.directory, subject.name, flags, Mode::empty()) {
         Ok(fd) => Ok(File::from(fd)),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
-            Err(Outcome::Gone)
-        }
-        Err(rustix::io::Errno::ACCESS) => closed::open_file(subject.directory, subject.name)
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => Err(ReadOutcome::Gone),
+        Err(rustix::io::Errno::ACCESS) => unreadable_files::open_file(subject.directory, subject.name)
             .map(File::from)
-            .map_err(|_| Outcome::Unreadable),
-        Err(e) if !is_ours(e) => Err(Outcome::Unreadable),
+            .map_err(|_| ReadOutcome::Unreadable),
+        Err(e) if !is_ours(e) => Err(ReadOutcome::Unreadable),
         Err(e) => return Err(io::Error::from(e)).while_doing(|| reading(subject.name)),
     })
 }
 
 /// Keeps an SQLite database through a copy: by SQLite's backup while its log is in use, else by recovering what a
 /// dead writer left. One that cannot be had whole is named as unreadable.
-fn keep_copy(
-    writer: &Writer<'_>,
-    subject: &Subject<'_>,
-    key: &Key,
-    attributes: Attributes,
-) -> Result<Outcome> {
+fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key, attributes: Attributes) -> Result<ReadOutcome> {
     let doing = || format!("copying {}", subject.path.display());
     let space = tempfile::tempdir_in(subject.scratch.path()?).while_doing(doing)?;
     private::mend(space.path()).while_doing(doing)?;
@@ -187,16 +178,16 @@ fn keep_copy(
         recover_copy(subject.path, &copy)
     };
     if copied.is_err() {
-        return Ok(Outcome::Unreadable);
+        return Ok(ReadOutcome::Unreadable);
     }
     let mut file = File::open(&copy).while_doing(doing)?;
     let mut head = [0; 72];
     // The mark of a young ledger may stand in its log alone, and the copy has what the log has.
     if file.read_exact_at(&mut head, 0).is_ok() && is_ledger_head(&head) {
-        return Ok(Outcome::Ledger);
+        return Ok(ReadOutcome::Ledger);
     }
-    let Some((hash, size)) = writer.put_file(&mut file)? else { return Ok(Outcome::Purged) };
-    Ok(Outcome::Kept(Kept {
+    let Some((hash, size)) = writer.put_file(&mut file)? else { return Ok(ReadOutcome::Purged) };
+    Ok(ReadOutcome::Kept(KeptFile {
         hash,
         size,
         // The file's own stat does not tell whether its log changes, so the stat cache must not rely on it.

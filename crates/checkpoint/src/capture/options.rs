@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 
-use super::mapped::Flush;
+use super::memory_maps::Flush;
 use super::rules::RuleOptions;
 use crate::limit::Limit;
 
 /// What limits a capture.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CaptureOptions {
     /// Which names are left out, and which are captured although a rule ignores them.
     pub rules: RuleOptions,
     /// Files larger than this, in bytes, are left out.
@@ -31,7 +31,7 @@ pub struct Options {
 }
 
 #[cfg(test)]
-impl Options {
+impl CaptureOptions {
     /// Those of a project without settings, with its ledger in this store.
     pub(crate) fn for_tests(store: PathBuf) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Options {
 
 /// How far a capture is, to be read from another thread.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct CaptureProgress {
     /// Files that were looked at.
     pub seen: AtomicU64,
     /// Bytes that were read.
@@ -60,7 +60,7 @@ pub struct Progress {
 
 /// How much a tree holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CaptureCounts {
     /// Regular files; each name of a file with several names counts.
     pub files: u64,
     /// Directories, the root included.

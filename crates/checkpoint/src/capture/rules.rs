@@ -4,7 +4,7 @@
 //! `info/exclude`, then the user's own excludes file; the deepest rule that says anything decides, and inside an ignored
 //! directory everything is ignored.
 
-mod configured;
+mod config_patterns;
 mod patterns;
 mod wildmatch;
 
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ic_base::Result;
 
-use self::configured::Configured;
+use self::config_patterns::ConfigPatterns;
 use self::patterns::Patterns;
-use super::sources::Sources;
+use super::sources::RuleSources;
 use super::text::number_of;
 use crate::objects::hash_of;
 
@@ -38,7 +38,7 @@ const READING: u8 = 1;
 
 /// What becomes of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RuleVerdict {
     /// The name is captured; of a directory, its content is judged name by name.
     Capture,
     /// A directory that is ignored, though something in it is not.
@@ -48,11 +48,11 @@ pub(crate) enum Verdict {
 }
 
 /// The rules that hold everywhere in a root.
-pub(crate) struct Rules<'a> {
+pub(crate) struct CaptureRules<'a> {
     root: &'a Path,
     options: &'a RuleOptions,
-    include_ignored: Configured,
-    include_secrets: Configured,
+    include_ignored: ConfigPatterns,
+    include_secrets: ConfigPatterns,
     everywhere: Vec<Patterns>,
     /// Capital and small letters are equal in rules.
     fold: bool,
@@ -82,16 +82,11 @@ pub(crate) struct Level {
     pub(crate) fingerprint: u64,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> CaptureRules<'a> {
     /// The rules of a root; `extra` is whatever else its judgements depend on.
     ///
     /// Errors: `invalid_config` if a pattern of the configuration is not one.
-    pub(crate) fn new(
-        root: &'a Path,
-        sources: &Sources,
-        options: &'a RuleOptions,
-        extra: &[u64],
-    ) -> Result<Self> {
+    pub(crate) fn new(root: &'a Path, sources: &RuleSources, options: &'a RuleOptions, extra: &[u64]) -> Result<Self> {
         let fold = sources.ignores_case;
         let mut seen = vec![READING, u8::from(fold)];
         for text in &sources.texts {
@@ -99,8 +94,7 @@ impl<'a> Rules<'a> {
         }
         // "/" is no pattern of either list: it keeps a pattern that moves from one list to the other from giving the same
         // fingerprint.
-        for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets)
-        {
+        for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets) {
             crate::tree::put_bytes(&mut seen, pattern.as_bytes());
         }
         for number in extra {
@@ -109,14 +103,8 @@ impl<'a> Rules<'a> {
         Ok(Self {
             root,
             options,
-            include_ignored: Configured::new(
-                "rollback.checkpointing.include-ignored",
-                &options.include_ignored,
-            )?,
-            include_secrets: Configured::new(
-                "rollback.checkpointing.include-secrets",
-                &options.include_secrets,
-            )?,
+            include_ignored: ConfigPatterns::new("rollback.checkpointing.include-ignored", &options.include_ignored)?,
+            include_secrets: ConfigPatterns::new("rollback.checkpointing.include-secrets", &options.include_secrets)?,
             everywhere: sources.texts.iter().map(|text| Patterns::parse(text, fold)).collect(),
             fold,
             is_git: sources.is_git,
@@ -132,13 +120,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The rules in the directory `path`, whose `.gitignore` is `text`.
-    pub(crate) fn enter(
-        &self,
-        above: &Arc<Level>,
-        path: &[u8],
-        text: Option<&[u8]>,
-        is_ignored: bool,
-    ) -> Arc<Level> {
+    pub(crate) fn enter(&self, above: &Arc<Level>, path: &[u8], text: Option<&[u8]>, is_ignored: bool) -> Arc<Level> {
         let is_ignored = is_ignored || above.is_ignored;
         let mut seen = above.fingerprint.to_le_bytes().to_vec();
         seen.push(u8::from(is_ignored));
@@ -153,7 +135,7 @@ impl<'a> Rules<'a> {
     }
 
     /// What becomes of the name at `path` in a directory with these rules; `is_new` if the last capture did not judge it by them.
-    pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool, is_new: bool) -> Verdict {
+    pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool, is_new: bool) -> RuleVerdict {
         if !level.is_ignored {
             let is_ignored = self.is_ignored(level, path, is_directory);
             if let Some(judged) = self.judged.as_ref().filter(|_| is_new) {
@@ -161,7 +143,7 @@ impl<'a> Rules<'a> {
                 judged.push(Judged { path: path.to_vec(), is_ignored });
             }
             if !is_ignored {
-                return Verdict::Capture;
+                return RuleVerdict::Capture;
             }
         }
         // An ignored name may still be captured: if git tracks it, the configuration includes it, or the caller asked for it.
@@ -169,19 +151,17 @@ impl<'a> Rules<'a> {
         let included = self.include_ignored.holds(path, is_directory);
         if is_directory {
             let forced = has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path);
-            let kept = has_below(
-                tracked[tracked.partition_point(|t| t.as_slice() < path)..].iter().map(Vec::as_slice),
-                path,
-            );
+            let kept =
+                has_below(tracked[tracked.partition_point(|t| t.as_slice() < path)..].iter().map(Vec::as_slice), path);
             if forced || kept || included || self.may_include_below(path) {
-                Verdict::Descend
+                RuleVerdict::Descend
             } else {
-                Verdict::Ignored
+                RuleVerdict::Ignored
             }
         } else if included || self.is_forced(path) || self.is_tracked(path) {
-            Verdict::Capture
+            RuleVerdict::Capture
         } else {
-            Verdict::Ignored
+            RuleVerdict::Ignored
         }
     }
 
@@ -201,8 +181,7 @@ impl<'a> Rules<'a> {
     /// Whether a path that the caller asked for is `path` or lies below it.
     pub(crate) fn forces_below(&self, path: &[u8]) -> bool {
         !self.options.force.is_empty()
-            && (path.is_empty()
-                || has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path))
+            && (path.is_empty() || has_below(self.options.force.range(path.to_vec()..).map(Vec::as_slice), path))
     }
 
     fn is_tracked(&self, path: &[u8]) -> bool {
@@ -215,7 +194,7 @@ impl<'a> Rules<'a> {
             if !self.is_git {
                 return Some(Vec::new());
             }
-            let mut paths = super::tracked::tracked(self.root)?;
+            let mut paths = super::tracked_files::tracked(self.root)?;
             paths.sort_unstable();
             Some(paths)
         });
@@ -276,18 +255,14 @@ impl<'a> Rules<'a> {
 /// Whether the first of the sorted paths that is not before `path` is it, or lies below it.
 fn has_below<'p>(mut not_before: impl Iterator<Item = &'p [u8]>, path: &[u8]) -> bool {
     // Names that sort between `a` and `a/` (as `a!b`) stand before what lies below `a`.
-    not_before
-        .by_ref()
-        .take_while(|p| p.starts_with(path))
-        .any(|p| p.len() == path.len() || p[path.len()] == b'/')
+    not_before.by_ref().take_while(|p| p.starts_with(path)).any(|p| p.len() == path.len() || p[path.len()] == b'/')
 }
 
 /// Whether a file of this name is likely a secret: environment files, keys and certificates, by their usual names.
 ///
 /// A name with an ending, as in `id_map.rs`, is no private key of ssh; a template of an environment file is no secret.
 pub fn looks_secret(name: &[u8]) -> bool {
-    let is_template =
-        [&b".example"[..], b".sample", b".template", b".dist"].iter().any(|end| name.ends_with(end));
+    let is_template = [&b".example"[..], b".sample", b".template", b".dist"].iter().any(|end| name.ends_with(end));
     (name.starts_with(b".env") && matches!(name.get(4), None | Some(b'.' | b'-' | b'_')) && !is_template)
         || name.ends_with(b".pem")
         || (name.starts_with(b"id_") && !name.contains(&b'.'))
@@ -296,28 +271,28 @@ pub fn looks_secret(name: &[u8]) -> bool {
 #[cfg(test)]
 mod campaign;
 #[cfg(test)]
-mod kept;
+mod git_quirks;
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{RuleOptions, Rules, Sources, Verdict, looks_secret};
+    use super::{CaptureRules, RuleOptions, RuleSources, RuleVerdict, looks_secret};
 
     #[test]
     fn the_deepest_rule_decides() {
         let options = RuleOptions::default();
-        let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
+        let rules = CaptureRules::new(Path::new("/nowhere"), &RuleSources::default(), &options, &[]).unwrap();
         let top = rules.enter(&rules.top(), b"", Some(b"*.log\n/build/\n!keep.log\nsub/x\n"), false);
         let sub = rules.enter(&top, b"sub", Some(b"!a.log\n"), false);
         let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir, true);
-        assert_eq!(judge(&top, "a.log", false), Verdict::Ignored);
-        assert_eq!(judge(&top, "keep.log", false), Verdict::Capture);
-        assert_eq!(judge(&top, "build", true), Verdict::Ignored);
-        assert_eq!(judge(&top, "build", false), Verdict::Capture);
-        assert_eq!(judge(&sub, "sub/a.log", false), Verdict::Capture);
-        assert_eq!(judge(&sub, "sub/b.log", false), Verdict::Ignored);
-        assert_eq!(judge(&sub, "sub/x", false), Verdict::Ignored);
-        assert_eq!(judge(&sub, "sub/build", true), Verdict::Capture);
+        assert_eq!(judge(&top, "a.log", false), RuleVerdict::Ignored);
+        assert_eq!(judge(&top, "keep.log", false), RuleVerdict::Capture);
+        assert_eq!(judge(&top, "build", true), RuleVerdict::Ignored);
+        assert_eq!(judge(&top, "build", false), RuleVerdict::Capture);
+        assert_eq!(judge(&sub, "sub/a.log", false), RuleVerdict::Capture);
+        assert_eq!(judge(&sub, "sub/b.log", false), RuleVerdict::Ignored);
+        assert_eq!(judge(&sub, "sub/x", false), RuleVerdict::Ignored);
+        assert_eq!(judge(&sub, "sub/build", true), RuleVerdict::Capture);
     }
 
     #[test]
@@ -327,21 +302,21 @@ mod tests {
             force: [b"forced/a/b".to_vec()].into(),
             ..RuleOptions::default()
         };
-        let rules = Rules::new(Path::new("/nowhere"), &Sources::default(), &options, &[]).unwrap();
+        let rules = CaptureRules::new(Path::new("/nowhere"), &RuleSources::default(), &options, &[]).unwrap();
         let top = rules.enter(&rules.top(), b"", Some(b"/build/\nforced\nother\ndeep\n"), false);
         let judge = |level, path: &str, dir| rules.judge(level, path.as_bytes(), dir, true);
-        assert_eq!(judge(&top, "build", true), Verdict::Descend);
-        assert_eq!(judge(&top, "other", true), Verdict::Ignored);
-        assert_eq!(judge(&top, "forced", true), Verdict::Descend);
-        assert_eq!(judge(&top, "deep", true), Verdict::Descend);
+        assert_eq!(judge(&top, "build", true), RuleVerdict::Descend);
+        assert_eq!(judge(&top, "other", true), RuleVerdict::Ignored);
+        assert_eq!(judge(&top, "forced", true), RuleVerdict::Descend);
+        assert_eq!(judge(&top, "deep", true), RuleVerdict::Descend);
         let build = rules.enter(&top, b"build", None, true);
-        assert_eq!(judge(&build, "build/x", false), Verdict::Ignored);
-        assert_eq!(judge(&build, "build/keep", true), Verdict::Descend);
-        assert_eq!(judge(&build, "build/keep/x", false), Verdict::Capture);
+        assert_eq!(judge(&build, "build/x", false), RuleVerdict::Ignored);
+        assert_eq!(judge(&build, "build/keep", true), RuleVerdict::Descend);
+        assert_eq!(judge(&build, "build/keep/x", false), RuleVerdict::Capture);
         let forced = rules.enter(&top, b"forced", None, true);
-        assert_eq!(judge(&forced, "forced/a", true), Verdict::Descend);
-        assert_eq!(judge(&forced, "forced/c", false), Verdict::Ignored);
-        assert_eq!(judge(&forced, "forced/a/b", false), Verdict::Capture);
+        assert_eq!(judge(&forced, "forced/a", true), RuleVerdict::Descend);
+        assert_eq!(judge(&forced, "forced/c", false), RuleVerdict::Ignored);
+        assert_eq!(judge(&forced, "forced/a/b", false), RuleVerdict::Capture);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use ic_store::regular::open_regular;
+use ic_store::regular_file::open_regular;
 use ic_store::{GitDirs, path_bytes, path_from_bytes};
 use rustix::fs::stat;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::tree::put_bytes;
 
 /// What git heeds everywhere in a work tree.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct RuleSources {
     /// The root is a work tree of git's.
     pub(crate) is_git: bool,
     /// Capital and small letters are equal (`core.ignoreCase`).
@@ -41,7 +41,7 @@ struct Kept {
     files: Vec<(PathText, u64)>,
 }
 
-impl Sources {
+impl RuleSources {
     /// Reads them. Settings are kept in the file `kept`; `now` is the moment by the file system's clock, in nanoseconds.
     pub(crate) fn read(root: &Path, git: Option<&GitDirs>, kept: &Path, now: i64) -> Self {
         let Some(git) = git else { return Self::default() };
@@ -150,16 +150,12 @@ fn may_decide(path: &Path) -> bool {
     let says = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
     let cannot_tell = read.is_err_and(|error| error.kind() != ErrorKind::NotFound);
     let says_ignorecase = says(b"ignorecase") && !says(b"ignorecase = false");
-    cannot_tell
-        || text.len() as u64 == LONGEST
-        || says(b"excludesfile")
-        || says(b"include")
-        || says_ignorecase
+    cannot_tell || text.len() as u64 == LONGEST || says(b"excludesfile") || says(b"include") || says_ignorecase
 }
 
 impl Kept {
     /// What can be kept of settings that were just asked for; `now` is a moment before that.
-    fn new(place: u64, known: &rule_settings::Known, now: i64) -> Option<Self> {
+    fn new(place: u64, known: &rule_settings::KnownSettings, now: i64) -> Option<Self> {
         let text = |path: &PathBuf| PathText(path_bytes(path).to_vec());
         let files: Vec<_> = known.files.iter().map(|path| (path, state_of(path))).collect();
         // A file that was written within two seconds may be written again within the same tick, without a change of its stat.

@@ -4,17 +4,17 @@ use std::path::Path;
 use ic_base::Timestamp;
 use ic_store::OpenOptions;
 
-use super::options::{Options, Progress};
+use super::options::{CaptureOptions, CaptureProgress};
 use super::{Captured, capture};
 use crate::limit::Limit;
 use crate::objects::Objects;
 
-mod beside;
+mod concurrent_writers;
 
 struct Project {
     dir: tempfile::TempDir,
     objects: Objects,
-    options: Options,
+    options: CaptureOptions,
 }
 
 impl Project {
@@ -24,7 +24,7 @@ impl Project {
         let store = dir.path().join("store");
         fs::create_dir(&store).unwrap();
         let objects = Objects::open(&store.join("objects.db"), OpenOptions::default()).unwrap();
-        Self { dir, objects, options: Options::for_tests(store) }
+        Self { dir, objects, options: CaptureOptions::for_tests(store) }
     }
 
     fn root(&self) -> std::path::PathBuf {
@@ -38,7 +38,7 @@ impl Project {
     }
 
     fn capture(&self) -> Captured {
-        capture(&self.objects, &self.root(), Timestamp(1), &self.options, &Progress::default()).unwrap()
+        capture(&self.objects, &self.root(), Timestamp(1), &self.options, &CaptureProgress::default()).unwrap()
     }
 
     /// Makes every file old enough to be trusted.
@@ -52,8 +52,8 @@ impl Project {
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
             match &self.objects.tree(&hash).unwrap().get(part.as_bytes())?.node {
-                crate::tree::Node::Directory(below) => hash = *below,
-                crate::tree::Node::File { hash, .. } if parts.peek().is_none() => {
+                crate::tree::TreeNode::Directory(below) => hash = *below,
+                crate::tree::TreeNode::File { hash, .. } if parts.peek().is_none() => {
                     return Some(self.objects.read(hash).unwrap());
                 }
                 _ => return None,
@@ -109,8 +109,7 @@ fn a_lost_or_damaged_cache_loses_nothing() {
     let project = Project::new();
     project.write("f", "one");
     project.settle();
-    let cache =
-        fs::read_dir(project.objects.path().with_extension("cache")).unwrap().next().unwrap().unwrap();
+    let cache = fs::read_dir(project.objects.path().with_extension("cache")).unwrap().next().unwrap().unwrap();
     fs::write(cache.path(), "garbage").unwrap();
     project.write("f", "two");
     assert_eq!(project.content(&project.capture(), "f").unwrap(), b"two");
@@ -126,7 +125,7 @@ fn ignored_names_leave_evidence_and_changed_rules_are_heeded() {
     project.settle();
     let first = project.capture();
     let tree = project.objects.tree(&first.root).unwrap();
-    let ignored = Some(&crate::tree::Node::Passed(crate::tree::Reason::Ignored));
+    let ignored = Some(&crate::tree::TreeNode::Passed(crate::tree::Reason::Ignored));
     let node = |name| tree.get(name).map(|entry| &entry.node);
     assert_eq!((node(b"a.log"), node(b"out")), (ignored, ignored));
     assert!(first.skipped.is_empty());
@@ -146,20 +145,11 @@ fn what_is_left_out_is_named() {
     project.write("sub/.git/HEAD", "ref: refs/heads/main");
     project.write("sub/file", "plain");
     let fifo = Path::new("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        project.root().join(fifo),
-        rustix::fs::FileType::Fifo,
-        0o600.into(),
-        0,
-    )
-    .unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, project.root().join(fifo), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
     let captured = project.capture();
-    let skipped: Vec<_> = captured
-        .skipped
-        .iter()
-        .map(|(path, reason)| (std::str::from_utf8(path).unwrap(), reason.as_str()))
-        .collect();
+    let skipped: Vec<_> =
+        captured.skipped.iter().map(|(path, reason)| (std::str::from_utf8(path).unwrap(), reason.as_str())).collect();
     assert_eq!(skipped, [(".env", "secret"), ("large", "oversize"), ("pipe", "special")]);
     assert_eq!(captured.nested_git, [b"sub".to_vec()]);
     assert_eq!(project.content(&captured, "sub/file").unwrap(), b"plain");
@@ -177,7 +167,7 @@ fn too_many_files_are_refused() {
         project.write(&format!("f{i}"), "x");
     }
     let refused =
-        capture(&project.objects, &project.root(), Timestamp(1), &project.options, &Progress::default());
+        capture(&project.objects, &project.root(), Timestamp(1), &project.options, &CaptureProgress::default());
     assert_eq!(refused.unwrap_err().code(), ic_base::Code::TreeTooLarge);
 }
 
@@ -188,13 +178,8 @@ fn very_deep_trees_are_captured() {
         rustix::fs::open(project.root(), rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
     for _ in 0..700 {
         rustix::fs::mkdirat(&directory, "directory", 0o755.into()).unwrap();
-        directory = rustix::fs::openat(
-            &directory,
-            "directory",
-            rustix::fs::OFlags::RDONLY,
-            rustix::fs::Mode::empty(),
-        )
-        .unwrap();
+        directory =
+            rustix::fs::openat(&directory, "directory", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
     }
     assert_eq!(project.capture().counts.directories, 701);
 }
@@ -217,7 +202,7 @@ fn what_a_file_system_refuses_to_show_is_listed_and_the_capture_continues() {
     }
     let project = Project::new();
     let captured =
-        capture(&project.objects, root, Timestamp(1), &project.options, &Progress::default()).unwrap();
+        capture(&project.objects, root, Timestamp(1), &project.options, &CaptureProgress::default()).unwrap();
     assert_eq!(captured.unreadable().collect::<Vec<_>>(), refused);
     assert_eq!(captured.counts.symlinks, names(true).len() as u64);
 }
@@ -225,19 +210,17 @@ fn what_a_file_system_refuses_to_show_is_listed_and_the_capture_continues() {
 #[test]
 fn only_what_this_process_lacks_ends_a_capture() {
     use rustix::io::Errno;
-    for error in
-        [Errno::ACCESS, Errno::PERM, Errno::IO, Errno::STALE, Errno::NOTCONN, Errno::SRCH, Errno::OVERFLOW]
-    {
-        assert!(!super::look::is_ours(error), "{error}");
+    for error in [Errno::ACCESS, Errno::PERM, Errno::IO, Errno::STALE, Errno::NOTCONN, Errno::SRCH, Errno::OVERFLOW] {
+        assert!(!super::comparison::is_ours(error), "{error}");
     }
     for error in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
-        assert!(super::look::is_ours(error), "{error}");
+        assert!(super::comparison::is_ours(error), "{error}");
     }
 }
 
 #[test]
 fn another_ledger_and_its_store_are_left_out_by_name() {
-    use crate::tree::{Node, Reason};
+    use crate::tree::{Reason, TreeNode};
     let project = Project::new();
     let (root, options) = (project.root(), OpenOptions::default());
     let db = root.join("team.db");
@@ -263,8 +246,8 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
         assert_eq!(captured.skipped, expected);
         let tree = project.objects.tree(&captured.root).unwrap();
         let node = |name: &str| tree.get(name.as_bytes()).map(|entry| &entry.node);
-        assert_eq!(node("team.db"), Some(&Node::Passed(Reason::Ledger)));
-        assert!(matches!(node("other.objects.db"), Some(Node::File { .. })));
+        assert_eq!(node("team.db"), Some(&TreeNode::Passed(Reason::Ledger)));
+        assert!(matches!(node("other.objects.db"), Some(TreeNode::File { .. })));
     }
 }
 
@@ -274,7 +257,7 @@ fn interrupted_after(project: &Project, bytes: u64) -> (ic_base::Result<Captured
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     let flag = Arc::new(AtomicBool::new(false));
     let limit = Limit::new(std::time::Instant::now(), std::time::Duration::from_mins(10), Some(flag.clone()));
-    let progress = Progress { limit, ..Progress::default() };
+    let progress = CaptureProgress { limit, ..CaptureProgress::default() };
     let is_over = AtomicBool::new(false);
     let captured = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -285,8 +268,7 @@ fn interrupted_after(project: &Project, bytes: u64) -> (ic_base::Result<Captured
         });
         let mut writer = project.objects.writer(Timestamp(1)).unwrap();
         writer.keep_progress();
-        let captured =
-            super::capture_with(&project.objects, &writer, &project.root(), &project.options, &progress);
+        let captured = super::capture_with(&project.objects, &writer, &project.root(), &project.options, &progress);
         is_over.store(true, SeqCst);
         captured.and_then(|(captured, seen)| {
             writer.finish()?;
@@ -326,7 +308,7 @@ fn captures_that_end_before_they_are_whole_go_on_where_the_last_one_was() {
         assert_eq!(project.content(&whole, &path).unwrap(), fs::read(project.root().join(&path)).unwrap());
     }
     let other = Project::new();
-    let anew = capture(&other.objects, &project.root(), Timestamp(1), &other.options, &Progress::default());
+    let anew = capture(&other.objects, &project.root(), Timestamp(1), &other.options, &CaptureProgress::default());
     assert_eq!(whole.root, anew.unwrap().root);
     let left = fs::read_dir(project.dir.path().join("store/objects.cache")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
@@ -338,7 +320,7 @@ fn a_limit_that_is_over_ends_a_capture() {
     let project = Project::new();
     project.write("a", "a");
     let limit = Limit::new(std::time::Instant::now(), std::time::Duration::ZERO, None);
-    let progress = Progress { limit, ..Progress::default() };
+    let progress = CaptureProgress { limit, ..CaptureProgress::default() };
     let ended = capture(&project.objects, &project.root(), Timestamp(1), &project.options, &progress);
     assert_eq!(ended.unwrap_err().code(), ic_base::Code::TimedOut);
     assert!(!Limit::default().is_any());

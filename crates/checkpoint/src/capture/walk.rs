@@ -13,11 +13,11 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Stat, statat};
 use rustix::io::Errno;
 
-use super::cache::{Key, Line, Lying, Maker, Old, Record, Seen};
+use super::cache::{CacheLine, CacheRecord, CacheSeen, Key, Lying, Maker, Old};
+use super::comparison::{IGNORE_FILE, Looker, ignore_file, is_ours};
+use super::directory_queue::{Visited, VisitedDirectory, Walk, Walked};
 use super::file;
-use super::found::{Found, leave};
-use super::look::{IGNORE_FILE, Looker, ignore_file, is_ours};
-use super::visit::{Place, Visited, Walk, Walked};
+use super::findings::{WalkFindings, leave};
 use crate::attributes::Attributes;
 use crate::pool;
 use crate::tree::{Reason, join};
@@ -27,7 +27,7 @@ impl Walk<'_> {
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
         let old = self.cache.map(|_| old);
         let (path, above) = (Vec::new(), self.rules.top());
-        let place = Place { fd, path, depth: 0, above, is_ignored: false, old, opened: None };
+        let place = VisitedDirectory { fd, path, depth: 0, above, is_ignored: false, old, opened: None };
         let visit = || self.visit(place);
         let visited = if self.is_small() { pool::run_alone(visit) } else { pool::run(visit) };
         visited?
@@ -38,7 +38,7 @@ impl Walk<'_> {
     }
 
     /// What was found, sorted, and whether anything differs from the last cache.
-    pub(crate) fn finish(self) -> (Found, bool) {
+    pub(crate) fn finish(self) -> (WalkFindings, bool) {
         let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.skipped.sort_unstable();
         found.nested_git.sort_unstable();
@@ -56,7 +56,7 @@ impl Walk<'_> {
     /// breaks off would prove that the missing names are gone; or if it is another work tree.
     ///
     /// Its handle is returned too: a parent that closed its own handle finds back through `..` (see `carry.rs`).
-    pub(super) fn visit(&self, place: Place) -> Result<(Walked, OwnedFd)> {
+    pub(super) fn visit(&self, place: VisitedDirectory) -> Result<(Walked, OwnedFd)> {
         const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;
         let Some(stat) = self.readable(&place, place.stat())? else { return Ok((UNREADABLE, place.fd)) };
@@ -105,9 +105,9 @@ impl Walk<'_> {
         let lines = names
             .iter()
             .zip(seen)
-            .filter_map(|(name, seen)| seen.map(|(seen, trusted)| Line { name, seen, trusted }))
+            .filter_map(|(name, seen)| seen.map(|(seen, trusted)| CacheLine { name, seen, trusted }))
             .collect();
-        let new = Record {
+        let new = CacheRecord {
             key,
             trusted: key.is_settled(self.now),
             rules: level.fingerprint,
@@ -119,7 +119,7 @@ impl Walk<'_> {
     }
 
     /// A directory's attributes. They are as they were where the directory is: to set one changes its inode.
-    fn attributes<'r>(&self, place: &Place, stat: &Stat, same: Option<&Record<'r>>) -> Cow<'r, [u8]> {
+    fn attributes<'r>(&self, place: &VisitedDirectory, stat: &Stat, same: Option<&CacheRecord<'r>>) -> Cow<'r, [u8]> {
         match same {
             Some(record) => record.attributes.clone(),
             None => Cow::Owned(Attributes::of(&place.fd, stat, self.owner).bytes()),
@@ -129,27 +129,26 @@ impl Walk<'_> {
     /// What was read of a directory; `None` where its file system refuses. The root must be readable.
     pub(super) fn readable<T>(
         &self,
-        place: &Place,
+        place: &VisitedDirectory,
         read: std::result::Result<T, Errno>,
     ) -> Result<Option<T>> {
         match read {
-            Err(e) if place.path.is_empty() || is_ours(e) => Err(io::Error::from(e)).while_doing(|| {
-                format!("reading {}", self.root.join(path_from_bytes(&place.path)).display())
-            }),
+            Err(e) if place.path.is_empty() || is_ours(e) => Err(io::Error::from(e))
+                .while_doing(|| format!("reading {}", self.root.join(path_from_bytes(&place.path)).display())),
             read => Ok(read.ok()),
         }
     }
 
     /// Whether every name is a file or link that was trusted and did not change: then there is nothing to judge or to read.
-    fn holds_only_what_it_held(&self, place: &Place, record: &Record<'_>) -> bool {
-        let is_plain = |line: &Line<'_>| {
+    fn holds_only_what_it_held(&self, place: &VisitedDirectory, record: &CacheRecord<'_>) -> bool {
+        let is_plain = |line: &CacheLine<'_>| {
             line.trusted
-                && matches!(line.seen, Seen::File { .. } | Seen::Symlink { .. })
+                && matches!(line.seen, CacheSeen::File { .. } | CacheSeen::Symlink { .. })
                 && !DATABASE_SIDE_SUFFIXES.iter().any(|end| line.name.ends_with(end))
         };
-        let is_same = |line: &Line<'_>| {
-            let (Seen::File { key, .. } | Seen::Symlink { key, .. }) = line.seen else { return false };
-            if matches!(line.seen, Seen::File { .. }) && self.maps.may_hide_changes(&key) {
+        let is_same = |line: &CacheLine<'_>| {
+            let (CacheSeen::File { key, .. } | CacheSeen::Symlink { key, .. }) = line.seen else { return false };
+            if matches!(line.seen, CacheSeen::File { .. }) && self.maps.may_hide_changes(&key) {
                 return false;
             }
             statat(&place.fd, line.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| Key::of(&stat) == key)
@@ -158,7 +157,7 @@ impl Walk<'_> {
     }
 
     /// Stores the directory, unless it is what it was, and its record.
-    fn keep(&self, place: &Place, old: Option<&Old<'_>>, mut new: Record<'_>) -> Result<Visited> {
+    fn keep(&self, place: &VisitedDirectory, old: Option<&Old<'_>>, mut new: CacheRecord<'_>) -> Result<Visited> {
         if let Some(old) = old.filter(|old| old.record.is_same(&new)) {
             return self.stay(place, old);
         }
@@ -172,7 +171,7 @@ impl Walk<'_> {
     }
 
     /// Leaves a directory as the last capture found it.
-    fn stay(&self, place: &Place, old: &Old<'_>) -> Result<Visited> {
+    fn stay(&self, place: &VisitedDirectory, old: &Old<'_>) -> Result<Visited> {
         self.add(place, &old.record, |maker| {
             if self.base.is_none() {
                 return maker.add(&old.record);
@@ -188,7 +187,7 @@ impl Walk<'_> {
         if is_touched(self.options.touched.as_ref()?, path) {
             return None;
         }
-        let mut found = Found::new(self.base, self.options.since);
+        let mut found = WalkFindings::new(self.base, self.options.since);
         let hash = leave(cache, path, at, &mut found)?;
         self.found().merge(found);
         Some(Visited { hash, at })
@@ -197,8 +196,8 @@ impl Walk<'_> {
     /// Adds a directory to what was found; `enter` gives its record a place in the new cache.
     fn add(
         &self,
-        place: &Place,
-        record: &Record<'_>,
+        place: &VisitedDirectory,
+        record: &CacheRecord<'_>,
         enter: impl FnOnce(&mut Maker) -> u64,
     ) -> Result<Visited> {
         let names = record.lines.len() as u64;
@@ -210,7 +209,7 @@ impl Walk<'_> {
         Ok(Visited { hash: record.hash, at: enter(&mut found.maker) })
     }
 
-    pub(super) fn found(&self) -> MutexGuard<'_, Found> {
+    pub(super) fn found(&self) -> MutexGuard<'_, WalkFindings> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 
 use super::program::Git;
-use super::quiet::Filters;
 use super::record::operation;
+use super::safe_settings::Filters;
 
 /// What is checked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct HeadStanding {
     /// The branch, without `refs/heads/`; `None`: HEAD is detached.
     pub branch: Option<Vec<u8>>,
     /// The commit; `None`: there is none yet.
@@ -44,7 +44,7 @@ impl Losses {
 }
 
 /// What is checked out in the work tree whose top is `root`. Errors: `git_failed` also where there is no `git`.
-pub fn standing(root: &Path) -> Result<Standing> {
+pub fn standing(root: &Path) -> Result<HeadStanding> {
     let git = Git::new(root);
     git.run(&["rev-parse", "--git-dir"])?;
     // Both end with 1 where there is no such thing.
@@ -54,7 +54,7 @@ pub fn standing(root: &Path) -> Result<Standing> {
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"])
         .and_then(|name| name.strip_prefix(b"refs/heads/").map(<[u8]>::to_vec));
     let head = line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]);
-    Ok(Standing { branch, head: head.map(|id| String::from_utf8_lossy(&id).into_owned()) })
+    Ok(HeadStanding { branch, head: head.map(|id| String::from_utf8_lossy(&id).into_owned()) })
 }
 
 /// The whole id of the commit that `text`, at least four hex digits, names; `None` if the repository has no such commit.
@@ -73,8 +73,7 @@ pub fn differ_in(root: &Path, commits: [&str; 2], paths: &[Vec<u8>]) -> Result<b
     let [from, to] = commits;
     let mut arguments: Vec<OsString> =
         ["diff-tree", "-r", "--name-only", "--no-renames", from, to, "--"].map(OsString::from).into();
-    arguments
-        .extend(paths.iter().map(|path| [&b":(top,literal)"[..], path].concat()).map(OsString::from_vec));
+    arguments.extend(paths.iter().map(|path| [&b":(top,literal)"[..], path].concat()).map(OsString::from_vec));
     Ok(!Git::new(root).run(&arguments)?.is_empty())
 }
 
@@ -94,8 +93,7 @@ pub fn losses(root: &Path, commit: &str) -> Result<Losses> {
         changed: fields(&status).filter_map(|record| record.get(3..)).map(<[u8]>::to_vec).collect(),
         ..Losses::default()
     };
-    let added =
-        ["diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit, "--"];
+    let added = ["diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit, "--"];
     for path in fields(&git.run(&added)?) {
         look(&git, root, path, &mut losses)?;
     }
@@ -140,8 +138,7 @@ fn fields(said: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Keeps a commit reachable by a ref, which is made or moved there. Errors: `git_busy`, `git_failed`.
 pub fn keep(root: &Path, name: &[u8], commit: &str) -> Result<()> {
-    let arguments =
-        [OsStr::new("update-ref"), OsStr::new("--no-deref"), OsStr::from_bytes(name), OsStr::new(commit)];
+    let arguments = [OsStr::new("update-ref"), OsStr::new("--no-deref"), OsStr::from_bytes(name), OsStr::new(commit)];
     Git::new(root).run(&arguments)?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::program::Git;
 
 /// A commit, and where it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
+pub struct GitCommit {
     /// Its whole id, or what was asked for if the repository does not have it.
     pub sha: String,
     /// The first line of its message; empty if the repository does not have it.
@@ -27,7 +27,7 @@ pub struct Commit {
 
 /// What a commit says of itself, and who has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Described {
+pub struct CommitDescription {
     /// The name of its author.
     pub author: String,
     /// The first line of its message.
@@ -37,7 +37,7 @@ pub struct Described {
 }
 
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
-pub fn commits(root: &Path, shas: &[String]) -> Vec<Commit> {
+pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
     let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
     if ic_store::git_dirs(root).is_none() {
         return Vec::new();
@@ -107,15 +107,7 @@ pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
         return BTreeSet::new();
     }
     // Missing commits are ignored: a commit that is gone moved nothing that is checked out.
-    let look = [
-        "log",
-        "--no-walk=unsorted",
-        "--ignore-missing",
-        "--no-show-signature",
-        "--first-parent",
-        "-z",
-        "-r",
-    ];
+    let look = ["log", "--no-walk=unsorted", "--ignore-missing", "--no-show-signature", "--first-parent", "-z", "-r"];
     let shown = ["--raw", "--format=", "--no-renames", "--ignore-submodules=none"];
     let shas = shas.iter().map(String::as_str);
     let arguments: Vec<&str> = look.into_iter().chain(shown).chain(shas).chain(["--"]).collect();
@@ -147,9 +139,8 @@ pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
 }
 
 /// Who made each of these commits, what it says, and whether a branch of a remote has it. `None`: git does not know it.
-pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
-    const LOG: [&str; 5] =
-        ["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"];
+pub fn described(root: &Path, shas: &[String]) -> Vec<Option<CommitDescription>> {
+    const LOG: [&str; 5] = ["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"];
     // What no remote reaches; a second `--not` lets what is asked for count again.
     const ALONE: [&str; 5] = ["rev-list", "--not", "--remotes", "--not", "--stdin"];
     let git = Git::new(root);
@@ -175,7 +166,7 @@ pub fn described(root: &Path, shas: &[String]) -> Vec<Option<Described>> {
     shas.iter()
         .map(|sha| {
             let (author, subject) = known.remove(sha)?;
-            Some(Described { author, subject, is_pushed: is_pushed(sha) })
+            Some(CommitDescription { author, subject, is_pushed: is_pushed(sha) })
         })
         .collect()
 }
@@ -194,19 +185,19 @@ fn has_remotes(root: &Path) -> bool {
     common.join("refs/remotes").exists() || common.join("reftable").exists() || may_hold("packed-refs")
 }
 
-fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> Commit {
+fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> GitCommit {
     let name = format!("{sha}^{{commit}}");
     let said = answer(git, &["log", "-1", "--no-show-signature", "--format=%H%n%P%n%an%n%s", &name, "--"]);
     let Some(said) = said else {
         let (subject, author) = (String::new(), String::new());
         let (is_merge, is_tip, is_reached, is_pushed) = (false, false, false, false);
-        return Commit { sha: sha.to_owned(), subject, author, is_merge, is_tip, is_reached, is_pushed };
+        return GitCommit { sha: sha.to_owned(), subject, author, is_merge, is_tip, is_reached, is_pushed };
     };
     let mut lines = said.lines();
     let mut line = || lines.next().unwrap_or_default().to_owned();
     let (sha, parents, author, subject) = (line(), line(), line(), line());
     let remotes = answer(git, &["for-each-ref", "--count=1", "--contains", &sha, "refs/remotes"]);
-    Commit {
+    GitCommit {
         is_merge: parents.split(' ').count() > 1,
         is_tip: tip == Some(sha.as_str()),
         is_reached: answer(git, &["merge-base", "--is-ancestor", &sha, "HEAD"]).is_some(),

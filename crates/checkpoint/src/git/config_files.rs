@@ -7,8 +7,7 @@ use ic_store::{GitDirs, path_from_bytes};
 
 /// The configuration files that git looks for, wherever the system's lies.
 pub(crate) fn usual_files(dirs: &GitDirs) -> impl Iterator<Item = PathBuf> {
-    let named =
-        ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].map(|name| std::env::var_os(name).map(PathBuf::from));
+    let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].map(|name| std::env::var_os(name).map(PathBuf::from));
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".gitconfig"));
     let own = [dirs.common_dir.join("config"), dirs.git_dir.join("config.worktree")];
     own.into_iter().chain(named.into_iter().flatten()).chain(home).chain(user_file("config"))
@@ -31,7 +30,7 @@ pub(super) fn expanded(value: &[u8]) -> Option<PathBuf> {
 }
 
 /// What is read off the list of all settings.
-pub(super) struct Found<'l> {
+pub(super) struct FoundConfig<'l> {
     /// The value of `core.excludesFile`, not expanded; empty if it is set to nothing.
     pub(super) excludes: Option<&'l [u8]>,
     /// Whether `core.ignoreCase` is set.
@@ -44,7 +43,7 @@ pub(super) struct Found<'l> {
     pub(super) is_whole: bool,
 }
 
-impl<'l> Found<'l> {
+impl<'l> FoundConfig<'l> {
     /// Reads pairs of a setting's origin, and its name with its value on a new line.
     pub(super) fn read(root: &Path, listed: impl Iterator<Item = (&'l [u8], &'l [u8])>) -> Self {
         let mut found = Self {

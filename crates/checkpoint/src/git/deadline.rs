@@ -42,11 +42,7 @@ pub(super) fn limit() -> Option<Limit> {
 
 /// Runs `work` with a child, and ends the child and its children once the time is over. `work` must not wait for the child. Where there
 /// is a limit, the child leads a process group.
-pub(super) fn watching<T>(
-    child: &Child,
-    limit: Option<&Limit>,
-    work: impl FnOnce() -> T,
-) -> (T, Option<Diagnosis>) {
+pub(super) fn watching<T>(child: &Child, limit: Option<&Limit>, work: impl FnOnce() -> T) -> (T, Option<Diagnosis>) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (Some(limit), Some(group)) = (limit, group) else { return (work(), None) };
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ic_events::Hash;
-use ic_store::regular::read_line;
+use ic_store::regular_file::read_line;
 use ic_store::{GitDirs, path_bytes};
 use rustix::fs::{Access, access, stat};
 use rustix::io::Errno;
@@ -126,8 +126,7 @@ impl Stamp {
         let path = std::env::var_os("PATH")?;
         let mut programs =
             std::env::split_paths(&path).filter(|place| place.is_absolute()).map(|place| place.join("git"));
-        let program =
-            programs.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())?;
+        let program = programs.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())?;
         put_bytes(&mut self.bytes, path_bytes(&program));
         self.file(&program)?;
         let mut owners = vec![rustix::process::geteuid().as_raw()];
@@ -215,7 +214,7 @@ impl Stamp {
 /// Whether an index was ever split here: the file that git replaces does not hold all of it then.
 fn has_shared_index(git_dir: &Path) -> Option<bool> {
     let mut entries = fs::read_dir(git_dir).ok()?.map(|entry| entry.map(|entry| entry.file_name()));
-    let found = entries
-        .find(|name| name.as_ref().map_or(true, |name| name.as_encoded_bytes().starts_with(b"sharedindex.")));
+    let found =
+        entries.find(|name| name.as_ref().map_or(true, |name| name.as_encoded_bytes().starts_with(b"sharedindex.")));
     found.map_or(Some(false), |name| name.ok().map(|_| true))
 }

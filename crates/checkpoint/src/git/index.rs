@@ -19,7 +19,7 @@ use crate::tree::{Encoded, rarity};
 
 /// An entry of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line<'l> {
+pub(crate) struct IndexLine<'l> {
     /// `H`, `S` (skip-worktree), `M` (unmerged), ...; small letters: assume-unchanged.
     pub(crate) tag: u8,
     /// Mode, object and stage: `100644 OID STAGE`.
@@ -27,7 +27,7 @@ pub(crate) struct Line<'l> {
     pub(crate) path: &'l [u8],
 }
 
-impl Line<'_> {
+impl IndexLine<'_> {
     /// Whether the work tree is not to have the file.
     pub(crate) fn is_skipped(&self) -> bool {
         self.tag.eq_ignore_ascii_case(&b'S')
@@ -139,8 +139,7 @@ pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<V
         file.is_ok_and(|file| file.is_file() && u32::try_from(file.len()).is_ok_and(|length| length != known))
     };
     let found = entries_where(git, |entry| paths.contains(&entry.path)).unwrap_or_default();
-    let is_other =
-        |entry: &IndexEntry| index_file::length(entry).is_some_and(|known| differs(&entry.path, known));
+    let is_other = |entry: &IndexEntry| index_file::length(entry).is_some_and(|known| differs(&entry.path, known));
     found.into_iter().filter(is_other).map(|entry| entry.path).collect()
 }
 
@@ -160,10 +159,7 @@ fn each_of_file(git: &Git<'_>, visit: impl FnMut(&IndexEntry)) -> Option<()> {
 }
 
 /// The entries that are meant; `None` where the file is not of the usual form.
-pub(super) fn entries_where(
-    git: &Git<'_>,
-    is_meant: impl Fn(&IndexEntry) -> bool,
-) -> Option<Vec<IndexEntry>> {
+pub(super) fn entries_where(git: &Git<'_>, is_meant: impl Fn(&IndexEntry) -> bool) -> Option<Vec<IndexEntry>> {
     let (bytes, hash_length) = file_of(git)?;
     index_file::entries(&bytes, hash_length, is_meant)
 }
@@ -232,9 +228,7 @@ pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     let hash: Hash = index.0;
     let read = objects.at_one_moment(|| objects.read_once(&hash));
     read.map_err(|error| match error.code() {
-        Code::Corrupt => {
-            error.hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
-        }
+        Code::Corrupt => error.hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"),
         _ => error,
     })
 }
@@ -257,9 +251,7 @@ fn text_of_file(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Vec
 pub(crate) fn says(git: &Git<'_>, kept: Index, changed: &BTreeSet<&Vec<u8>>) -> bool {
     let is_like_its_file = |entry: &IndexEntry| {
         let file = git.root.join(path_from_bytes(&entry.path)).symlink_metadata();
-        file.is_ok_and(|file| {
-            entry.size == low(file.len()) && entry.written_at.0 == low(file.mtime().cast_unsigned())
-        })
+        file.is_ok_and(|file| entry.size == low(file.len()) && entry.written_at.0 == low(file.mtime().cast_unsigned()))
     };
     let mut is_any = false;
     let text = text_of_file(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry));
@@ -294,13 +286,13 @@ pub(crate) fn found_in<'s>(
 }
 
 /// The entries in a text, and the intended paths.
-pub(crate) fn parse(text: &[u8]) -> (Vec<Line<'_>>, Vec<&[u8]>) {
+pub(crate) fn parse(text: &[u8]) -> (Vec<IndexLine<'_>>, Vec<&[u8]>) {
     let (entries, intended) = parts(text);
     (records(entries).filter_map(line).collect(), records(intended).collect())
 }
 
 /// The entries of which `is_meant` says so by their first bytes: the tag, a space, the mode. Most are not even looked through.
-pub(crate) fn lines_with(text: &[u8], is_meant: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines_with(text: &[u8], is_meant: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = IndexLine<'_>> {
     records(parts(text).0).filter(move |entry| is_meant(entry)).filter_map(line)
 }
 
@@ -312,7 +304,7 @@ pub(crate) struct OfPath<'t> {
 }
 
 impl<'t> OfPath<'t> {
-    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'t>> + use<'t> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = IndexLine<'t>> + use<'t> {
         records(self.text).filter_map(line)
     }
 }
@@ -362,8 +354,8 @@ fn path(entry: &[u8]) -> Option<&[u8]> {
     Some(&entry[memchr::memchr(b'\t', entry)? + 1..])
 }
 
-fn line(entry: &[u8]) -> Option<Line<'_>> {
+fn line(entry: &[u8]) -> Option<IndexLine<'_>> {
     let path = path(entry)?;
     let meta = std::str::from_utf8(entry.get(2..entry.len() - path.len() - 1)?).ok()?;
-    Some(Line { tag: entry[0], meta, path })
+    Some(IndexLine { tag: entry[0], meta, path })
 }

@@ -7,7 +7,7 @@
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use ic_store::regular::open_regular;
+use ic_store::regular_file::open_regular;
 use ic_store::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
 
 /// Paths that build on one another (version 4) could take any amount of memory. An index whose paths together are longer than this many
@@ -51,8 +51,7 @@ pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&Index
     let mut left = file.len().saturating_mul(MOST_PATHS);
     while let Some(entry) = reader.next_entry().ok()? {
         left = left.checked_sub(entry.path.len())?;
-        let is_sorted =
-            last.as_ref().is_none_or(|(path, stage)| (path, *stage) < (&entry.path, entry.stage()));
+        let is_sorted = last.as_ref().is_none_or(|(path, stage)| (path, *stage) < (&entry.path, entry.stage()));
         if !is_sorted || !is_usual(entry) {
             return None;
         }

@@ -110,14 +110,13 @@ pub fn copy_content(root: &Path, content: &GitContent, sink: &mut (dyn Write + S
 
 /// The file in the store of Git LFS that a pointer stands for, where it is this long.
 fn in_lfs(root: &Path, pointer: &[u8], size: u64) -> Option<File> {
-    let text =
-        std::str::from_utf8(pointer).ok().filter(|text| text.starts_with("version https://git-lfs."))?;
+    let text = std::str::from_utf8(pointer).ok().filter(|text| text.starts_with("version https://git-lfs."))?;
     let oid = text.lines().find_map(|line| line.strip_prefix("oid sha256:"))?.trim();
     if oid.len() != 64 || !oid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let place: PathBuf = ic_store::git_dirs(root)?.common_dir.join("lfs/objects");
     let path = place.join(&oid[..2]).join(&oid[2..4]).join(oid);
-    let file = ic_store::regular::open_regular(&path).ok()?;
+    let file = ic_store::regular_file::open_regular(&path).ok()?;
     (file.metadata().ok()?.size() == size).then_some(file)
 }

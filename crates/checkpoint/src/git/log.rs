@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::Result;
-use ic_store::regular::read_line;
+use ic_store::regular_file::read_line;
 
 use super::program::Git;
 
@@ -71,15 +71,8 @@ pub fn is_ref(root: &Path, name: &str) -> bool {
     matches!(Git::new(root).ask(&["rev-parse", "--quiet", "--verify", "--end-of-options", name]), Ok(Some(_)))
 }
 
-const LOG: [&str; 7] = [
-    "log",
-    "--name-only",
-    "--no-renames",
-    "--no-show-signature",
-    "--ignore-missing",
-    "--format=%H%x09",
-    "--stdin",
-];
+const LOG: [&str; 7] =
+    ["log", "--name-only", "--no-renames", "--no-show-signature", "--ignore-missing", "--format=%H%x09", "--stdin"];
 
 /// The commits that are checked out now, were not at `since` (`None`: there was none), and to which none of `known` leads, as `git log
 /// --name-only --format=%H%x09` prints them, newest first. What a switch to a known branch brought is not among them.

@@ -9,8 +9,8 @@ use ic_store::{path_bytes, private};
 
 use super::error::GitError;
 use super::program::Git;
-use super::purged;
-use super::state::{GitState, Pack};
+use super::purged_objects;
+use super::state::{GitPack, GitState};
 use crate::objects::{Objects, Writer};
 use crate::scratch::Scratch;
 
@@ -22,17 +22,17 @@ const EARLIER_BYTES: u64 = 32 << 20;
 
 /// What was recorded before a state.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Before<'s> {
+pub struct PackBase<'s> {
     /// The newest state, if there is any.
     pub newest: Option<&'s GitState>,
     /// Another one, to which the tree went back: what it names was kept when it was recorded.
     pub other: Option<&'s GitState>,
 }
 
-impl<'s> Before<'s> {
+impl<'s> PackBase<'s> {
     /// The commits that the packs of the newest state have: its own, and those of the other one if it has all packs of that one.
     fn tips(self) -> impl Iterator<Item = &'s str> {
-        let has = |pack: &Pack| self.newest.is_some_and(|newest| newest.packs.contains(pack));
+        let has = |pack: &GitPack| self.newest.is_some_and(|newest| newest.packs.contains(pack));
         let other = self.other.filter(|other| !other.purged && other.packs.iter().all(has));
         self.newest.into_iter().chain(other).flat_map(GitState::tips)
     }
@@ -40,25 +40,21 @@ impl<'s> Before<'s> {
 
 /// Packs that were kept of a state.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeptObjects {
     /// What of it git may lose.
     pub(super) of: GitState,
-    pub(super) packs: Vec<Pack>,
+    pub(super) packs: Vec<GitPack>,
     /// Something of it was purged, and so is not kept.
     pub(super) left_out: bool,
 }
 
 /// Whether [`keep`] has anything to keep.
-pub(super) fn is_any_new(before: Before<'_>, state: &GitState) -> bool {
+pub(super) fn is_any_new(before: PackBase<'_>, state: &GitState) -> bool {
     before.newest.is_none_or(|previous| !since(before, previous, state).1.is_empty())
 }
 
 /// What earlier packs have of a state, or others can give again; and what they have not.
-fn since<'s>(
-    before: Before<'s>,
-    previous: &'s GitState,
-    state: &'s GitState,
-) -> (BTreeSet<&'s str>, Vec<&'s str>) {
+fn since<'s>(before: PackBase<'s>, previous: &'s GitState, state: &'s GitState) -> (BTreeSet<&'s str>, Vec<&'s str>) {
     // What is on a remote's branch can be had from there again.
     let known: BTreeSet<&str> =
         before.tips().chain(previous.staged.iter().map(String::as_str)).chain(remote_tips(state)).collect();
@@ -71,11 +67,11 @@ fn since<'s>(
 /// something of it was purged, and so is not kept.
 pub(super) fn keep(
     git: &Git<'_>,
-    before: Before<'_>,
+    before: PackBase<'_>,
     state: &GitState,
     writer: &Writer<'_>,
     left_out: &mut bool,
-) -> Result<Vec<Pack>> {
+) -> Result<Vec<GitPack>> {
     let Some(previous) = before.newest else { return keep_first(git, state, writer, left_out) };
     let (known, wanted) = since(before, previous, state);
     if wanted.is_empty() {
@@ -97,12 +93,7 @@ fn remote_tips(state: &GitState) -> impl Iterator<Item = &str> {
 }
 
 /// Where no earlier checkpoint bounds it: all that no ref reaches, and of the branches the last commits.
-fn keep_first(
-    git: &Git<'_>,
-    state: &GitState,
-    writer: &Writer<'_>,
-    left_out: &mut bool,
-) -> Result<Vec<Pack>> {
+fn keep_first(git: &Git<'_>, state: &GitState, writer: &Writer<'_>, left_out: &mut bool) -> Result<Vec<GitPack>> {
     let refs: BTreeSet<&str> = state.refs.iter().map(|(_, commit)| commit.as_str()).collect();
     let stash = state.stash.iter().map(|stash| stash.commit.as_str());
     let loose: BTreeSet<&str> = state
@@ -124,12 +115,7 @@ fn keep_first(
     Ok(packs)
 }
 
-fn keep_earlier(
-    git: &Git<'_>,
-    state: &GitState,
-    writer: &Writer<'_>,
-    left_out: &mut bool,
-) -> Result<Option<Pack>> {
+fn keep_earlier(git: &Git<'_>, state: &GitState, writer: &Writer<'_>, left_out: &mut bool) -> Result<Option<GitPack>> {
     let others: BTreeSet<&str> = state.other_tips().collect();
     let branches: BTreeSet<&str> =
         state.branches().map(|(_, commit)| commit).filter(|commit| !others.contains(commit)).collect();
@@ -143,8 +129,7 @@ fn keep_earlier(
     let (bounds, commits): (Vec<&str>, Vec<&str>) = listed.lines().partition(|line| line.starts_with('-'));
     let commits: BTreeSet<&str> = commits.into_iter().collect();
     // A branch whose last commit is older than all these bounds the others.
-    let (wanted, older): (Vec<&str>, Vec<&str>) =
-        branches.into_iter().partition(|branch| commits.contains(branch));
+    let (wanted, older): (Vec<&str>, Vec<&str>) = branches.into_iter().partition(|branch| commits.contains(branch));
     let bounds = bounds.into_iter().map(|line| &line[1..]);
     let known: Vec<&str> = bounds.chain(others).chain(older).collect();
     pack(git, &wanted, &existing(git, &known)?, Some(EARLIER_BYTES), writer, left_out)
@@ -167,8 +152,7 @@ fn lines<'o>(wanted: impl IntoIterator<Item = &'o str>, known: impl IntoIterator
 }
 
 /// The store compresses, and does it faster and smaller; what git has as deltas stays so.
-const PACK: [&str; 7] =
-    ["-c", "pack.compression=0", "pack-objects", "--revs", "--stdout", "-q", "--window=0"];
+const PACK: [&str; 7] = ["-c", "pack.compression=0", "pack-objects", "--revs", "--stdout", "-q", "--window=0"];
 
 /// As [`PACK`], of the objects that are listed and no others.
 const LISTED: [&str; 6] = ["-c", "pack.compression=0", "pack-objects", "--stdout", "-q", "--window=0"];
@@ -182,16 +166,12 @@ fn pack(
     max_bytes: Option<u64>,
     writer: &Writer<'_>,
     left_out: &mut bool,
-) -> Result<Option<Pack>> {
+) -> Result<Option<GitPack>> {
     let range = lines(wanted.iter().copied(), known.iter().copied());
     if let Some(rest) = without_purged(git, &range, writer)? {
         *left_out = true;
         let oids: Vec<&str> = rest.iter().map(String::as_str).collect();
-        return if oids.is_empty() {
-            Ok(None)
-        } else {
-            packed(git, &LISTED, &lines(oids, []), max_bytes, writer)
-        };
+        return if oids.is_empty() { Ok(None) } else { packed(git, &LISTED, &lines(oids, []), max_bytes, writer) };
     }
     packed(git, &PACK, &range, max_bytes, writer)
 }
@@ -199,13 +179,13 @@ fn pack(
 /// The objects of a range but those that were purged; `None` if none of them was.
 fn without_purged(git: &Git<'_>, range: &str, writer: &Writer<'_>) -> Result<Option<Vec<String>>> {
     let objects = writer.objects();
-    if !purged::is_any(objects)? {
+    if !purged_objects::is_any(objects)? {
         return Ok(None);
     }
     let listed = git.run_with(&["rev-list", "--objects", "--stdin"], range.as_bytes())?;
     let (mut rest, mut is_any) = (Vec::new(), false);
     for oid in String::from_utf8_lossy(&listed).lines().filter_map(|line| line.split(' ').next()) {
-        if purged::is_purged(objects, oid)? {
+        if purged_objects::is_purged(objects, oid)? {
             is_any = true;
         } else {
             rest.push(oid.to_owned());
@@ -221,7 +201,7 @@ fn packed(
     input: &str,
     max_bytes: Option<u64>,
     writer: &Writer<'_>,
-) -> Result<Option<Pack>> {
+) -> Result<Option<GitPack>> {
     // A hash is written as twice as many digits.
     let hash_bytes = input.trim_start_matches('^').lines().next().map_or(0, |oid| oid.len() as u64 / 2);
     let input = input.to_owned();
@@ -231,8 +211,7 @@ fn packed(
     };
     let mut is_over = false;
     let kept = git.converse(command, give, |stdout| {
-        let mut output =
-            Bounded { inner: stdout, left: max_bytes.unwrap_or(u64::MAX), is_over: &mut is_over };
+        let mut output = Bounded { inner: stdout, left: max_bytes.unwrap_or(u64::MAX), is_over: &mut is_over };
         writer.put_reader(&mut output)
     });
     if is_over {
@@ -241,11 +220,11 @@ fn packed(
     let (hash, size) = kept?;
     // The header, and a checksum as long as the repository's hashes.
     let empty = 12 + hash_bytes;
-    Ok((size > empty).then_some(Pack(hash)))
+    Ok((size > empty).then_some(GitPack(hash)))
 }
 
 /// A pack of these objects and no others; `None` if there are none. Deltas against others are resolved.
-pub(super) fn of_objects(git: &Git<'_>, oids: &[&str], writer: &Writer<'_>) -> Result<Option<Pack>> {
+pub(super) fn of_objects(git: &Git<'_>, oids: &[&str], writer: &Writer<'_>) -> Result<Option<GitPack>> {
     if oids.is_empty() {
         return Ok(None);
     }
@@ -297,12 +276,9 @@ pub(super) fn bring_back(git: &Git<'_>, target: &GitState, objects: &Objects) ->
     let there: BTreeSet<&str> = existing(git, &needed)?.into_iter().collect();
     let lost = needed.iter().find(|oid| !there.contains(*oid)).copied();
     let lost = lost.unwrap_or("what some commit of the checkpoint needs");
-    Err(Diagnosis::new(
-        Code::GitFailed,
-        format!("Git has lost {lost}, and it is from before the first checkpoint."),
-    )
-    .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
-    .detail("object", lost))
+    Err(Diagnosis::new(Code::GitFailed, format!("Git has lost {lost}, and it is from before the first checkpoint."))
+        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
+        .detail("object", lost))
 }
 
 /// Each pack comes whole or not at all, so that a commit never lacks its files.

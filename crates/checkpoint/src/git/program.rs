@@ -12,7 +12,7 @@ use ic_base::{Code, Result};
 
 use super::deadline;
 use super::error::{GitError, GitResult};
-use super::quiet::{self, Filters, Named, Override};
+use super::safe_settings::{self, Filters, NamedSettings, SettingOverride};
 use super::settings;
 use crate::limit::Limit;
 
@@ -28,7 +28,7 @@ pub(crate) struct Git<'r> {
     pub(crate) repository: Option<&'r Path>,
     pub(crate) filters: Filters,
     /// What is switched off by its name; known before the first command that needs it.
-    pub(crate) named: Arc<OnceLock<Named>>,
+    pub(crate) named: Arc<OnceLock<NamedSettings>>,
 }
 
 impl<'r> Git<'r> {
@@ -44,7 +44,7 @@ impl<'r> Git<'r> {
 
     /// Whether filters were switched off, of which git would run some.
     pub(crate) fn is_without_filters(&self) -> GitResult<bool> {
-        let is_filter = |(key, _): &Override| key.as_encoded_bytes().starts_with(b"filter.");
+        let is_filter = |(key, _): &SettingOverride| key.as_encoded_bytes().starts_with(b"filter.");
         Ok(self.named()?.overrides.iter().any(is_filter))
     }
 
@@ -62,8 +62,7 @@ impl<'r> Git<'r> {
     pub(crate) fn ask(&self, arguments: &[&str]) -> GitResult<Option<Vec<u8>>> {
         let limit = deadline::limit();
         let mut command = self.command(arguments)?;
-        let child =
-            grouped(&mut command, limit.as_ref()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = grouped(&mut command, limit.as_ref()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = match child {
             Ok(child) => child,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -128,11 +127,7 @@ impl<'r> Git<'r> {
     }
 
     /// Runs a command whose input is written by the caller.
-    pub(crate) fn feed(
-        &self,
-        arguments: &[&str],
-        give: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> GitResult<()> {
+    pub(crate) fn feed(&self, arguments: &[&str], give: impl FnOnce(&mut dyn Write) -> Result<()>) -> GitResult<()> {
         let limit = deadline::limit();
         let mut child = self.start(arguments, limit.as_ref())?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -167,8 +162,8 @@ impl<'r> Git<'r> {
 
     fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> GitResult<Command> {
         let mut command = self.call();
-        if quiet::runs_named(arguments) {
-            quiet::apply(&mut command, &self.named()?.overrides);
+        if safe_settings::runs_named(arguments) {
+            safe_settings::apply(&mut command, &self.named()?.overrides);
         }
         command.args(arguments);
         Ok(command)
@@ -176,25 +171,22 @@ impl<'r> Git<'r> {
 
     /// The program in its place, with what is switched off for every command.
     fn call(&self) -> Command {
-        let mut command = quiet::command(self.filters);
+        let mut command = safe_settings::command(self.filters);
         // Overrides `core.worktree`: the repository must not choose which directory is read and written.
         command.env("GIT_WORK_TREE", self.root);
-        let places = [
-            ("GIT_DIR", self.repository),
-            ("GIT_INDEX_FILE", self.index),
-            ("GIT_OBJECT_DIRECTORY", self.objects),
-        ];
+        let places =
+            [("GIT_DIR", self.repository), ("GIT_INDEX_FILE", self.index), ("GIT_OBJECT_DIRECTORY", self.objects)];
         command.envs(places.into_iter().filter_map(|(name, place)| Some((name, place?))));
         command.arg("-C").arg(self.root).stdin(Stdio::null());
         command
     }
 
-    fn named(&self) -> GitResult<&Named> {
+    fn named(&self) -> GitResult<&NamedSettings> {
         if let Some(named) = self.named.get() {
             return Ok(named);
         }
         let listed = settings::names(self.root, || self.call().args(settings::LIST).output())?;
-        let named = listed.map_or_else(Named::default, |listed| quiet::named(&listed, self.filters));
+        let named = listed.map_or_else(NamedSettings::default, |listed| safe_settings::named(&listed, self.filters));
         // Another thread may have listed the same names first: its list is used.
         Ok(self.named.get_or_init(|| named))
     }

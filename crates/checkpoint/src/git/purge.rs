@@ -4,8 +4,8 @@
 //! the repository's history: filters and line endings may make them other than the file was. They are remembered by name, so
 //! that no restore makes them reachable again, wherever git may still have them.
 
-mod left;
 mod room;
+mod unreachable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,17 +13,17 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 
-pub use left::{Left, drop_refs, left};
+pub use unreachable::{Unreachable, drop_refs, left};
 
 use self::room::Room;
 use super::program::Git;
-use super::purged::{is_any, is_purged};
-use super::state::{GitState, Pack};
+use super::purged_objects::{is_any, is_purged};
+use super::state::{GitPack, GitState};
 use super::{index, pack};
 use crate::objects::{Objects, Writer};
 
 /// What is to be taken out.
-pub struct Wanted<'a> {
+pub struct PurgeWanted<'a> {
     /// The top of the work tree in which the path is purged.
     pub root: &'a Path,
     /// What its checkpoints have of git's.
@@ -42,19 +42,17 @@ pub struct Gone {
     /// Objects of git's, by their names there.
     pub blobs: BTreeSet<String>,
     /// Packs, and what takes their places; `None`: nothing was left of it.
-    pub packs: BTreeMap<Hash, Option<Pack>>,
+    pub packs: BTreeMap<Hash, Option<GitPack>>,
 }
 
 /// The names of the empty content, in SHA-1 and in SHA-256: it is no secret, and many paths have it.
-const EMPTY: [&str; 2] = [
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-];
+const EMPTY: [&str; 2] =
+    ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];
 
 /// Writes the packs anew that hold what is wanted, with `writer`; the old ones are still there.
 ///
 /// Errors: `git_failed` without the `git` program, where there are packs to look into; `corrupt`; `disk_full`.
-pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Result<Gone> {
+pub fn find(wanted: &PurgeWanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Result<Gone> {
     let is_sha256 = wanted.states.iter().flat_map(GitState::tips).any(|oid| oid.len() == 64);
     let own = ic_store::git_dirs(wanted.root);
     if own.is_none() && wanted.packs.is_empty() {
@@ -74,8 +72,7 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
     let git = room.git();
     let packs = room.unpack(objects, wanted.packs)?;
     let listed: BTreeSet<&str> = packs.values().flatten().map(String::as_str).collect();
-    let commits =
-        room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
+    let commits = room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
     let at = |path| at_path(&git, &commits, path);
     let mut blobs = wanted.path.map_or_else(|| Ok(BTreeSet::new()), at)?;
     for state in wanted.states {
@@ -83,7 +80,7 @@ pub fn find(wanted: &Wanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Resu
         blobs.extend(wanted.path.into_iter().flat_map(|path| in_index(&index, path)));
     }
     if let Some(path) = wanted.path.filter(|_| own.is_some()) {
-        blobs.extend(left::in_history(wanted.root, path)?);
+        blobs.extend(unreachable::in_history(wanted.root, path)?);
     }
     blobs.extend(room::blobs_of(&git, objects, wanted.contents)?);
     // The object goes under every path: the same bytes are the same secret.
@@ -106,8 +103,7 @@ fn at_path(git: &Git<'_>, commits: &[String], path: &[u8]) -> Result<BTreeSet<St
     if commits.is_empty() || path.contains(&b'\n') {
         return Ok(BTreeSet::new());
     }
-    let input: Vec<u8> =
-        commits.iter().flat_map(|commit| [commit.as_bytes(), b":", path, b"\n"].concat()).collect();
+    let input: Vec<u8> = commits.iter().flat_map(|commit| [commit.as_bytes(), b":", path, b"\n"].concat()).collect();
     let said = git.run_with(&["cat-file", "--batch-check=%(objectname)"], &input)?;
     // Where there is nothing, the question comes back with a word after it.
     let is_name = |line: &&str| !line.contains(' ') && !line.contains(':');
@@ -125,7 +121,7 @@ impl GitState {
     /// The same with packs in the place of those that were written anew.
     #[must_use]
     pub fn without(mut self, gone: &Gone) -> Self {
-        let replaced = |pack: Pack| match gone.packs.get(&pack.0) {
+        let replaced = |pack: GitPack| match gone.packs.get(&pack.0) {
             Some(new) => *new,
             None => Some(pack),
         };

@@ -11,32 +11,32 @@ use ic_base::{Code, Diagnosis, Result};
 use ic_events::Hash;
 use ic_store::{GitDirs, path_from_bytes};
 
-use self::status::Status;
-use super::pack::{Before, Kept};
+use self::status::GitStatusOutput;
+use super::answer_cache::AnswerNote;
+use super::pack::{KeptObjects, PackBase};
 use super::program::Git;
 use super::state::{BRANCHES, GitState, Index, Stash};
-use super::told::Note;
-use super::{index, own_refs, pack};
+use super::{ic_refs, index, pack};
 use crate::manifest::PathText;
 use crate::objects::{Writer, hash_of};
 
 /// What git says of a work tree.
 #[derive(Debug)]
-pub enum Asked {
+pub enum AskedGit {
     /// The root is not the top of a work tree.
     NotARepository,
     /// There is no `git` program.
     NoGit,
     /// The state of the repository, read at one moment.
-    State(Box<Found>),
+    State(Box<FoundGit>),
 }
 
 /// Git's state, of which nothing is kept yet.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundGit {
     /// All but where its index and packs are kept.
     pub(super) state: GitState,
-    pub(super) index: Text,
+    pub(super) index: GitText,
     /// Tracked paths that differ from the index.
     pub(super) changed: Vec<Vec<u8>>,
     /// The index differs from HEAD.
@@ -48,14 +48,14 @@ pub struct Found {
     /// A moment before git looked at the files, where that was before it was asked.
     pub(super) since: Option<i64>,
     /// What git may lose and is kept already.
-    pub(super) ahead: Option<Kept>,
+    pub(super) ahead: Option<KeptObjects>,
     /// What the next look need not ask.
-    pub(super) note: Option<Note>,
+    pub(super) note: Option<AnswerNote>,
 }
 
 /// The entries of an index.
 #[derive(Debug)]
-pub(super) enum Text {
+pub(super) enum GitText {
     /// As git lists them.
     Listed(Vec<u8>),
     /// As they were listed for a look; the store lacks them.
@@ -76,17 +76,17 @@ pub struct Clean {
 }
 
 /// Asks for the state of git in the work tree whose top is `root`. Nothing is written. Errors: `git_failed`.
-pub fn ask(root: &Path) -> Result<Asked> {
+pub fn ask(root: &Path) -> Result<AskedGit> {
     // Another git command that still changes things after this many tries is reported, not waited for.
     const ATTEMPTS: usize = 3;
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Asked::NotARepository) };
+    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(AskedGit::NotARepository) };
     let git = Git::new(root);
     // A capture is the next thing that happens to a tree whose restore was killed.
     index::clear_left_behind(&dirs.git_dir);
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
-        let Some(texts) = texts(&git, &own_refs::patterns_of_others(&dirs))? else { return Ok(Asked::NoGit) };
-        let status = Status::parse(&texts.status);
+        let Some(texts) = texts(&git, &ic_refs::patterns_of_others(&dirs))? else { return Ok(AskedGit::NoGit) };
+        let status = GitStatusOutput::parse(&texts.status);
         let refs = parse_refs(&texts.refs);
         let name = head_name(&git, status.branch);
         let at = name.as_ref().and_then(|name| refs.get(&name[..]));
@@ -95,7 +95,7 @@ pub fn ask(root: &Path) -> Result<Asked> {
             (name.is_none() || at.map(|at| at.oid) == status.head) && before == index_stamp(&dirs.git_dir);
         if is_of_one_moment {
             let found = found(&git, &dirs, &status, (name.as_deref(), &refs), texts.index)?;
-            return Ok(Asked::State(Box::new(found)));
+            return Ok(AskedGit::State(Box::new(found)));
         }
     }
     Err(Diagnosis::new(Code::GitFailed, "Git's state changed while it was recorded.")
@@ -104,11 +104,11 @@ pub fn ask(root: &Path) -> Result<Asked> {
 
 /// As [`ask`], and git does not look at the files once more: whether they differ follows from `clean`, if the tree is captured as it was
 /// then. `None` where HEAD or the index is another by now, or that does not decide it.
-pub fn ask_clean(root: &Path, clean: &Clean) -> Option<Asked> {
+pub fn ask_clean(root: &Path, clean: &Clean) -> Option<AskedGit> {
     let dirs = ic_store::git_dirs(root)?;
     let git = Git::new(root);
     let before = index_stamp(&dirs.git_dir);
-    let patterns = own_refs::patterns_of_others(&dirs);
+    let patterns = ic_refs::patterns_of_others(&dirs);
     let list = refs_list(&patterns);
     let (name, refs, index) = std::thread::scope(|scope| {
         let name = scope.spawn(|| git.run(&["symbolic-ref", "--quiet", "HEAD"]));
@@ -119,45 +119,45 @@ pub fn ask_clean(root: &Path, clean: &Clean) -> Option<Asked> {
     let (name, refs, index) = (name.ok()?.ok()?, refs.ok()?.ok()?, index.ok()?);
     let (name, refs) = (name.strip_suffix(b"\n").unwrap_or(&name), parse_refs(&refs));
     let head = refs.get(name)?.oid;
-    let status = Status { head: Some(head), ..Status::default() };
+    let status = GitStatusOutput { head: Some(head), ..GitStatusOutput::default() };
     let mut found = found(&git, &dirs, &status, (Some(name), &refs), index).ok()?;
     found.since = Some(clean.since);
-    let has_index = matches!(&found.index, Text::Listed(text) if hash_of(text) == clean.state.index.0);
+    let has_index = matches!(&found.index, GitText::Listed(text) if hash_of(text) == clean.state.index.0);
     let is_so = has_index
         && clean.state.head.as_deref() == Some(head)
         && !found.has_submodules
         && before == index_stamp(&dirs.git_dir);
-    is_so.then(|| Asked::State(Box::new(found)))
+    is_so.then(|| AskedGit::State(Box::new(found)))
 }
 
 /// What is found where git said so.
 fn found(
     git: &Git<'_>,
     dirs: &GitDirs,
-    status: &Status<'_>,
+    status: &GitStatusOutput<'_>,
     (name, refs): (Option<&[u8]>, &BTreeMap<&[u8], RefAt<'_>>),
     index: Vec<u8>,
-) -> Result<Found> {
+) -> Result<FoundGit> {
     let state = state(git, &dirs.git_dir, status, name, refs)?;
     let intended = if status.may_have_intended { index::intended(git)? } else { Vec::new() };
     let index = index::text(index, &intended);
     let is_unusual = git.is_unusual()? || refs_elsewhere(git, &dirs.common_dir)?;
     let (lines, _) = index::parse(&index);
-    Ok(Found {
+    Ok(FoundGit {
         changed: status.changed.iter().map(|path| path.to_vec()).collect(),
         is_staged: status.is_staged,
         rules_left_out: rules_left_out(&lines),
-        has_submodules: lines.iter().any(index::Line::is_submodule),
+        has_submodules: lines.iter().any(index::IndexLine::is_submodule),
         is_unusual,
         state,
-        index: Text::Listed(index),
+        index: GitText::Listed(index),
         since: None,
         ahead: None,
         note: None,
     })
 }
 
-impl Found {
+impl FoundGit {
     /// Files with ignore rules that are in the index and, by a sparse checkout, not in the work tree: git reads those of the index.
     pub fn rules_left_out(&self, root: &Path) -> Vec<Vec<u8>> {
         let is_left_out = |path: &&Vec<u8>| !root.join(path_from_bytes(path)).exists();
@@ -166,14 +166,14 @@ impl Found {
 
     /// The same, and what [`Look::keep_ahead`](super::Look::keep_ahead) kept need not be kept once more.
     #[must_use]
-    pub fn with(self, ahead: Option<Kept>) -> Self {
+    pub fn with(self, ahead: Option<KeptObjects>) -> Self {
         Self { ahead, ..self }
     }
 
     /// Whether it is what git told before.
     #[cfg(test)]
     pub(super) fn is_known(&self) -> bool {
-        !matches!(self.index, Text::Listed(_))
+        !matches!(self.index, GitText::Listed(_))
     }
 
     /// Keeps the state with `writer`, and what git may lose of it, unless it `is_a_look`: nothing goes back to that. `before` is what
@@ -181,7 +181,7 @@ impl Found {
     pub fn keep(
         self,
         root: &Path,
-        before: Before<'_>,
+        before: PackBase<'_>,
         writer: &Writer<'_>,
         is_a_look: bool,
         left_out: &mut bool,
@@ -189,12 +189,12 @@ impl Found {
         let git = Git::new(root);
         let mut state = self.state;
         let held = match &self.index {
-            Text::Listed(text) | Text::Held(text) if is_a_look && self.note.is_some() => Some(text.clone()),
+            GitText::Listed(text) | GitText::Held(text) if is_a_look && self.note.is_some() => Some(text.clone()),
             _ => None,
         };
         state.index = match self.index {
-            Text::Listed(text) | Text::Held(text) => index::keep(writer, text)?,
-            Text::Kept(index) => index,
+            GitText::Listed(text) | GitText::Held(text) => index::keep(writer, text)?,
+            GitText::Kept(index) => index,
         };
         let previous = before.newest;
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
@@ -221,8 +221,8 @@ impl Found {
 }
 
 /// Files with ignore rules that a sparse checkout may leave out.
-fn rules_left_out(lines: &[index::Line<'_>]) -> Vec<Vec<u8>> {
-    let is_one = |line: &&index::Line<'_>| {
+fn rules_left_out(lines: &[index::IndexLine<'_>]) -> Vec<Vec<u8>> {
+    let is_one = |line: &&index::IndexLine<'_>| {
         line.is_skipped() && line.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
     };
     lines.iter().filter(is_one).map(|line| line.path.to_vec()).collect()
@@ -239,7 +239,7 @@ pub(super) fn status_of(git: &Git<'_>, patterns: impl Iterator<Item = OsString>)
     let words = STATUS.into_iter().chain(["--"]).map(OsString::from);
     let arguments: Vec<OsString> = words.chain(patterns).collect();
     let said = git.run(&arguments).ok()?;
-    let status = Status::parse(&said);
+    let status = GitStatusOutput::parse(&said);
     (!status.is_staged).then(|| status.changed.iter().map(|path| path.to_vec()).collect())
 }
 
@@ -305,7 +305,7 @@ fn index_stamp(git_dir: &Path) -> Option<(u64, u64, i64, i64)> {
 fn state(
     git: &Git<'_>,
     git_dir: &Path,
-    status: &Status<'_>,
+    status: &GitStatusOutput<'_>,
     head_name: Option<&[u8]>,
     refs: &BTreeMap<&[u8], RefAt<'_>>,
 ) -> Result<GitState> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ic_store::regular::open_regular;
+use ic_store::regular_file::open_regular;
 
 /// No more of the log is read: some ten thousand moves.
 const MOST: u64 = 2 << 20;

@@ -9,7 +9,7 @@ mod holders;
 mod index;
 mod locks;
 mod move_refs;
-mod others;
+mod outside_changes;
 mod refuse;
 mod stash;
 
@@ -25,12 +25,12 @@ use crate::manifest::PathText;
 use crate::objects::Objects;
 
 use change::dirs;
-pub use change::{GitPlan, Moved};
+pub use change::{GitRestorePlan, Moved};
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::{apply_index, clear_own_lock, look_again};
 pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
-pub use others::{MovedByOthers, Others, moved_by_others};
+pub use outside_changes::{MovedByOthers, OutsideChanges, moved_by_others};
 pub use refuse::{is_sparse, needs_purged, other_work_trees};
 
 /// Operations in progress that are notes in the git directory and nothing else, with these. The first one says that it is in progress, and
@@ -54,7 +54,7 @@ pub fn plan(
     current: &GitState,
     objects: &Objects,
     past: &[PathBuf],
-) -> Result<GitPlan> {
+) -> Result<GitRestorePlan> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
     let mut plan = moves(target, current);
@@ -102,14 +102,12 @@ pub fn end_operation(root: &Path, operation: &str) -> Result<()> {
 }
 
 /// What differs between two states, of which nothing is asked of git: no commits are named.
-pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
+pub fn moves(target: &GitState, current: &GitState) -> GitRestorePlan {
     let restored = |state: &GitState| {
         // HEAD may be on a ref outside of branches and tags; that one is restored too.
         let is_restored = |name: &[u8]| {
             let heads = [target, current].map(|state| state.head_ref.as_ref());
-            name.starts_with(BRANCHES)
-                || name.starts_with(TAGS)
-                || heads.iter().flatten().any(|head| head.0 == name)
+            name.starts_with(BRANCHES) || name.starts_with(TAGS) || heads.iter().flatten().any(|head| head.0 == name)
         };
         let refs = state.refs.iter().filter(|(name, _)| is_restored(&name.0));
         refs.map(|(name, oid)| (name.0.clone(), oid.clone())).collect::<BTreeMap<_, _>>()
@@ -122,7 +120,7 @@ pub fn moves(target: &GitState, current: &GitState) -> GitPlan {
         .map(|name| Moved { name: name.clone(), from: old.get(name).cloned(), to: new.get(name).cloned() })
         .collect();
     let is_elsewhere = target.head_name().is_none() && target.head != current.head;
-    GitPlan {
+    GitRestorePlan {
         refs,
         head: target.head_name() != current.head_name() || is_elsewhere,
         index: target.index != current.index,
@@ -140,12 +138,7 @@ pub fn branches_in_use_elsewhere(root: &Path) -> Result<BTreeSet<String>> {
 
 /// The state to restore, in which branches that other work trees use do not move, and stash entries that were made on them stay. The
 /// branch that HEAD goes to moves in any case. `is_way_back`: a restore is undone; the entries that it dropped all come back.
-pub fn leaving_others(
-    root: &Path,
-    target: GitState,
-    current: &GitState,
-    is_way_back: bool,
-) -> Result<GitState> {
+pub fn leaving_others(root: &Path, target: GitState, current: &GitState, is_way_back: bool) -> Result<GitState> {
     let head = target.head_name();
     let mut taken = refuse::in_use_elsewhere(&Git::new(root), root, &dirs(root)?)?;
     taken.retain(|(branch, _)| head.as_ref() != Some(branch));
@@ -153,9 +146,8 @@ pub fn leaving_others(
     let mut refs: Vec<_> = target.refs.iter().filter(|(name, _)| !is_taken(name)).cloned().collect();
     refs.extend(current.refs.iter().filter(|(name, _)| is_taken(name)).cloned());
     refs.sort();
-    let is_theirs = |entry: &&Stash| {
-        entry.branch().is_some_and(|branch| is_taken(&PathText([BRANCHES, branch].concat())))
-    };
+    let is_theirs =
+        |entry: &&Stash| entry.branch().is_some_and(|branch| is_taken(&PathText([BRANCHES, branch].concat())));
     let (then, now) = (&target.stash, &current.stash);
     let made = now.iter().filter(|entry| !then.contains(entry)).filter(is_theirs);
     let stays = then.iter().filter(|entry| is_way_back || now.contains(entry) || !is_theirs(entry));
@@ -164,7 +156,7 @@ pub fn leaving_others(
 }
 
 /// The state to restore, with the branches left that others made.
-pub fn leaving_newer(target: GitState, current: &GitState, others: &[Others]) -> GitState {
+pub fn leaving_newer(target: GitState, current: &GitState, others: &[OutsideChanges]) -> GitState {
     let has = |state: &GitState, name: &PathText| state.refs.iter().any(|(known, _)| known == name);
     let is_made = |name: &PathText| others.iter().any(|by| !has(&by.before, name) && has(&by.after, name));
     let is_newer = |name: &PathText| name.0.starts_with(BRANCHES) && !has(&target, name) && is_made(name);
@@ -180,7 +172,7 @@ pub fn with_tags(
     root: &Path,
     target: GitState,
     current: &GitState,
-    others: &[Others],
+    others: &[OutsideChanges],
     is_way_back: bool,
 ) -> Result<GitState> {
     let at = |state: &GitState, name: &PathText| {
@@ -203,19 +195,18 @@ pub fn with_tags(
         }
     }
     let is_gone = |name: &PathText| at(current, name).is_none();
-    let back = differ.into_iter().filter(|(name, oid)| {
-        is_gone(name) && had.contains(oid.as_str()) && (is_way_back || !is_theirs(name))
-    });
+    let back = differ
+        .into_iter()
+        .filter(|(name, oid)| is_gone(name) && had.contains(oid.as_str()) && (is_way_back || !is_theirs(name)));
     refs.extend(back.cloned());
     refs.sort();
     Ok(GitState { refs, ..target })
 }
 
 /// The tags of a state that another one does not have so, unless others changed them.
-pub fn lost_tags(meant: &GitState, wanted: &GitState, others: &[Others]) -> Vec<Vec<u8>> {
+pub fn lost_tags(meant: &GitState, wanted: &GitState, others: &[OutsideChanges]) -> Vec<Vec<u8>> {
     let has = |state: &GitState, one: &(PathText, String)| state.refs.contains(one);
-    let is_theirs =
-        |one: &(PathText, String)| others.iter().any(|by| has(&by.before, one) && !has(&by.after, one));
+    let is_theirs = |one: &(PathText, String)| others.iter().any(|by| has(&by.before, one) && !has(&by.after, one));
     let tags = meant.refs.iter().filter(|(name, _)| name.0.starts_with(TAGS));
     tags.filter(|one| !has(wanted, one) && !is_theirs(one)).map(|(name, _)| name.0.clone()).collect()
 }
@@ -258,8 +249,7 @@ fn unmoved<T: Clone + PartialEq>(
     let at = |list: &[(PathText, T)], name: &PathText| {
         list.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     };
-    let names: BTreeSet<&PathText> =
-        [target, current, left].into_iter().flatten().map(|(name, _)| name).collect();
+    let names: BTreeSet<&PathText> = [target, current, left].into_iter().flatten().map(|(name, _)| name).collect();
     let wanted = names.into_iter().filter_map(|name| {
         let before = at(target, name);
         let value = if before == at(left, name) { at(current, name) } else { before };
@@ -287,7 +277,7 @@ pub fn not_in(root: &Path, commits: &[String], state: &GitState) -> Result<Vec<S
 /// objects are lost: then nothing was moved. An error after the first move names in `done` what was.
 pub fn apply_refs(
     root: &Path,
-    plan: &GitPlan,
+    plan: &GitRestorePlan,
     target: &GitState,
     current: &GitState,
     id: &str,
@@ -335,7 +325,7 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
 /// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, of a tag,
 /// or of a detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before
 /// it would seem to be new.
-fn new_commits(git: &Git<'_>, plan: &GitPlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
+fn new_commits(git: &Git<'_>, plan: &GitRestorePlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());
     let (back, gone): (Vec<&Moved>, Vec<&Moved>) =
         plan.refs.iter().partition(|moved| moved.to.is_some() && !moved.name.starts_with(TAGS));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ic_base::Result;
 use ic_store::{GitDirs, path_from_bytes};
 
-use super::config_files::{Found, expanded, user_file, usual_files};
+use super::config_files::{FoundConfig, expanded, user_file, usual_files};
 use super::program::Git;
 
 /// What git's settings say of ignore rules.
@@ -23,7 +23,7 @@ pub(crate) struct RuleSettings {
 
 /// Settings, and what they may depend on.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSettings {
     pub(crate) settings: RuleSettings,
     /// Files that were read, or would be if they were there.
     pub(crate) files: BTreeSet<PathBuf>,
@@ -39,12 +39,12 @@ impl RuleSettings {
 }
 
 /// Asks git for the settings of a work tree. `None` if there is no `git` on PATH. Errors: `git_failed`.
-pub(crate) fn ask(root: &Path, dirs: &GitDirs) -> Result<Option<Known>> {
+pub(crate) fn ask(root: &Path, dirs: &GitDirs) -> Result<Option<KnownSettings>> {
     let git = Git::new(root);
     let Some(listed) = git.ask(&["config", "--list", "--includes", "--show-origin", "-z"])? else {
         return Ok(None);
     };
-    let mut found = Found::read(root, pairs(&listed));
+    let mut found = FoundConfig::read(root, pairs(&listed));
     let excludes_file = match found.excludes {
         None => user_file("ignore"),
         Some(b"") => None,
@@ -67,7 +67,7 @@ pub(crate) fn ask(root: &Path, dirs: &GitDirs) -> Result<Option<Known>> {
         // A switch of branches writes HEAD; where refs lie in tables, the list of those.
         files.extend(["HEAD", "reftable/tables.list"].map(|name| dirs.git_dir.join(name)));
     }
-    Ok(Some(Known { settings, files, is_whole: found.is_whole }))
+    Ok(Some(KnownSettings { settings, files, is_whole: found.is_whole }))
 }
 
 /// What `core.excludesFile` names, where only git can expand it, as `~user/`.

@@ -11,9 +11,9 @@ use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
 use ic_store::GitDirs;
-use ic_store::regular::read_line;
+use ic_store::regular_file::read_line;
 
-use super::config_files::{Found, usual_files};
+use super::config_files::{FoundConfig, usual_files};
 use super::error::{GitError, GitResult};
 
 /// What lists them: the scope, the file and the setting of each.
@@ -81,7 +81,7 @@ impl Listed {
         names: Vec<u8>,
         before: &BTreeMap<PathBuf, Option<Content>>,
     ) -> Option<Self> {
-        let found = Found::read(root, settings(text).map(|(_, origin, setting)| (origin, setting)));
+        let found = FoundConfig::read(root, settings(text).map(|(_, origin, setting)| (origin, setting)));
         if !found.is_whole {
             return None;
         }

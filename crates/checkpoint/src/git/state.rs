@@ -33,7 +33,7 @@ pub struct GitState {
     /// The index: entries and flags, an object.
     pub index: Index,
     /// Objects of the store, each a pack of git's with content that the repository may lose, oldest first.
-    pub packs: Vec<Pack>,
+    pub packs: Vec<GitPack>,
     /// Whether a purge took something out of the packs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub purged: bool,
@@ -63,7 +63,7 @@ pub struct Index(#[serde(with = "hash_text")] pub ic_events::Hash);
 
 /// The name of a pack's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pack(#[serde(with = "hash_text")] pub ic_events::Hash);
+pub struct GitPack(#[serde(with = "hash_text")] pub ic_events::Hash);
 
 impl GitState {
     /// Branches alone, by name.

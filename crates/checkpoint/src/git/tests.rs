@@ -5,19 +5,19 @@ use ic_base::{Code, Timestamp};
 use ic_store::OpenOptions;
 
 use super::state::GitState;
-use super::{Asked, Before, GitPlan, apply_index, apply_refs, ask, plan};
+use super::{AskedGit, GitRestorePlan, PackBase, apply_index, apply_refs, ask, plan};
 use crate::objects::Objects;
 
+mod answer_cache;
 mod campaign;
 mod hard;
 mod heads;
+mod ic_refs;
 mod index_file;
-mod own;
 mod packs;
-mod told;
 
-fn after(newest: Option<&GitState>) -> Before<'_> {
-    Before { newest, other: None }
+fn after(newest: Option<&GitState>) -> PackBase<'_> {
+    PackBase { newest, other: None }
 }
 
 struct Repository {
@@ -87,15 +87,15 @@ impl Repository {
         self.recorded_after(root, after(previous), is_a_look)
     }
 
-    fn recorded_after(&self, root: &Path, before: Before<'_>, is_a_look: bool) -> GitState {
-        let Asked::State(found) = ask(root).unwrap() else { panic!("no state of {}", root.display()) };
+    fn recorded_after(&self, root: &Path, before: PackBase<'_>, is_a_look: bool) -> GitState {
+        let AskedGit::State(found) = ask(root).unwrap() else { panic!("no state of {}", root.display()) };
         let writer = self.objects.writer(Timestamp(1)).unwrap();
         let state = found.keep(root, before, &writer, is_a_look, &mut false).unwrap();
         writer.finish().unwrap();
         state
     }
 
-    fn plan(&self, target: &GitState) -> ic_base::Result<(GitPlan, GitState)> {
+    fn plan(&self, target: &GitState) -> ic_base::Result<(GitRestorePlan, GitState)> {
         let current = self.record(Some(target));
         plan(&self.root(), target, &current, &self.objects, &[]).map(|plan| (plan, current))
     }
@@ -301,16 +301,14 @@ fn operations_and_locks_are_refused() {
     let target = repository.record(None);
     repository.git("checkout -q side");
     repository.commit("a", "conflict");
-    let merge =
-        Command::new("git").args(["merge", "-q", "main"]).current_dir(repository.root()).output().unwrap();
+    let merge = Command::new("git").args(["merge", "-q", "main"]).current_dir(repository.root()).output().unwrap();
     assert!(!merge.status.success(), "a merge with a conflict");
     // What began since, and is no more than notes beside the index, ends with the restore.
     assert_eq!(repository.plan(&target).unwrap().0.ends.as_deref(), Some("merge"));
     let merging = repository.record(None);
     repository.git("merge --abort");
     assert_eq!(repository.plan(&merging).unwrap_err().code(), Code::GitInProgress);
-    let rebase =
-        Command::new("git").args(["rebase", "-q", "main"]).current_dir(repository.root()).output().unwrap();
+    let rebase = Command::new("git").args(["rebase", "-q", "main"]).current_dir(repository.root()).output().unwrap();
     assert!(!rebase.status.success(), "a rebase with a conflict");
     let refused = repository.plan(&target).unwrap_err();
     assert_eq!(refused.code(), Code::GitInProgress);
@@ -328,8 +326,7 @@ fn a_ref_that_moved_since_the_plan_is_not_moved() {
     let (planned, current) = repository.plan(&target).unwrap();
     repository.commit("c", "four");
     let refs = repository.git("for-each-ref");
-    let refused =
-        apply_refs(&repository.root(), &planned, &target, &current, "one", &repository.objects).unwrap_err();
+    let refused = apply_refs(&repository.root(), &planned, &target, &current, "one", &repository.objects).unwrap_err();
     assert_eq!(refused.code(), Code::GitBusy);
     assert_eq!(repository.git("for-each-ref"), refs);
 }
@@ -339,5 +336,5 @@ fn a_directory_that_is_no_work_tree_has_no_state() {
     let repository = Repository::new();
     let plain = repository.dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
-    assert!(matches!(ask(&plain).unwrap(), Asked::NotARepository));
+    assert!(matches!(ask(&plain).unwrap(), AskedGit::NotARepository));
 }

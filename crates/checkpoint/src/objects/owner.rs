@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{LedgerId, Result};
 use ic_events::Hash;
-use ic_store::{Durability, OpenOptions, Side};
+use ic_store::{Durability, OpenOptions, SideDatabase};
 
 use super::read::NEVER_AGAIN;
 use super::store::{Form, Objects};
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 16;
 impl Objects {
     /// Opens the store in the file `path` to look at it; `None` if there is none. Nothing is made.
     pub fn look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
-        if Side::exists(path) { Self::open(path, options).map(Some) } else { Ok(None) }
+        if SideDatabase::exists(path) { Self::open(path, options).map(Some) } else { Ok(None) }
     }
 
     /// The ledger that the store belongs to; `None` if none has claimed it.
@@ -66,13 +66,7 @@ impl Objects {
     ///
     /// The file gets its name when it is whole: a copy that a crash left unfinished is never taken for a store. The caller holds
     /// the lock of this store alone. Errors: `disk_full`, with how much is missing: nothing was changed.
-    pub fn copy_to(
-        &self,
-        to: &Path,
-        live: &HashSet<Hash>,
-        ledger: &LedgerId,
-        options: OpenOptions,
-    ) -> Result<()> {
+    pub fn copy_to(&self, to: &Path, live: &HashSet<Hash>, ledger: &LedgerId, options: OpenOptions) -> Result<()> {
         Self::forget_copy(to)?;
         let partial = partial(to);
         // Asked before the first byte: a copy that fills the disk would stop every other program.
@@ -107,18 +101,16 @@ impl Objects {
                 }
             }
             copy.side().write(Durability::Buffered, |tx| {
-                parts.iter().try_for_each(|part| {
-                    part.pack.as_ref().map_or(Ok(()), |pack| keep(tx, part.created_at, pack))
-                })
+                parts
+                    .iter()
+                    .try_for_each(|part| part.pack.as_ref().map_or(Ok(()), |pack| keep(tx, part.created_at, pack)))
             })?;
         }
         // What was purged stays known as such: a restore leaves it alone instead of failing.
         let purged = self.side().read(|snapshot| {
-            snapshot.query_all(
-                "SELECT hash, start FROM objects WHERE form = $1",
-                &[&Form::Purged.number()],
-                |row| Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?)),
-            )
+            snapshot.query_all("SELECT hash, start FROM objects WHERE form = $1", &[&Form::Purged.number()], |row| {
+                Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?))
+            })
         })?;
         // A mark that forbids content outlives the checkpoints that named it, so it is copied even if nothing live names it.
         let stays = |(hash, start): &&(Hash, i64)| *start == NEVER_AGAIN || live.contains(hash);

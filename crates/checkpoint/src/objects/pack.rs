@@ -39,7 +39,7 @@ pub(crate) struct Builder {
 }
 
 /// A pack ready to be kept.
-pub(crate) struct Pack {
+pub(crate) struct ObjectPack {
     pub(crate) objects: Vec<Placed>,
     pub(crate) size: usize,
     pub(crate) data: Vec<u8>,
@@ -62,8 +62,7 @@ impl Builder {
     pub(crate) fn absorb(&mut self, other: &mut Self) {
         self.has_trees |= other.has_trees;
         let start = self.raw.len();
-        self.objects
-            .extend(other.objects.drain(..).map(|placed| Placed { start: placed.start + start, ..placed }));
+        self.objects.extend(other.objects.drain(..).map(|placed| Placed { start: placed.start + start, ..placed }));
         self.raw.append(&mut other.raw);
     }
 
@@ -72,7 +71,7 @@ impl Builder {
     }
 
     /// The pack, and an empty builder again; `None` if nothing was added.
-    pub(crate) fn close(&mut self) -> Result<Option<Pack>> {
+    pub(crate) fn close(&mut self) -> Result<Option<ObjectPack>> {
         if self.objects.is_empty() {
             return Ok(None);
         }
@@ -83,7 +82,7 @@ impl Builder {
         };
         compressor.set_compression_level(level).map_err(|e| failed(&e))?;
         let data = compressor.compress(&self.raw).map_err(|e| failed(&e))?;
-        let pack = Pack {
+        let pack = ObjectPack {
             objects: std::mem::take(&mut self.objects),
             size: self.raw.len(),
             data,

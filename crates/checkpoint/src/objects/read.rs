@@ -10,8 +10,8 @@ use ic_store::Snapshot;
 use sha2::{Digest, Sha256};
 
 use super::pack;
-use super::store::{Form, Objects, Place, Recent, hash_of};
-use crate::tree::Tree;
+use super::store::{Form, Objects, PackPlace, Recent, hash_of};
+use crate::tree::TreeObject;
 
 /// How many packs are kept unpacked in memory: all directories of 100,000 files lie in forty.
 const RECENT_PACKS: usize = 48;
@@ -144,8 +144,8 @@ impl Objects {
     }
 
     /// The directory with this hash. Errors: `corrupt`.
-    pub fn tree(&self, hash: &Hash) -> Result<Tree> {
-        Tree::decode(&self.read_once(hash)?)
+    pub fn tree(&self, hash: &Hash) -> Result<TreeObject> {
+        TreeObject::decode(&self.read_once(hash)?)
     }
 
     /// As [`Objects::read`], of what is likely to be asked for again: it is remembered while there is room. Errors: `corrupt`.
@@ -191,8 +191,8 @@ impl Objects {
     pub(super) fn presence(&self, hash: &Hash) -> Result<Presence> {
         Ok(match self.place(hash)? {
             None => Presence::Absent,
-            Some(Place { form: Form::Purged, start, .. }) if start == NEVER_AGAIN => Presence::Purged,
-            Some(Place { form: Form::Purged, .. }) => Presence::Lost,
+            Some(PackPlace { form: Form::Purged, start, .. }) if start == NEVER_AGAIN => Presence::Purged,
+            Some(PackPlace { form: Form::Purged, .. }) => Presence::Lost,
             Some(_) => Presence::Here,
         })
     }
@@ -233,11 +233,10 @@ impl Objects {
         let purged = self.side().read(|snapshot| {
             let mut purged = HashSet::new();
             for hash in hashes {
-                let form = snapshot.query_opt(
-                    "SELECT form FROM objects WHERE hash = $1",
-                    &[&hash.as_slice()],
-                    |row| row.get::<i64>(0),
-                )?;
+                let form =
+                    snapshot.query_opt("SELECT form FROM objects WHERE hash = $1", &[&hash.as_slice()], |row| {
+                        row.get::<i64>(0)
+                    })?;
                 if form == Some(Form::Purged.number()) {
                     purged.insert(*hash);
                 }
@@ -248,7 +247,7 @@ impl Objects {
         Ok(purged.into_iter().filter(|hash| !self.unfinished().contains_key(hash)).collect())
     }
 
-    fn place(&self, hash: &Hash) -> Result<Option<Place>> {
+    fn place(&self, hash: &Hash) -> Result<Option<PackPlace>> {
         if let Some(place) = self.unfinished().get(hash) {
             return Ok(Some(*place));
         }
@@ -319,7 +318,7 @@ impl Objects {
         Some(raw)
     }
 
-    pub(super) fn unfinished(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, Place>> {
+    pub(super) fn unfinished(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, PackPlace>> {
         self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -328,7 +327,7 @@ impl Objects {
     }
 }
 
-fn place_in(snapshot: &Snapshot<'_>, hash: &Hash) -> Result<Option<Place>> {
+fn place_in(snapshot: &Snapshot<'_>, hash: &Hash) -> Result<Option<PackPlace>> {
     let found = snapshot.query_opt(
         "SELECT form, pack, start, size FROM objects WHERE hash = $1",
         &[&hash.as_slice()],
@@ -336,7 +335,7 @@ fn place_in(snapshot: &Snapshot<'_>, hash: &Hash) -> Result<Option<Place>> {
     )?;
     let Some((form, pack, start, size)) = found else { return Ok(None) };
     let form = Form::of_number(form).ok_or_else(|| damaged(hash))?;
-    Ok(Some(Place { form, pack, start, size }))
+    Ok(Some(PackPlace { form, pack, start, size }))
 }
 
 fn packed(snapshot: &Snapshot<'_>, id: i64) -> Result<Packed> {

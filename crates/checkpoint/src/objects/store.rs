@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use ic_base::{Result, Timestamp};
 use ic_events::Hash;
-use ic_store::{OpenOptions, Side, SideSchema};
+use ic_store::{OpenOptions, SideDatabase, SideSchema};
 use sha2::{Digest, Sha256};
 
-use crate::places::Places;
+use crate::nested_work_trees::Places;
 
 /// The longest content that is one object, in bytes; also the size of a piece.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -83,10 +83,10 @@ impl Form {
 
 /// An open object store.
 pub struct Objects {
-    pub(super) side: Mutex<Side>,
+    pub(super) side: Mutex<SideDatabase>,
     pub(super) recent: Mutex<Recent>,
     /// Directories that a writer has added and not finished: only this handle reads them.
-    pub(super) unfinished: Mutex<HashMap<Hash, Place>>,
+    pub(super) unfinished: Mutex<HashMap<Hash, PackPlace>>,
     /// Directories that a look found and the store lacks; only this handle has them.
     pub(super) looked_at: Mutex<HashMap<Hash, Arc<[u8]>>>,
     pub(super) path: PathBuf,
@@ -98,7 +98,7 @@ pub struct Objects {
 impl Objects {
     /// Opens the store in the file `path`, and makes it if there is none.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        let side = Side::open(path, &SCHEMA, options)?;
+        let side = SideDatabase::open(path, &SCHEMA, options)?;
         Ok(Self {
             side: Mutex::new(side),
             recent: Mutex::default(),
@@ -130,7 +130,7 @@ impl Objects {
         self.patience
     }
 
-    pub(crate) fn side(&self) -> MutexGuard<'_, Side> {
+    pub(crate) fn side(&self) -> MutexGuard<'_, SideDatabase> {
         // A thread that panicked held no invariant: every change is one transaction.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +148,7 @@ pub fn hash_of(bytes: &[u8]) -> Hash {
 
 /// Where the index says that an object lies.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PackPlace {
     pub(super) form: Form,
     pub(super) pack: i64,
     pub(super) start: i64,

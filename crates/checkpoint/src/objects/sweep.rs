@@ -9,7 +9,7 @@ use ic_base::{Result, Timestamp};
 use ic_events::Hash;
 use ic_store::{Durability, Transaction};
 
-use super::pack::{self, Builder, Pack};
+use super::pack::{self, Builder, ObjectPack};
 use super::read::NEVER_AGAIN;
 use super::store::{Form, Objects};
 use super::write::keep;
@@ -35,7 +35,7 @@ pub struct TakenOut {
 }
 
 /// An object as the index has it.
-pub(super) struct Listed {
+pub(super) struct ListedPack {
     pub(super) hash: Hash,
     form: Form,
     start: usize,
@@ -61,7 +61,7 @@ impl Objects {
         let mut is_shrunk = false;
         for id in ids {
             let objects = &packs[&id];
-            let (kept, gone): (Vec<&Listed>, Vec<&Listed>) =
+            let (kept, gone): (Vec<&ListedPack>, Vec<&ListedPack>) =
                 objects.iter().partition(|o| live.contains(&o.hash));
             if gone.is_empty() {
                 continue;
@@ -87,7 +87,7 @@ impl Objects {
         let packs = self.listed(Timestamp(i64::MAX))?;
         let mut purged = 0;
         for (id, objects) in packs {
-            let (out, kept): (Vec<&Listed>, Vec<&Listed>) =
+            let (out, kept): (Vec<&ListedPack>, Vec<&ListedPack>) =
                 objects.iter().partition(|o| gone.contains(&o.hash));
             if out.is_empty() {
                 continue;
@@ -117,15 +117,15 @@ impl Objects {
         pieces: &HashSet<Hash>,
         live: &HashSet<Hash>,
     ) -> Result<TakenOut> {
-        let is_to_go = |object: &&Listed| contents.contains(&object.hash) || pieces.contains(&object.hash);
+        let is_to_go = |object: &&ListedPack| contents.contains(&object.hash) || pieces.contains(&object.hash);
         self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
         let mut taken = TakenOut::default();
         for (id, size) in self.pack_sizes()? {
             let objects = packs.remove(&id).unwrap_or_default();
-            let (kept, rest): (Vec<&Listed>, Vec<&Listed>) =
+            let (kept, rest): (Vec<&ListedPack>, Vec<&ListedPack>) =
                 objects.iter().partition(|o| live.contains(&o.hash) && !is_to_go(o));
-            let out: Vec<&Listed> = rest.iter().copied().filter(is_to_go).collect();
+            let out: Vec<&ListedPack> = rest.iter().copied().filter(is_to_go).collect();
             // An object that was forgotten leaves its bytes in a pack that keeps most of the others.
             let bytes = kept.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
             if rest.is_empty() && bytes == size {
@@ -183,32 +183,31 @@ impl Objects {
     }
 
     /// Every object by its pack, of packs from `before` or earlier.
-    pub(super) fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<Listed>>> {
-        let mut packs: HashMap<i64, Vec<Listed>> = HashMap::new();
+    pub(super) fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<ListedPack>>> {
+        let mut packs: HashMap<i64, Vec<ListedPack>> = HashMap::new();
         let rows = self.side().read(|snapshot| {
             snapshot.query_all(
                 "SELECT o.hash, o.form, o.start, o.size, o.pack FROM packs p JOIN objects o ON o.pack = p.id \
                  WHERE p.created_at <= $1",
                 &[&before.millis()],
                 |row| {
-                    let place =
-                        |index| row.get::<i64>(index).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+                    let place = |index| row.get::<i64>(index).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
                     Ok((row.get::<Hash>(0)?, row.get::<i64>(1)?, place(2)?, place(3)?, row.get::<i64>(4)?))
                 },
             )
         })?;
         for (hash, form, start, size, pack) in rows {
             let form = Form::of_number(form).unwrap_or(Form::Whole);
-            packs.entry(pack).or_default().push(Listed { hash, form, start, size });
+            packs.entry(pack).or_default().push(ListedPack { hash, form, start, size });
         }
         Ok(packs)
     }
 
     /// Takes objects out of a pack; one that keeps most of its content only loses them from the index.
-    fn rewrite(&self, id: i64, kept: &[&Listed], gone: &[&Listed]) -> Result<()> {
+    fn rewrite(&self, id: i64, kept: &[&ListedPack], gone: &[&ListedPack]) -> Result<()> {
         // A damaged index may say anything of their sizes.
         let bytes =
-            |objects: &[&Listed]| objects.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
+            |objects: &[&ListedPack]| objects.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
         let left = bytes(kept);
         let all = left.saturating_add(bytes(gone));
         // The bytes of what is forgotten stay in the pack until more of it goes: less work than to write it anew each time.
@@ -217,12 +216,12 @@ impl Objects {
         }
         // What cannot be read is left for `verify` to name.
         let Some(pack) = self.without(id, kept)? else { return Ok(()) };
-        let everything: Vec<&Listed> = kept.iter().chain(gone).copied().collect();
+        let everything: Vec<&ListedPack> = kept.iter().chain(gone).copied().collect();
         self.side().write(Durability::Synced, |tx| replace(tx, id, &everything, &pack))
     }
 
     /// What a pack becomes that holds `kept` and nothing else; `None` if not all of them can be read.
-    pub(super) fn without(&self, id: i64, kept: &[&Listed]) -> Result<Option<Replacement>> {
+    pub(super) fn without(&self, id: i64, kept: &[&ListedPack]) -> Result<Option<Replacement>> {
         let row = self.side().read(|snapshot| {
             snapshot.query_opt("SELECT data, size, created_at FROM packs WHERE id = $1", &[&id], |row| {
                 Ok((row.get::<Vec<u8>>(0)?, row.get::<i64>(1)?, Timestamp(row.get(2)?)))
@@ -273,20 +272,20 @@ pub fn file_size(path: &std::path::Path) -> u64 {
 pub(super) struct Replacement {
     pub(super) created_at: Timestamp,
     /// `None` if nothing is left of it.
-    pub(super) pack: Option<Pack>,
+    pub(super) pack: Option<ObjectPack>,
 }
 
 /// Replaces a pack and the index of all that lay in it.
-fn replace(tx: &Transaction<'_>, id: i64, everything: &[&Listed], by: &Replacement) -> Result<()> {
+fn replace(tx: &Transaction<'_>, id: i64, everything: &[&ListedPack], by: &Replacement) -> Result<()> {
     forget(tx, everything)?;
     tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
     by.pack.as_ref().map_or(Ok(()), |pack| keep(tx, by.created_at, pack))
 }
 
-fn forget(tx: &Transaction<'_>, objects: &[&Listed]) -> Result<()> {
-    objects.iter().try_for_each(|object| {
-        tx.execute_one("DELETE FROM objects WHERE hash = $1", &[&object.hash.as_slice()])
-    })
+fn forget(tx: &Transaction<'_>, objects: &[&ListedPack]) -> Result<()> {
+    objects
+        .iter()
+        .try_for_each(|object| tx.execute_one("DELETE FROM objects WHERE hash = $1", &[&object.hash.as_slice()]))
 }
 
 /// Leaves the name of an object that was purged. `is_whole`: it is no mere piece, which another content may have, too.

@@ -4,9 +4,9 @@ use ic_base::{Code, Timestamp};
 use ic_store::{Durability, OpenOptions};
 
 use super::{Objects, PIECE, hash_of};
-use crate::tree::{Entry, Node, Tree};
+use crate::tree::{TreeEntry, TreeNode, TreeObject};
 
-mod beside;
+mod concurrent_readers;
 mod lists;
 
 fn store() -> (tempfile::TempDir, Objects) {
@@ -64,22 +64,18 @@ fn what_is_read_at_one_moment_does_not_see_what_others_keep_meanwhile() {
         objects.has(&keep(b"second"))
     });
     assert!(!seen.unwrap());
-    assert!(
-        objects
-            .at_one_moment(|| -> ic_base::Result<()> { Err(objects.read(&[7; 32]).unwrap_err()) })
-            .is_err()
-    );
+    assert!(objects.at_one_moment(|| -> ic_base::Result<()> { Err(objects.read(&[7; 32]).unwrap_err()) }).is_err());
     assert!(objects.has(&hash_of(b"second")).unwrap(), "the view has ended, whatever was read in it");
 }
 
 #[test]
 fn one_changed_entry_of_a_large_directory_stores_little() {
     let (_dir, objects) = store();
-    let mut tree = Tree { mode: 0o755, ..Tree::default() };
+    let mut tree = TreeObject { mode: 0o755, ..TreeObject::default() };
     for i in 0..5_000_u64 {
         let name = format!("file-{i:05}").into_bytes();
-        tree.entries.push(Entry {
-            node: Node::File { hash: hash_of(&name), size: i, mode: 0o644 },
+        tree.entries.push(TreeEntry {
+            node: TreeNode::File { hash: hash_of(&name), size: i, mode: 0o644 },
             name,
             attributes: crate::attributes::Attributes::default(),
         });
@@ -88,7 +84,7 @@ fn one_changed_entry_of_a_large_directory_stores_little() {
     let hash = writer.put_tree(&tree.encode()).unwrap();
     writer.finish().unwrap();
     assert_eq!(objects.tree(&hash).unwrap(), tree);
-    tree.entries[2_500].node = Node::Symlink(b"elsewhere".to_vec());
+    tree.entries[2_500].node = TreeNode::Symlink(b"elsewhere".to_vec());
     let writer = objects.writer(Timestamp(1)).unwrap();
     let hash = writer.put_tree(&tree.encode()).unwrap();
     let stored = writer.finish().unwrap();

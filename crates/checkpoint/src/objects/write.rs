@@ -23,7 +23,7 @@ use ic_store::Durability;
 use self::put::Heeds;
 pub(super) use self::rows::keep;
 use self::rows::{index, insert, place};
-use super::pack::{Builder, Pack, Placed};
+use super::pack::{Builder, ObjectPack, Placed};
 use super::read::Presence;
 use super::room::{self, MARGIN};
 use super::store::{Form, Objects, PIECE, hash_of};
@@ -79,7 +79,7 @@ pub struct Writer<'o> {
 
 #[derive(Default)]
 struct Waiting {
-    packs: Vec<Pack>,
+    packs: Vec<ObjectPack>,
     bytes: usize,
 }
 
@@ -105,9 +105,8 @@ impl Objects {
 
     fn writer_that(&self, keeps: bool, now: Timestamp) -> Result<Writer<'_>> {
         // The index is asked and not the packs: a purge of all that there was leaves names, and those must be heeded.
-        let any: Option<Option<Hash>> = self
-            .side()
-            .read(|snapshot| snapshot.query_opt("SELECT min(hash) FROM objects", &[], |row| row.get(0)))?;
+        let any: Option<Option<Hash>> =
+            self.side().read(|snapshot| snapshot.query_opt("SELECT min(hash) FROM objects", &[], |row| row.get(0)))?;
         let is_first = any.flatten().is_none();
         Ok(Writer {
             objects: self,
@@ -210,10 +209,7 @@ impl Writer<'_> {
         if self.new_objects.load(Relaxed) > 0 {
             self.enter(&packs)?;
         }
-        Ok(Stored {
-            new_objects: self.new_objects.load(Relaxed),
-            stored_bytes: self.stored_bytes.load(Relaxed),
-        })
+        Ok(Stored { new_objects: self.new_objects.load(Relaxed), stored_bytes: self.stored_bytes.load(Relaxed) })
     }
 
     /// Ends every open pack; little ones become one.
@@ -262,9 +258,8 @@ impl Writer<'_> {
         let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
         // Taken out of the list: the lock is not held while a full pack is compressed.
-        let mut builder = locked(to)
-            .pop()
-            .unwrap_or_else(|| if is_of_trees { Builder::of_trees() } else { Builder::default() });
+        let mut builder =
+            locked(to).pop().unwrap_or_else(|| if is_of_trees { Builder::of_trees() } else { Builder::default() });
         builder.add(hash, form, bytes);
         self.new_objects.fetch_add(1, Relaxed);
         let full = if builder.is_full() { builder.close()? } else { None };
@@ -276,7 +271,7 @@ impl Writer<'_> {
     }
 
     /// Puts a pack among those that wait to be written; returns how many bytes wait.
-    fn wait(&self, pack: Pack) -> usize {
+    fn wait(&self, pack: ObjectPack) -> usize {
         self.stored_bytes.fetch_add(pack.data.len() as u64, Relaxed);
         let mut waiting = locked(&self.waiting);
         waiting.bytes += pack.data.len();
@@ -313,7 +308,7 @@ impl Writer<'_> {
     }
 
     /// The last transaction: with it everything is in the index.
-    fn enter(&self, packs: &[Pack]) -> Result<()> {
+    fn enter(&self, packs: &[ObjectPack]) -> Result<()> {
         let mut written = locked(&self.written);
         let earlier = std::mem::take(&mut written.objects);
         let entered = self.objects.side().write(Durability::Synced, |tx| {
@@ -325,10 +320,7 @@ impl Writer<'_> {
             // In the order of the index: one walk through it instead of as many ways down as there are objects.
             objects.sort_unstable_by_key(|(_, placed)| placed.hash);
             objects.iter().try_for_each(|(pack, placed)| index(tx, *pack, placed))?;
-            written
-                .packs
-                .iter()
-                .try_for_each(|pack| tx.execute_one("DELETE FROM writing WHERE pack = $1", &[pack]))
+            written.packs.iter().try_for_each(|pack| tx.execute_one("DELETE FROM writing WHERE pack = $1", &[pack]))
         });
         if entered.is_err() {
             // What is in none of both, the index and this list, must not be entered half: all of it is given back.
@@ -342,7 +334,7 @@ impl Writer<'_> {
 
     /// Whether these packs, and the index of all that was written, have room. If not, what was written is given back at once:
     /// others need the disk, too.
-    fn has_room(&self, packs: &[Pack]) -> Result<bool> {
+    fn has_room(&self, packs: &[ObjectPack]) -> Result<bool> {
         let bytes: u64 = packs.iter().map(|pack| pack.data.len() as u64).sum();
         if bytes <= LITTLE {
             return Ok(true);

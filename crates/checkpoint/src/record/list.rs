@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_store::{Snapshot, path_bytes, path_from_bytes};
 
-use super::{Checkpoint, Link};
+use super::{CheckpointLink, CheckpointRecord};
 
 /// Which checkpoints are wanted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Filter<'a> {
+pub struct CheckpointFilter<'a> {
     /// Only those of this root.
     pub root: Option<&'a Path>,
     /// Only those of this run.
@@ -28,12 +28,12 @@ pub struct Filter<'a> {
 /// Gives the wanted checkpoints to `visit`, oldest first, until it breaks.
 pub fn list(
     snapshot: &Snapshot<'_>,
-    filter: Filter<'_>,
-    mut visit: impl FnMut(Checkpoint) -> Result<ControlFlow<()>>,
+    filter: CheckpointFilter<'_>,
+    mut visit: impl FnMut(CheckpointRecord) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let pruned = if filter.pruned { "" } else { "AND pruned_at IS NULL" };
     let calls = if filter.calls { "" } else { "AND of_call = 0" };
-    let columns = Checkpoint::COLUMNS;
+    let columns = CheckpointRecord::COLUMNS;
     let root = filter.root.map(path_bytes);
     let run_id = filter.run_id.map(RunId::as_str);
     // The narrowest column leads, so that its index is used; the rest are looked at row by row.
@@ -48,25 +48,23 @@ pub fn list(
          AND ($3 IS NULL OR conversation = $3) AND ($4 IS NULL OR workflow = $4) {pruned} {calls} ORDER BY seq"
     );
     snapshot.each(&sql, &[key, &root, &filter.conversation, &filter.workflow], |row| {
-        visit(Checkpoint::from_row(row)?)
+        visit(CheckpointRecord::from_row(row)?)
     })
 }
 
-fn first(
-    snapshot: &Snapshot<'_>,
-    condition: &str,
-    params: &[ic_store::Param<'_>],
-) -> Result<Option<Checkpoint>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE {condition} ORDER BY seq DESC LIMIT 1",
-        Checkpoint::COLUMNS
-    );
-    snapshot.query_opt(&sql, params, Checkpoint::from_row)
+fn first(snapshot: &Snapshot<'_>, condition: &str, params: &[ic_store::Param<'_>]) -> Result<Option<CheckpointRecord>> {
+    let sql =
+        format!("SELECT {} FROM checkpoints WHERE {condition} ORDER BY seq DESC LIMIT 1", CheckpointRecord::COLUMNS);
+    snapshot.query_opt(&sql, params, CheckpointRecord::from_row)
 }
 
 /// The newest checkpoint of the same conversation, else of the same run, else among those of the root that have neither:
 /// the parent of the next one. Those of tool calls lie beside the line: what a step changed is told by its whole.
-pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> Result<Option<Checkpoint>> {
+pub fn latest_of_lineage(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    link: &CheckpointLink,
+) -> Result<Option<CheckpointRecord>> {
     let root = path_bytes(root);
     match (&link.conversation, &link.run_id) {
         (Some(conversation), _) => {
@@ -77,65 +75,63 @@ pub fn latest_of_lineage(snapshot: &Snapshot<'_>, root: &Path, link: &Link) -> R
             "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL AND of_call = 0",
             &[&run.as_str(), &root],
         ),
-        (None, None) => first(
-            snapshot,
-            "root = $1 AND conversation IS NULL AND run_id IS NULL AND pruned_at IS NULL",
-            &[&root],
-        ),
+        (None, None) => {
+            first(snapshot, "root = $1 AND conversation IS NULL AND run_id IS NULL AND pruned_at IS NULL", &[&root])
+        }
     }
 }
 
 /// The newest checkpoint of a root, of whatever line, that is of no tool call: it has git's state, too.
-pub fn newest_of_root(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+pub fn newest_of_root(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<CheckpointRecord>> {
     first(snapshot, "root = $1 AND pruned_at IS NULL AND of_call = 0", &[&path_bytes(root)])
 }
 
 /// The newest look at the tree of a root, those of tool calls too.
-pub fn newest_look(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+pub fn newest_look(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<CheckpointRecord>> {
     first(snapshot, "root = $1 AND pruned_at IS NULL", &[&path_bytes(root)])
 }
 
 /// The newest checkpoint of a root that was taken before the event `until`.
-pub fn newest_of_root_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<Checkpoint>> {
+pub fn newest_of_root_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<CheckpointRecord>> {
     first(snapshot, "root = $1 AND seq < $2 AND pruned_at IS NULL", &[&path_bytes(root), &until])
 }
 
 /// The newest checkpoint of a root that work left, rather than a restore, and that is of no tool call.
-pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Checkpoint>> {
+pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<CheckpointRecord>> {
     let which = "root = $1 AND kind IN ('manual', 'auto') AND pruned_at IS NULL AND of_call = 0";
     first(snapshot, which, &[&path_bytes(root)])
 }
 
 /// As [`newest_of_work`], before the event `until`.
-pub fn newest_of_work_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<Checkpoint>> {
+pub fn newest_of_work_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<CheckpointRecord>> {
     let which = "root = $1 AND kind IN ('manual', 'auto') AND seq < $2 AND pruned_at IS NULL";
     first(snapshot, which, &[&path_bytes(root), &until])
 }
 
 /// The newest checkpoint of a root with this name.
-pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<Checkpoint>> {
+pub fn named(snapshot: &Snapshot<'_>, root: &Path, name: &str) -> Result<Option<CheckpointRecord>> {
     first(snapshot, "root = $1 AND name = $2 AND pruned_at IS NULL", &[&path_bytes(root), &name])
 }
 
 /// The checkpoint that the event `seq` took.
-pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
-    let sql = format!("SELECT {} FROM checkpoints WHERE advance_seq = $1 LIMIT 1", Checkpoint::COLUMNS);
-    snapshot.query_opt(&sql, &[&seq], Checkpoint::from_row)
+pub fn of_advance(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<CheckpointRecord>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE advance_seq = $1 LIMIT 1", CheckpointRecord::COLUMNS);
+    snapshot.query_opt(&sql, &[&seq], CheckpointRecord::from_row)
 }
 
 /// The checkpoint that the event `seq` recorded.
-pub fn of_event(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Checkpoint>> {
-    let sql = format!("SELECT {} FROM checkpoints WHERE seq = $1", Checkpoint::COLUMNS);
-    snapshot.query_opt(&sql, &[&seq], Checkpoint::from_row)
+pub fn of_event(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<CheckpointRecord>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE seq = $1", CheckpointRecord::COLUMNS);
+    snapshot.query_opt(&sql, &[&seq], CheckpointRecord::from_row)
 }
 
 /// The newest checkpoint of a run with this name.
-pub fn of_run_named(snapshot: &Snapshot<'_>, run: &RunId, name: &str) -> Result<Option<Checkpoint>> {
+pub fn of_run_named(snapshot: &Snapshot<'_>, run: &RunId, name: &str) -> Result<Option<CheckpointRecord>> {
     first(snapshot, "run_id = $1 AND name = $2", &[&run.as_str(), &name])
 }
 
 /// The newest kept checkpoint of a root after an event that was made by hand and belongs to no run.
-pub fn newest_by_hand(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<Checkpoint>> {
+pub fn newest_by_hand(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<CheckpointRecord>> {
     let condition = "root = $1 AND seq > $2 AND run_id IS NULL AND kind = 'manual' AND pruned_at IS NULL";
     first(snapshot, condition, &[&path_bytes(root), &since])
 }
@@ -146,13 +142,13 @@ pub fn manual_of_run(
     run: &RunId,
     before: Seq,
     at_most: usize,
-) -> Result<Vec<Checkpoint>> {
+) -> Result<Vec<CheckpointRecord>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq < $2 ORDER BY seq DESC LIMIT $3",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run.as_str(), &before, &at_most], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&run.as_str(), &before, &at_most], CheckpointRecord::from_row)
 }
 
 /// The oldest of them at the event `from` or after it, oldest first.
@@ -161,37 +157,37 @@ pub fn manual_of_run_since(
     run: &RunId,
     from: Seq,
     at_most: usize,
-) -> Result<Vec<Checkpoint>> {
+) -> Result<Vec<CheckpointRecord>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq >= $2 ORDER BY seq LIMIT $3",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run.as_str(), &from, &at_most], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&run.as_str(), &from, &at_most], CheckpointRecord::from_row)
 }
 
 /// The kept checkpoints of a root from one event to another, both included, oldest first.
-pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq) -> Result<Vec<Checkpoint>> {
+pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq) -> Result<Vec<CheckpointRecord>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND seq <= $3 AND pruned_at IS NULL ORDER BY seq",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
-    snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], CheckpointRecord::from_row)
 }
 
 /// The first kept checkpoint of a root at an event or after it.
-pub fn look_since(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<Checkpoint>> {
+pub fn look_since(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<CheckpointRecord>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND pruned_at IS NULL ORDER BY seq LIMIT 1",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
-    snapshot.query_opt(&sql, &[&path_bytes(root), &since], Checkpoint::from_row)
+    snapshot.query_opt(&sql, &[&path_bytes(root), &since], CheckpointRecord::from_row)
 }
 
 /// Every checkpoint whose content is kept, of every root, oldest first.
-pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<Checkpoint>> {
-    let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", Checkpoint::COLUMNS);
-    snapshot.query_all(&sql, &[], Checkpoint::from_row)
+pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointRecord>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", CheckpointRecord::COLUMNS);
+    snapshot.query_all(&sql, &[], CheckpointRecord::from_row)
 }
 
 /// Every root that has kept checkpoints, and how many.
@@ -212,14 +208,14 @@ pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
 }
 
 /// The kept ones of all roots, oldest first, at most `at_most`.
-pub fn oldest_kept(snapshot: &Snapshot<'_>, at_most: usize) -> Result<Vec<Checkpoint>> {
+pub fn oldest_kept(snapshot: &Snapshot<'_>, at_most: usize) -> Result<Vec<CheckpointRecord>> {
     // From the first seq on: a search by the index, which ends at the limit.
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE pruned_at IS NULL AND seq > 0 ORDER BY seq LIMIT $1",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&at_most], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&at_most], CheckpointRecord::from_row)
 }
 
 /// The checkpoints that unfinished runs took when they moved or began.
@@ -233,10 +229,10 @@ pub fn of_unfinished_runs(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
 }
 
 /// The checkpoints that follow this one, oldest first.
-pub fn children(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Vec<Checkpoint>> {
+pub fn children(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Vec<CheckpointRecord>> {
     let sql = format!(
         "SELECT {} FROM checkpoints WHERE parent_id = $1 AND pruned_at IS NULL ORDER BY seq",
-        Checkpoint::COLUMNS
+        CheckpointRecord::COLUMNS
     );
-    snapshot.query_all(&sql, &[&id.as_str()], Checkpoint::from_row)
+    snapshot.query_all(&sql, &[&id.as_str()], CheckpointRecord::from_row)
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicU64;
 use ic_base::{Code, Diagnose, Diagnosis, RestoreId, Result};
 
 use super::database::{self, Unused};
-use super::plan::{Node, Plan, Step};
+use super::plan::{RestoreNode, RestorePlan, RestoreStep};
 use super::sparse::Sparse;
 use crate::attributes::Attributes;
 use crate::manifest::PathText;
+use crate::nested_work_trees::{Around, Places};
 use crate::objects::{Objects, hash_of};
-use crate::places::{Around, Places};
-use crate::rootfs::{Found, Looks, MAKE, RootDir};
+use crate::rootfs::{EntryState, FileAttributes, MAKE, RootDir};
 
 mod comparison;
 mod files;
@@ -28,7 +28,7 @@ const ENTER: u32 = 0o100;
 
 /// What became of a plan.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ApplyOutcome {
     /// Steps that are done, or were before.
     pub done: u64,
     /// Paths that could not be changed, and why; they are as they were.
@@ -39,7 +39,7 @@ pub struct Outcome {
 
 /// How far a restore is, to be read from another thread.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct ApplyProgress {
     /// Steps that are done.
     pub done: AtomicU64,
 }
@@ -52,7 +52,13 @@ fn temporary_prefix(id: &RestoreId) -> Vec<u8> {
 /// Makes every change of the plan that was not made yet.
 ///
 /// A path that is neither as the plan found it nor as it leaves it is left alone and reported, as is one that fails.
-pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, progress: &Progress) -> Outcome {
+pub fn apply(
+    objects: &Objects,
+    root: &RootDir,
+    plan: &RestorePlan,
+    id: &RestoreId,
+    progress: &ApplyProgress,
+) -> ApplyOutcome {
     let groups: Vec<Group<'_>> = plan.databases.iter().map(|database| Group::of(database, plan)).collect();
     let grouped = groups.iter().flat_map(Group::steps).map(|(_, step)| step.path.0.as_slice()).collect();
     let applier = Applier { objects, root, prefix: temporary_prefix(id), grouped };
@@ -89,7 +95,7 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
         // A failure is ignored: a directory that others removed since needs no mode.
         let _ = applier.set_looks_of_directory(&path.0, (*mode).into());
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = ApplyOutcome::default();
     for (step, failed) in plan.steps.iter().zip(failed) {
         match failed {
             None => outcome.done += 1,
@@ -100,23 +106,25 @@ pub fn apply(objects: &Objects, root: &RootDir, plan: &Plan, id: &RestoreId, pro
 }
 
 /// The directory that a step changes, or changes a name in.
-fn directory_of(step: &Step) -> &[u8] {
-    let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
+fn directory_of(step: &RestoreStep) -> &[u8] {
+    let is_directory = |node: &Option<RestoreNode>| matches!(node, Some(RestoreNode::Directory { .. }));
     if is_directory(&step.before) || is_directory(&step.after) { &step.path.0 } else { parent(&step.path.0) }
 }
 
 /// Why a path of another work tree stays.
 fn lies_in(place: &[u8]) -> Diagnosis {
     let place = String::from_utf8_lossy(place);
-    Diagnosis::new(
-        Code::FileConflict,
-        format!("it belongs to the work tree {place}, which is a place of its own"),
-    )
+    Diagnosis::new(Code::FileConflict, format!("it belongs to the work tree {place}, which is a place of its own"))
 }
 
 /// Does some work for each step that did not fail before.
-fn pass(plan: &Plan, failed: &mut [Option<Diagnosis>], reverse: bool, work: &dyn Fn(&Step) -> Result<()>) {
-    let mut one = |(step, failed): (&Step, &mut Option<Diagnosis>)| {
+fn pass(
+    plan: &RestorePlan,
+    failed: &mut [Option<Diagnosis>],
+    reverse: bool,
+    work: &dyn Fn(&RestoreStep) -> Result<()>,
+) {
+    let mut one = |(step, failed): (&RestoreStep, &mut Option<Diagnosis>)| {
         if failed.is_none() {
             *failed = work(step).err();
         }
@@ -126,7 +134,7 @@ fn pass(plan: &Plan, failed: &mut [Option<Diagnosis>], reverse: bool, work: &dyn
 }
 
 /// Removes the temporary files that a killed restore left beside the paths of its plan.
-pub fn sweep(root: &RootDir, plan: &Plan, id: &RestoreId) -> usize {
+pub fn sweep(root: &RootDir, plan: &RestorePlan, id: &RestoreId) -> usize {
     let prefix = temporary_prefix(id);
     let mut directories: Vec<&[u8]> = plan.steps.iter().map(|step| parent(&step.path.0)).collect();
     directories.sort_unstable();
@@ -150,9 +158,9 @@ struct Applier<'a> {
 impl Applier<'_> {
     /// Opens the directories that a change is in and that even their owner may not enter. Each gets its own bits back by its step, or at
     /// the end.
-    fn open_up(&self, plan: &Plan) {
-        let of_step = |step: &Step| match step.before {
-            Some(Node::Directory { mode, .. }) => Some((step.path.clone(), mode)),
+    fn open_up(&self, plan: &RestorePlan) {
+        let of_step = |step: &RestoreStep| match step.before {
+            Some(RestoreNode::Directory { mode, .. }) => Some((step.path.clone(), mode)),
             _ => None,
         };
         let mut closed: Vec<(PathText, u32)> =
@@ -161,14 +169,14 @@ impl Applier<'_> {
         closed.sort();
         for (path, mode) in closed {
             // Where it fails, what is to be done in it says why.
-            let _ = self.root.set_mode(&path.0, mode | MAKE, &|now| matches!(now, Found::Directory(_)));
+            let _ = self.root.set_mode(&path.0, mode | MAKE, &|now| matches!(now, EntryState::Directory(_)));
         }
     }
 
-    fn remove(&self, step: &Step) -> Result<()> {
+    fn remove(&self, step: &RestoreStep) -> Result<()> {
         let path = &step.path.0;
         let Some(before) = &step.before else { return Ok(()) };
-        let is_directory = |node: &Node| matches!(node, Node::Directory { .. });
+        let is_directory = |node: &RestoreNode| matches!(node, RestoreNode::Directory { .. });
         let goes = match &step.after {
             None => true,
             Some(after) => is_directory(before) != is_directory(after),
@@ -177,8 +185,8 @@ impl Applier<'_> {
             return Ok(());
         }
         match self.root.look_at(path)? {
-            Found::Absent => Ok(()),
-            Found::Directory(_) if is_directory(before) => self.root.remove_directory(path),
+            EntryState::Absent => Ok(()),
+            EntryState::Directory(_) if is_directory(before) => self.root.remove_directory(path),
             found if step.after.as_ref().is_some_and(|after| self.root.has(path, &found, after)) => Ok(()),
             found => {
                 // Asked before the comparison: a database in use has often changed, and the message shall say that it is in use.
@@ -192,31 +200,31 @@ impl Applier<'_> {
         }
     }
 
-    fn make_directory(&self, step: &Step) -> Result<()> {
-        let makes = matches!(step.after, Some(Node::Directory { .. }))
-            && !matches!(step.before, Some(Node::Directory { .. }));
+    fn make_directory(&self, step: &RestoreStep) -> Result<()> {
+        let makes = matches!(step.after, Some(RestoreNode::Directory { .. }))
+            && !matches!(step.before, Some(RestoreNode::Directory { .. }));
         if !makes {
             return Ok(());
         }
         match self.root.look_at(&step.path.0)? {
-            Found::Directory(_) => Ok(()),
-            Found::Absent => self.root.make_directory(&step.path.0),
+            EntryState::Directory(_) => Ok(()),
+            EntryState::Absent => self.root.make_directory(&step.path.0),
             _ => Err(changed(&step.path.0)),
         }
     }
 
-    fn write(&self, step: &Step) -> Result<()> {
+    fn write(&self, step: &RestoreStep) -> Result<()> {
         let path = &step.path.0;
         let (Some(after), before) = (&step.after, &step.before) else { return Ok(()) };
         let is_done_elsewhere = step.link.is_some() || self.grouped.contains(path.as_slice());
-        if matches!(after, Node::Directory { .. }) || is_done_elsewhere {
+        if matches!(after, RestoreNode::Directory { .. }) || is_done_elsewhere {
             return Ok(());
         }
         let found = self.root.look_at(path)?;
         // Other names of the file are no business of this step: one that has more than it may change gets a file of its own.
         let names = if step.anew { 1 } else { step.names };
-        let is_shared = matches!(found, Found::File(stat) if stat.names > names);
-        let still = |now: &Found| same(now, &found);
+        let is_shared = matches!(found, EntryState::File(stat) if stat.names > names);
+        let still = |now: &EntryState| same(now, &found);
         if self.root.has_plainly(path, &found, after)
             && !(is_shared && (step.anew || !self.root.is_dressed(path, after)))
         {
@@ -229,7 +237,7 @@ impl Applier<'_> {
         self.require_alone(path, Some(after))?;
         let is_expected = match before {
             // What stood in its place was removed before.
-            None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
+            None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
             Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
         };
         if !is_expected {
@@ -238,7 +246,7 @@ impl Applier<'_> {
         // Once more: the comparison closed the file, and closing any handle of a file ends this process's locks on it.
         let _unused = self.require_alone(path, Some(after))?;
         match (before, after) {
-            (Some(Node::File { hash, .. }), Node::File { hash: same_hash, mode, .. })
+            (Some(RestoreNode::File { hash, .. }), RestoreNode::File { hash: same_hash, mode, .. })
                 if hash == same_hash && !is_shared =>
             {
                 self.root.set_mode(path, looks_of(after).unwrap_or((*mode).into()), &still)
@@ -248,11 +256,11 @@ impl Applier<'_> {
     }
 
     /// Puts what a step leaves in its place, where `found` stands.
-    fn place(&self, step: &Step, found: &Found) -> Result<()> {
+    fn place(&self, step: &RestoreStep, found: &EntryState) -> Result<()> {
         let path = &step.path.0;
-        let still = |now: &Found| same(now, found);
+        let still = |now: &EntryState| same(now, found);
         match &step.after {
-            Some(after @ Node::File { hash, mode, .. }) => {
+            Some(after @ RestoreNode::File { hash, mode, .. }) => {
                 let temporary = self.temporary(path);
                 let looks = looks_of(after).unwrap_or((*mode).into());
                 self.root.write_file(path, looks, &temporary, &still, &mut |file: &mut File| {
@@ -261,16 +269,16 @@ impl Applier<'_> {
                     sparse.finish().while_doing(|| format!("writing {}", String::from_utf8_lossy(path)))
                 })
             }
-            Some(Node::Symlink(target)) => {
+            Some(RestoreNode::Symlink(target)) => {
                 let temporary = self.temporary(path);
                 self.root.make_symlink(path, &target.0, &temporary, &still)
             }
-            Some(Node::Directory { .. }) | None => Ok(()),
+            Some(RestoreNode::Directory { .. }) | None => Ok(()),
         }
     }
 
     /// Makes a path the same file as another one.
-    fn link(&self, step: &Step) -> Result<()> {
+    fn link(&self, step: &RestoreStep) -> Result<()> {
         let (path, Some(after), Some(PathText(of))) = (&step.path.0, &step.after, &step.link) else {
             return Ok(());
         };
@@ -280,16 +288,16 @@ impl Applier<'_> {
         }
         let anchor = self.root.look_at(of)?;
         let stat = match anchor {
-            Found::File(stat) if self.root.has_plainly(of, &anchor, after) => stat,
+            EntryState::File(stat) if self.root.has_plainly(of, &anchor, after) => stat,
             _ => return Err(is_not_there(of)),
         };
         let found = self.root.look_at(path)?;
-        if matches!(found, Found::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
+        if matches!(found, EntryState::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
             return Ok(());
         }
         let _unused = self.require_alone(path, Some(after))?;
         let is_expected = match &step.before {
-            None | Some(Node::Directory { .. }) => matches!(found, Found::Absent),
+            None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
             Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
         };
         if !is_expected {
@@ -301,33 +309,31 @@ impl Applier<'_> {
             return tied;
         }
         // Where a file cannot have one more name, the content is worth more; what was left says that it is a file of its own.
-        tied.or_else(|_| self.write(&Step { link: None, anew: true, ..step.clone() }))
+        tied.or_else(|_| self.write(&RestoreStep { link: None, anew: true, ..step.clone() }))
     }
 
-    fn dress_directory(&self, step: &Step) -> Result<()> {
+    fn dress_directory(&self, step: &RestoreStep) -> Result<()> {
         match &step.after {
-            Some(after @ Node::Directory { mode, .. }) => {
+            Some(after @ RestoreNode::Directory { mode, .. }) => {
                 self.set_looks_of_directory(&step.path.0, looks_of(after).unwrap_or((*mode).into()))
             }
             _ => Ok(()),
         }
     }
 
-    fn set_looks_of_directory(&self, path: &[u8], looks: Looks<'_>) -> Result<()> {
+    fn set_looks_of_directory(&self, path: &[u8], looks: FileAttributes<'_>) -> Result<()> {
         let is_dressed = |wanted: &Attributes| self.root.attributes(path).is_ok_and(|has| has == *wanted);
         match self.root.look_at(path)? {
-            Found::Directory(stat) if stat.mode == looks.mode && looks.attributes.is_none_or(is_dressed) => {
-                Ok(())
-            }
-            Found::Directory(_) => self.root.set_mode(path, looks, &|now| matches!(now, Found::Directory(_))),
+            EntryState::Directory(stat) if stat.mode == looks.mode && looks.attributes.is_none_or(is_dressed) => Ok(()),
+            EntryState::Directory(_) => self.root.set_mode(path, looks, &|now| matches!(now, EntryState::Directory(_))),
             _ => Err(changed(path)),
         }
     }
 
     /// Errors: those of [`database::require_alone`].
-    fn require_alone(&self, path: &[u8], after: Option<&Node>) -> Result<Option<Unused>> {
+    fn require_alone(&self, path: &[u8], after: Option<&RestoreNode>) -> Result<Option<Unused>> {
         let comes = match after {
-            Some(Node::File { hash, .. }) => Some(hash),
+            Some(RestoreNode::File { hash, .. }) => Some(hash),
             _ => None,
         };
         database::require_alone(self.root, self.objects, path, comes)
@@ -342,10 +348,7 @@ impl Applier<'_> {
 /// What tells that a path cannot become another name of a file.
 fn is_not_there(of: &[u8]) -> Diagnosis {
     let of = String::from_utf8_lossy(of);
-    Diagnosis::new(
-        Code::FileConflict,
-        format!("It is to be the same file as {of}, which could not be restored."),
-    )
+    Diagnosis::new(Code::FileConflict, format!("It is to be the same file as {of}, which could not be restored."))
 }
 
 fn changed(path: &[u8]) -> Diagnosis {

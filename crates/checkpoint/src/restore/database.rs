@@ -20,11 +20,11 @@ use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes, path_from_bytes}
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
-use super::plan::{Database, Limits};
-use crate::diff::{Difference, Finder, State};
+use super::plan::{Limits, PlannedDatabase};
+use crate::diff::{DiffState, Difference, Finder};
 use crate::manifest::PathText;
 use crate::objects::Objects;
-use crate::rootfs::{Found, RootDir, Stat};
+use crate::rootfs::{EntryState, RootDir, Stat};
 
 /// The length of what tells a database from other files.
 const HEAD: usize = 16;
@@ -33,7 +33,7 @@ const HEAD: usize = 16;
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Those that change together with their side files.
-    pub databases: Vec<Database>,
+    pub databases: Vec<PlannedDatabase>,
     /// Side files that the target holds and that would come to lie beside a database that does not change.
     pub strangers: Vec<Vec<u8>>,
 }
@@ -65,7 +65,7 @@ pub fn touched(
     let (mut here, mut there) = (Finder::new(objects, now)?, Finder::new(objects, target)?);
     let by_path: BTreeMap<&[u8], &Difference> =
         differences.iter().map(|difference| (difference.path.as_slice(), difference)).collect();
-    let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }) | None);
+    let is_directory = |state: &Option<DiffState>| matches!(state, Some(DiffState::Directory { .. }) | None);
     let stems: BTreeSet<&[u8]> = by_path
         .iter()
         .filter(|(_, difference)| !is_directory(&difference.before) || !is_directory(&difference.after))
@@ -89,17 +89,15 @@ pub fn touched(
             limits.allow(difference)
                 && match (&difference.before, &difference.after) {
                     (_, Some(after)) => after.is_content(),
-                    (before, None) => before.as_ref().is_some_and(State::is_content),
+                    (before, None) => before.as_ref().is_some_and(DiffState::is_content),
                 }
         });
-        let brings: Vec<Vec<u8>> =
-            target.iter().filter(|(_, is_kept)| *is_kept).map(|(p, _)| p.clone()).collect();
-        let stays_the_same =
-            difference.is_none() && matches!((&stands, &comes), (Some(a), Some(b)) if a == b);
+        let brings: Vec<Vec<u8>> = target.iter().filter(|(_, is_kept)| *is_kept).map(|(p, _)| p.clone()).collect();
+        let stays_the_same = difference.is_none() && matches!((&stands, &comes), (Some(a), Some(b)) if a == b);
         if changes || (stays_the_same && !brings.is_empty()) {
             let sides: BTreeSet<Vec<u8>> = now.into_iter().chain(target).map(|(path, _)| path).collect();
             let sides = sides.into_iter().map(PathText).collect();
-            touched.databases.push(Database { path: PathText(stem.to_vec()), sides });
+            touched.databases.push(PlannedDatabase { path: PathText(stem.to_vec()), sides });
         } else if stands.is_some() {
             touched.strangers.extend(brings);
         }
@@ -115,7 +113,7 @@ fn beside(tree: &mut Finder<'_>, database: &[u8]) -> Result<Sides> {
     let mut sides = Vec::new();
     for side in sides_of(database) {
         match tree.find(&side)? {
-            None | Some(State::Directory { .. }) => {}
+            None | Some(DiffState::Directory { .. }) => {}
             Some(state) => sides.push((side, state.is_content())),
         }
     }
@@ -123,9 +121,9 @@ fn beside(tree: &mut Finder<'_>, database: &[u8]) -> Result<Sides> {
 }
 
 /// Whether a path is a database, in the tree or in the target.
-fn is_one(objects: &Objects, root: &RootDir, path: &[u8], target: Option<&State>) -> bool {
+fn is_one(objects: &Objects, root: &RootDir, path: &[u8], target: Option<&DiffState>) -> bool {
     let is_in_target = || match target {
-        Some(State::File { hash, .. }) => is_kept_as_one(objects, hash),
+        Some(DiffState::File { hash, .. }) => is_kept_as_one(objects, hash),
         _ => false,
     };
     stands_as_one(root, path) || is_in_target()
@@ -172,16 +170,11 @@ pub struct Unused(#[expect(dead_code, reason = "closing them ends the locks")] V
 /// database comes or goes beside a log. `comes`: the object that takes its place.
 ///
 /// Errors: `busy`, saying who uses it or what stands beside it.
-pub fn require_alone(
-    root: &RootDir,
-    objects: &Objects,
-    path: &[u8],
-    comes: Option<&Hash>,
-) -> Result<Option<Unused>> {
+pub fn require_alone(root: &RootDir, objects: &Objects, path: &[u8], comes: Option<&Hash>) -> Result<Option<Unused>> {
     let stands = stands_as_one(root, path);
     // An index (`-shm`) without a log does no harm: the next program that opens the database makes it anew.
     let is_log = |side: &Vec<u8>| {
-        !side.ends_with(b"-shm") && matches!(root.state(side), Ok(Found::File(_) | Found::Symlink(..)))
+        !side.ends_with(b"-shm") && matches!(root.state(side), Ok(EntryState::File(_) | EntryState::Symlink(..)))
     };
     let stranger = sides_of(path).find(is_log);
     let unused = if stands { Some(require_unused(root, path)?) } else { None };
@@ -197,7 +190,7 @@ pub fn require_alone(
 pub(super) fn require_unused(root: &RootDir, database: &[u8]) -> Result<Unused> {
     let mut held = Vec::new();
     for path in [database.to_vec()].into_iter().chain(sides_of(database)) {
-        let Ok(Found::File(_)) = root.state(&path) else { continue };
+        let Ok(EntryState::File(_)) = root.state(&path) else { continue };
         match lock(root, &path) {
             Ok(file) => held.extend(file),
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(in_use("a program holds a lock on it")),
@@ -260,7 +253,7 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
     let files: Vec<Stat> = paths
         .iter()
         .filter_map(|path| match root.state(path) {
-            Ok(Found::File(stat)) => Some(stat),
+            Ok(EntryState::File(stat)) => Some(stat),
             _ => None,
         })
         .collect();
@@ -285,12 +278,10 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
             let link = path_from_bytes(deleted.unwrap_or(bytes));
             // Only what has one of the names or inodes is looked at: the files of others may lie where a look would hang.
             let is_named = link.file_name().is_some_and(|name| names.contains(&name));
-            if !is_named && !is_one_of(&process.path().join("fdinfo").join(open.file_name()), &of_other_names)
-            {
+            if !is_named && !is_one_of(&process.path().join("fdinfo").join(open.file_name()), &of_other_names) {
                 continue;
             }
-            let is_same =
-                std::fs::metadata(open.path()).is_ok_and(|meta| inodes.contains(&(meta.dev(), meta.ino())));
+            let is_same = std::fs::metadata(open.path()).is_ok_and(|meta| inodes.contains(&(meta.dev(), meta.ino())));
             if is_same || (deleted.is_some() && whole.contains(&link.clone())) {
                 return Some(number.to_string_lossy().into_owned());
             }

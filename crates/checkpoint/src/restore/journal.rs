@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, RunId, Seq, Timestamp, reversed_digits};
 use ic_events::{EventType, Hash, NewEvent};
-use ic_store::{Row, Snapshot, Transaction, path_bytes};
+use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use super::Strategy;
-use state::{Happening, next};
+use state::{RestoreEvent, next};
 
 ic_base::words! {
     /// What kind of restore it is.
-    pub enum Kind {
+    pub enum RestoreKind {
         /// Of a checkpoint that was chosen.
         Restore = "restore",
         /// Of the tree before the last restore.
@@ -36,7 +36,7 @@ ic_base::words! {
 
 ic_base::words! {
     /// How far a restore came.
-    pub enum Progress {
+    pub enum RestoreProgress {
         /// Planned; nothing was written.
         Prepared = "prepared",
         /// Some of it may be written.
@@ -48,7 +48,7 @@ ic_base::words! {
 
 /// A restore that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restore {
+pub struct RestoreRecord {
     /// The id, which also names its temporary files and the refs that keep what it moved.
     pub id: RestoreId,
     /// The event that recorded it.
@@ -56,9 +56,9 @@ pub struct Restore {
     /// The root it writes into.
     pub root: PathBuf,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: RestoreKind,
     /// How far it came.
-    pub progress: Progress,
+    pub progress: RestoreProgress,
     /// Which parts are restored.
     pub strategy: Strategy,
     /// The checkpoint that is restored.
@@ -73,17 +73,17 @@ pub struct Restore {
     pub created_at: Timestamp,
 }
 
-impl Restore {
+impl RestoreRecord {
     const COLUMNS: &'static str =
         "id, seq, root, kind, state, strategy, target_id, safety_id, restored_id, plan, created_at";
 
-    fn from_row(row: &Row<'_>) -> Result<Self> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
             id: RestoreId::from_ledger(row.get(0)?),
             seq: row.get(1)?,
             root: row.path(2)?,
-            kind: row.parse(3, "restores", Kind::parse)?,
-            progress: row.parse(4, "restores", Progress::parse)?,
+            kind: row.parse(3, "restores", RestoreKind::parse)?,
+            progress: row.parse(4, "restores", RestoreProgress::parse)?,
             strategy: row.parse(5, "restores", Strategy::parse)?,
             target_id: CheckpointId::from_ledger(row.get(6)?),
             safety_id: CheckpointId::from_ledger(row.get(7)?),
@@ -102,7 +102,7 @@ pub struct NewRestore<'a> {
     /// The root it writes into.
     pub root: &'a Path,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: RestoreKind,
     /// Which parts are restored.
     pub strategy: Strategy,
     /// The checkpoint that is restored.
@@ -149,7 +149,7 @@ pub fn prepare(tx: &Transaction<'_>, now: Timestamp, new: &NewRestore<'_>) -> Re
 
 /// Records that writing begins.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> {
-    follow(tx, now, id, Happening::Begins)
+    follow(tx, now, id, RestoreEvent::Begins)
 }
 
 /// Records that a restore is done and what it left, with its event.
@@ -171,17 +171,14 @@ pub fn finish(
     };
     ic_events::append(tx, now, &event)?;
     // First: a row that is applied without what it left is refused.
-    tx.execute_one(
-        "UPDATE restores SET restored_id = $1 WHERE id = $2",
-        &[&restored.as_str(), &restore.as_str()],
-    )?;
-    follow(tx, now, restore, Happening::Ends)
+    tx.execute_one("UPDATE restores SET restored_id = $1 WHERE id = $2", &[&restored.as_str(), &restore.as_str()])?;
+    follow(tx, now, restore, RestoreEvent::Ends)
 }
 
 /// Writes the state that follows on the one in the row. Errors: `internal` if none does.
-fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId, happening: Happening) -> Result<()> {
+fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId, happening: RestoreEvent) -> Result<()> {
     let sql = "SELECT state FROM restores WHERE id = $1";
-    let found = tx.query_opt(sql, &[&id.as_str()], |row| row.parse(0, "restores", Progress::parse))?;
+    let found = tx.query_opt(sql, &[&id.as_str()], |row| row.parse(0, "restores", RestoreProgress::parse))?;
     let found = found.ok_or_else(|| Diagnosis::new(Code::Internal, format!("There is no restore {id}.")))?;
     tx.execute_one(
         "UPDATE restores SET state = $1, updated_at = $2 WHERE id = $3",
@@ -191,59 +188,55 @@ fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId, happening: Happe
 
 /// Marks a restore whose plan or content is lost: one that was interrupted is aborted where it is, none of them is undone.
 pub fn lose(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> {
-    tx.execute_one(
-        "UPDATE restores SET lost_at = $1 WHERE id = $2 AND lost_at IS NULL",
-        &[&now.millis(), &id.as_str()],
-    )
+    tx.execute_one("UPDATE restores SET lost_at = $1 WHERE id = $2 AND lost_at IS NULL", &[&now.millis(), &id.as_str()])
 }
 
 /// The restore of a root that was begun and not finished: its process died, or works on it now.
-pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore>> {
+pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<RestoreRecord>> {
     let sql = format!(
         "SELECT {} FROM restores WHERE root = $1 AND state <> 'applied' AND lost_at IS NULL ORDER BY seq LIMIT 1",
-        Restore::COLUMNS
+        RestoreRecord::COLUMNS
     );
-    snapshot.query_opt(&sql, &[&path_bytes(root)], Restore::from_row)
+    snapshot.query_opt(&sql, &[&path_bytes(root)], RestoreRecord::from_row)
 }
 
 /// Every restore, of every root, oldest first, but those that were marked as lost.
-pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<Restore>> {
-    let sql =
-        format!("SELECT {} FROM restores WHERE seq > 0 AND lost_at IS NULL ORDER BY seq", Restore::COLUMNS);
-    snapshot.query_all(&sql, &[], Restore::from_row)
+pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RestoreRecord>> {
+    let sql = format!("SELECT {} FROM restores WHERE seq > 0 AND lost_at IS NULL ORDER BY seq", RestoreRecord::COLUMNS);
+    snapshot.query_all(&sql, &[], RestoreRecord::from_row)
 }
 
 /// The finished restores of a root, oldest first.
-pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
+pub fn finished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<RestoreRecord>> {
     let sql = format!(
         "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' AND lost_at IS NULL ORDER BY seq",
-        Restore::COLUMNS
+        RestoreRecord::COLUMNS
     );
-    snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)
+    snapshot.query_all(&sql, &[&path_bytes(root)], RestoreRecord::from_row)
 }
 
 /// The finished restores of a root of which the content that would take them back was lost, oldest first.
-pub fn lost(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Restore>> {
+pub fn lost(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<RestoreRecord>> {
     let sql = format!(
         "SELECT {} FROM restores WHERE root = $1 AND state = 'applied' AND lost_at IS NOT NULL ORDER BY seq",
-        Restore::COLUMNS
+        RestoreRecord::COLUMNS
     );
-    snapshot.query_all(&sql, &[&path_bytes(root)], Restore::from_row)
+    snapshot.query_all(&sql, &[&path_bytes(root)], RestoreRecord::from_row)
 }
 
 /// What `undo` and `redo` would restore next: the restores that can be undone, and those that can be done again.
 ///
 /// As in an editor: a new restore forgets what could be done again.
-pub fn stacks(restores: &[Restore]) -> (Vec<&Restore>, Vec<&Restore>) {
-    let (mut undo, mut redo): (Vec<&Restore>, Vec<&Restore>) = (Vec::new(), Vec::new());
+pub fn stacks(restores: &[RestoreRecord]) -> (Vec<&RestoreRecord>, Vec<&RestoreRecord>) {
+    let (mut undo, mut redo): (Vec<&RestoreRecord>, Vec<&RestoreRecord>) = (Vec::new(), Vec::new());
     for restore in restores {
         match restore.kind {
-            Kind::Restore => {
+            RestoreKind::Restore => {
                 redo.clear();
                 undo.push(restore);
             }
-            Kind::Undo => redo.extend(undo.pop()),
-            Kind::Redo => undo.extend(redo.pop()),
+            RestoreKind::Undo => redo.extend(undo.pop()),
+            RestoreKind::Redo => undo.extend(redo.pop()),
         }
     }
     (undo, redo)

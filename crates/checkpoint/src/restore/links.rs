@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{Action, Limits, Node, Plan, Step};
+use super::plan::{Limits, RestoreAction, RestoreNode, RestorePlan, RestoreStep};
 use crate::manifest::PathText;
 use crate::tree::Groups;
 
@@ -16,9 +16,9 @@ pub struct Ties<'t> {
     /// As the target has it.
     pub target: &'t Groups,
     /// What stands at a path now.
-    pub is: &'t dyn Fn(&[u8]) -> Option<Node>,
+    pub is: &'t dyn Fn(&[u8]) -> Option<RestoreNode>,
     /// What the target has there.
-    pub becomes: &'t dyn Fn(&[u8]) -> Option<Node>,
+    pub becomes: &'t dyn Fn(&[u8]) -> Option<RestoreNode>,
 }
 
 /// Which group a path is in; a path that is in none is alone.
@@ -26,10 +26,8 @@ struct Classes<'t>(BTreeMap<&'t [u8], usize>, &'t Groups);
 
 impl<'t> Classes<'t> {
     fn new(groups: &'t Groups) -> Self {
-        let names = groups
-            .iter()
-            .enumerate()
-            .flat_map(|(at, group)| group.iter().map(move |name| (name.as_slice(), at)));
+        let names =
+            groups.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |name| (name.as_slice(), at)));
         Self(names.collect(), groups)
     }
 
@@ -50,7 +48,7 @@ enum Class<'p> {
 }
 
 /// Adds to a plan what ties names and sets them apart.
-pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
+pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
     let (now, target) = (Classes::new(ties.now), Classes::new(ties.target));
     let paths: BTreeSet<&[u8]> = ties.now.iter().chain(ties.target).flatten().map(Vec::as_slice).collect();
     if paths.is_empty() {
@@ -70,11 +68,13 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
     for (path, node) in moving {
         let (before, after) = (Some(node.clone()), Some(node));
         let path = PathText(path.to_vec());
-        plan.steps.push(Step::new(path, Action::Link, before, after));
+        plan.steps.push(RestoreStep::new(path, RestoreAction::Link, before, after));
     }
     // A directory comes before what is in it: by components, which a slash ends.
     plan.steps.sort_by(|a, b| a.path.0.split(|b| *b == b'/').cmp(b.path.0.split(|b| *b == b'/')));
-    let in_place = |step: &Step| matches!(step.action, Action::Chmod | Action::Attributes | Action::Link);
+    let in_place = |step: &RestoreStep| {
+        matches!(step.action, RestoreAction::Chmod | RestoreAction::Attributes | RestoreAction::Link)
+    };
     let files = files_among(plan, &paths);
     let databases: BTreeSet<Vec<u8>> = plan.databases.iter().map(|one| one.path.0.clone()).collect();
     for (path, at) in &files {
@@ -83,7 +83,7 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
         let gets_looks = |name: &Vec<u8>| {
             files
                 .get(name)
-                .is_some_and(|at| plan.steps[*at].action != Action::Link && in_place(&plan.steps[*at]))
+                .is_some_and(|at| plan.steps[*at].action != RestoreAction::Link && in_place(&plan.steps[*at]))
         };
         if !group.is_empty() && group == now.names(path) && group.iter().all(gets_looks) {
             plan.steps[*at].names = group.len() as u64;
@@ -100,9 +100,8 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
         match anchor {
             Some(anchor) if anchor != path && databases.contains(path) => {
                 let name = String::from_utf8_lossy(anchor);
-                let what = format!(
-                    "it was the same file as {name}; a database is restored alone, with the files beside it"
-                );
+                let what =
+                    format!("it was the same file as {name}; a database is restored alone, with the files beside it");
                 plan.not_kept.push((step.path.clone(), what));
             }
             Some(anchor) if anchor != path => step.link = Some(PathText(anchor.clone())),
@@ -116,19 +115,20 @@ pub fn tie(plan: &mut Plan, limits: &Limits, ties: &Ties<'_>) {
 }
 
 /// The steps that leave a file at one of these paths.
-fn files_among(plan: &Plan, paths: &BTreeSet<&[u8]>) -> BTreeMap<Vec<u8>, usize> {
-    let is_one =
-        |step: &Step| matches!(step.after, Some(Node::File { .. })) && paths.contains(step.path.0.as_slice());
+fn files_among(plan: &RestorePlan, paths: &BTreeSet<&[u8]>) -> BTreeMap<Vec<u8>, usize> {
+    let is_one = |step: &RestoreStep| {
+        matches!(step.after, Some(RestoreNode::File { .. })) && paths.contains(step.path.0.as_slice())
+    };
     let steps = plan.steps.iter().enumerate().filter(|(_, step)| is_one(step));
     steps.map(|(at, step)| (step.path.0.clone(), at)).collect()
 }
 
-type Moving<'t> = Vec<(&'t [u8], Node)>;
+type Moving<'t> = Vec<(&'t [u8], RestoreNode)>;
 
 /// Parts the names whose content is right already: those that stay what they are, those that must become another file though their
 /// content is the same, and those that should and may not.
 fn part<'t>(
-    plan: &Plan,
+    plan: &RestorePlan,
     limits: &Limits,
     ties: &Ties<'_>,
     now: &Classes<'_>,
@@ -138,12 +138,12 @@ fn part<'t>(
 ) -> (Moving<'t>, Vec<&'t [u8]>) {
     let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
     let right = |path: &&'t [u8]| {
-        let node = (ties.is)(path).filter(|node| matches!(node, Node::File { .. }))?;
-        let is_right = !steps.contains(path)
-            && (ties.becomes)(path).is_some_and(|other| other.plain() == node.clone().plain());
+        let node = (ties.is)(path).filter(|node| matches!(node, RestoreNode::File { .. }))?;
+        let is_right =
+            !steps.contains(path) && (ties.becomes)(path).is_some_and(|other| other.plain() == node.clone().plain());
         is_right.then_some((*path, node))
     };
-    let mut names: Vec<(&[u8], Node)> = paths.iter().filter_map(right).collect();
+    let mut names: Vec<(&[u8], RestoreNode)> = paths.iter().filter_map(right).collect();
     // What must stay where it is comes first: the others go where they belong.
     names.sort_by_key(|(path, _)| limits.allow_path(path));
     let (mut files, mut groups) = (BTreeMap::new(), BTreeMap::new());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::Attributes;
-use crate::diff::{Difference, State};
+use crate::diff::{DiffState, Difference};
 use crate::manifest::{PathText, hash_text};
 use crate::names::goes_through_one_like_git;
 use crate::tree::Reason;
@@ -18,7 +18,7 @@ ic_base::words! {
     /// What is done about a path.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum Action {
+    pub enum RestoreAction {
         /// It is made; there was nothing.
         Create = "create",
         /// It gets other content.
@@ -39,7 +39,7 @@ ic_base::words! {
 /// What stands at a path, as a plan keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Node {
+pub enum RestoreNode {
     /// A regular file, whose content is an object of the store.
     File {
         /// The SHA-256 of its content.
@@ -65,27 +65,27 @@ pub enum Node {
     },
 }
 
-impl Node {
+impl RestoreNode {
     /// What a checkpoint holds there; `None` for a name that was left out.
-    pub fn of(state: &State) -> Option<Self> {
+    pub fn of(state: &DiffState) -> Option<Self> {
         match state {
-            State::File { hash, size, mode, attributes } => {
+            DiffState::File { hash, size, mode, attributes } => {
                 Some(Self::File { hash: *hash, size: *size, mode: *mode, attributes: attributes.clone() })
             }
-            State::Symlink(target) => Some(Self::Symlink(PathText(target.clone()))),
-            State::Directory { mode, attributes, .. } => {
+            DiffState::Symlink(target) => Some(Self::Symlink(PathText(target.clone()))),
+            DiffState::Directory { mode, attributes, .. } => {
                 Some(Self::Directory { mode: *mode, attributes: attributes.clone() })
             }
-            State::Passed(_) => None,
+            DiffState::Passed(_) => None,
         }
     }
 
     /// The same as a tree has it; a directory says nothing of what is in it.
-    pub fn into_state(self) -> State {
+    pub fn into_state(self) -> DiffState {
         match self {
-            Self::File { hash, size, mode, attributes } => State::File { hash, size, mode, attributes },
-            Self::Symlink(target) => State::Symlink(target.0),
-            Self::Directory { mode, attributes } => State::Directory { mode, attributes, is_empty: false },
+            Self::File { hash, size, mode, attributes } => DiffState::File { hash, size, mode, attributes },
+            Self::Symlink(target) => DiffState::Symlink(target.0),
+            Self::Directory { mode, attributes } => DiffState::Directory { mode, attributes, is_empty: false },
         }
     }
 
@@ -109,15 +109,15 @@ impl Node {
 
 /// A change that a restore makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RestoreStep {
     /// The path that changes, from the root.
     pub path: PathText,
     /// How the path changes; decides in which pass it is done.
-    pub action: Action,
+    pub action: RestoreAction,
     /// What must stand there; `None`: nothing.
-    pub before: Option<Node>,
+    pub before: Option<RestoreNode>,
     /// What then stands there; `None`: nothing.
-    pub after: Option<Node>,
+    pub after: Option<RestoreNode>,
     /// No checkpoint but the safety checkpoint holds what stands there now.
     pub uncaptured: bool,
     /// It becomes the same file as this path, which is as the target has it by then.
@@ -135,11 +135,11 @@ fn one() -> u64 {
     1
 }
 
-impl Step {
+impl RestoreStep {
     /// Whether it is of a directory alone: no file and no link stands there, or is to stand there.
     pub fn is_of_directory(&self) -> bool {
         let mut nodes = [&self.before, &self.after].into_iter().flatten();
-        nodes.all(|node| matches!(node, Node::Directory { .. }))
+        nodes.all(|node| matches!(node, RestoreNode::Directory { .. }))
     }
 }
 
@@ -148,14 +148,14 @@ fn is_one(names: &u64) -> bool {
     *names == 1
 }
 
-impl Step {
+impl RestoreStep {
     /// A change at a path, which is a file of its own.
-    pub fn new(path: PathText, action: Action, before: Option<Node>, after: Option<Node>) -> Self {
+    pub fn new(path: PathText, action: RestoreAction, before: Option<RestoreNode>, after: Option<RestoreNode>) -> Self {
         Self { path, action, before, after, uncaptured: false, link: None, anew: false, names: 1 }
     }
 }
 
-impl Plan {
+impl RestorePlan {
     /// Names a path that stays though it changed since the target was taken.
     pub fn leave_changed(&mut self, path: PathText, why: String) {
         // What stays with the directory that it lies in is named with that.
@@ -168,9 +168,9 @@ impl Plan {
 
 /// What a restore does, in the order of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RestorePlan {
     /// Every change of a path, a directory before what is in it.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RestoreStep>,
     /// Paths that differ and are left alone, and why.
     pub skipped: Vec<(PathText, String)>,
     /// Paths that changed since the target was taken and stay, because their old content is kept nowhere: the restore is not complete.
@@ -184,12 +184,12 @@ pub struct Plan {
     pub closed: Vec<(PathText, u32)>,
     /// SQLite databases that change together with the files beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub databases: Vec<Database>,
+    pub databases: Vec<PlannedDatabase>,
 }
 
 /// An SQLite database, and the names of its log, index and journal that stand beside it before the restore or after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Database {
+pub struct PlannedDatabase {
     /// The path of the database's own file, from the root.
     pub path: PathText,
     /// What stands beside it, from the root.
@@ -202,11 +202,11 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
     let mut passed: Option<&[u8]> = None;
     let mut paths = BTreeSet::new();
     for difference @ Difference { path, before, after } in differences {
-        if matches!(before, Some(State::Passed(reason)) if can_be_saved(*reason)) {
+        if matches!(before, Some(DiffState::Passed(reason)) if can_be_saved(*reason)) {
             passed = Some(path);
         }
         let is_hidden = passed.is_some_and(|base| is_at_or_below(path, base));
-        if is_hidden && after.as_ref().is_some_and(State::is_content) && limits.allow(difference) {
+        if is_hidden && after.as_ref().is_some_and(DiffState::is_content) && limits.allow(difference) {
             paths.insert(path.clone());
         }
     }
@@ -222,8 +222,8 @@ fn can_be_saved(reason: Reason) -> bool {
 /// The plan that turns the tree into the target. `differences`: `before` is the current tree, `after` the target.
 ///
 /// `uncaptured` tells whether a path's present content is in no checkpoint yet.
-pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> Plan {
-    let mut plan = Plan::default();
+pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> RestorePlan {
+    let mut plan = RestorePlan::default();
     let blocked = blocked_directories(differences, limits);
     let mut stuck: Option<&[u8]> = None;
     // The last directory that stays something else, and what it is.
@@ -234,8 +234,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
         }
         if !limits.allow(difference) {
             if after.as_ref().is_some_and(is_directory) {
-                in_the_way =
-                    before.as_ref().and_then(what_no_directory_is).map(|what| (path.as_slice(), what));
+                in_the_way = before.as_ref().and_then(what_no_directory_is).map(|what| (path.as_slice(), what));
             }
             continue;
         }
@@ -251,17 +250,17 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             plan.not_kept.push((PathText(repository.to_vec()), NO_HISTORY.to_owned()));
         }
         // A forged checkpoint may hold such a name. None is ever written: the preview says so, not the failure of the real call.
-        if after.is_some_and(State::is_content) && goes_through_one_like_git(path) {
+        if after.is_some_and(DiffState::is_content) && goes_through_one_like_git(path) {
             skip(Reason::GitName.as_str());
             stuck = Some(path);
             continue;
         }
         let hidden = [before.as_ref(), after].into_iter().flatten().find_map(|state| match state {
-            State::Passed(reason) => Some(*reason),
+            DiffState::Passed(reason) => Some(*reason),
             _ => None,
         });
         if let Some(reason) = hidden {
-            if [before.as_ref(), after].into_iter().flatten().any(State::is_content) {
+            if [before.as_ref(), after].into_iter().flatten().any(DiffState::is_content) {
                 skip(reason.as_str());
             }
             // Whether what lies below was there when the target was taken is not known.
@@ -280,11 +279,11 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             stuck = after.is_some().then_some(path);
             continue;
         }
-        let (before, after) = (before.as_ref().and_then(Node::of), after.and_then(Node::of));
+        let (before, after) = (before.as_ref().and_then(RestoreNode::of), after.and_then(RestoreNode::of));
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
-            let step = Step::new(PathText(path.clone()), action, before, after);
-            plan.steps.push(Step { uncaptured, ..step });
+            let step = RestoreStep::new(PathText(path.clone()), action, before, after);
+            plan.steps.push(RestoreStep { uncaptured, ..step });
         }
     }
     plan
@@ -302,50 +301,50 @@ pub const NO_HISTORY: &str =
 
 /// The directory that was a repository of its own when the target was taken, and is none now.
 fn lost_repository(difference: &Difference) -> Option<&[u8]> {
-    let is_git = |state: &Option<State>| matches!(state, Some(State::Passed(Reason::Git)));
+    let is_git = |state: &Option<DiffState>| matches!(state, Some(DiffState::Passed(Reason::Git)));
     let is_lost = is_git(&difference.after) && !is_git(&difference.before);
     difference.path.strip_suffix(b"/.git").filter(|_| is_lost)
 }
 
-fn is_directory(state: &State) -> bool {
-    matches!(state, State::Directory { .. })
+fn is_directory(state: &DiffState) -> bool {
+    matches!(state, DiffState::Directory { .. })
 }
 
 /// Why nothing can be made in what stands there; `None` for a directory.
-fn what_no_directory_is(state: &State) -> Option<&'static str> {
+fn what_no_directory_is(state: &DiffState) -> Option<&'static str> {
     match state {
-        State::Directory { .. } => None,
-        State::Passed(reason) => Some(reason.as_str()),
-        State::File { .. } | State::Symlink(_) => Some("lies in a file"),
+        DiffState::Directory { .. } => None,
+        DiffState::Passed(reason) => Some(reason.as_str()),
+        DiffState::File { .. } | DiffState::Symlink(_) => Some("lies in a file"),
     }
 }
 
-fn action(before: Option<&Node>, after: Option<&Node>) -> Option<Action> {
-    use Node as N;
+fn action(before: Option<&RestoreNode>, after: Option<&RestoreNode>) -> Option<RestoreAction> {
+    use RestoreNode as N;
     Some(match (before, after) {
         (None, None) => return None,
-        (None, Some(_)) => Action::Create,
-        (Some(_), None) => Action::Delete,
+        (None, Some(_)) => RestoreAction::Create,
+        (Some(_), None) => RestoreAction::Delete,
         (Some(N::File { hash, mode, .. }), Some(N::File { hash: other_hash, mode: other, .. }))
             if hash == other_hash =>
         {
             if mode == other {
-                Action::Attributes
+                RestoreAction::Attributes
             } else {
-                Action::Chmod
+                RestoreAction::Chmod
             }
         }
         (Some(N::Directory { mode, .. }), Some(N::Directory { mode: other, .. })) => {
             if mode == other {
-                Action::Attributes
+                RestoreAction::Attributes
             } else {
-                Action::Chmod
+                RestoreAction::Chmod
             }
         }
         (Some(N::File { .. }), Some(N::File { .. })) | (Some(N::Symlink(_)), Some(N::Symlink(_))) => {
-            Action::Modify
+            RestoreAction::Modify
         }
-        _ => Action::Replace,
+        _ => RestoreAction::Replace,
     })
 }
 
@@ -354,7 +353,7 @@ fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<
     let mut blocked = BTreeMap::new();
     for difference @ Difference { path, before, after } in differences {
         let reason = match (before, after) {
-            (Some(State::Passed(reason)), _) => reason.as_str(),
+            (Some(DiffState::Passed(reason)), _) => reason.as_str(),
             (Some(_), None) if !limits.allow(difference) => KEPT,
             _ => continue,
         };

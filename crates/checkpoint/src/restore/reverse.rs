@@ -4,28 +4,28 @@
 //! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
 //! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
 
-mod back;
-mod looks;
-mod own;
+mod path_reversal;
+mod path_state;
 mod renames;
 mod replay;
+mod work_changes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ic_base::Result;
 use ic_events::Hash;
 
-use crate::diff::{Difference, Finder, State};
+use crate::diff::{DiffState, Difference, Finder};
 use crate::objects::Objects;
-use crate::restore::plan::Database;
+use crate::restore::plan::PlannedDatabase;
 use crate::rootfs::RootDir;
 
-pub use back::MOST_MERGED;
-use back::{Back, Backwards};
-use looks::is_same;
-use own::Stay;
-pub use own::{Own, Pair};
-pub use replay::{Past, Undone, Whose, without_returns};
+pub use path_reversal::MOST_MERGED;
+use path_reversal::{Backwards, PathReversal};
+use path_state::is_same;
+pub use replay::{ChangeOwner, Past, ReplayedPath, without_returns};
+use work_changes::StayReason;
+pub use work_changes::{LookPair, Own};
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub struct Now<'n> {
     /// As a checkpoint of it would have it: of an SQLite database, what is in its log is in its copy.
     pub usual: &'n Hash,
     /// Databases with what stands beside them.
-    pub databases: &'n [Database],
+    pub databases: &'n [PlannedDatabase],
 }
 
 /// What undoes a piece of work in a tree. Errors: `corrupt` if an object cannot be read.
@@ -74,10 +74,10 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     let Reversed { conflicts, left, parts, .. } = &mut work.reversed;
     for (path, stay) in &own.stays {
         let (stays, why) = match stay {
-            Stay::Shared(why) => (&mut *conflicts, why),
-            Stay::Part(why) | Stay::Theirs(why) if is_nothing => (&mut *conflicts, why),
-            Stay::Part(why) => (&mut *parts, why),
-            Stay::Theirs(why) => (&mut *left, why),
+            StayReason::Shared(why) => (&mut *conflicts, why),
+            StayReason::Part(why) | StayReason::Theirs(why) if is_nothing => (&mut *conflicts, why),
+            StayReason::Part(why) => (&mut *parts, why),
+            StayReason::Theirs(why) => (&mut *left, why),
         };
         stays.push((path.clone(), why.clone()));
     }
@@ -88,7 +88,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     }
     for path in &own.of_undone {
         let now = work.finder.find(path)?;
-        if matches!(now, Some(State::Directory { .. })) && !work.wanted.contains_key(path) {
+        if matches!(now, Some(DiffState::Directory { .. })) && !work.wanted.contains_key(path) {
             work.wanted.insert(path.clone(), (now, None));
         }
     }
@@ -106,13 +106,13 @@ struct Work<'o> {
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
     renamed: HashMap<Vec<u8>, Vec<u8>>,
     /// What a path is and what it is to become.
-    wanted: BTreeMap<Vec<u8>, Pair>,
+    wanted: BTreeMap<Vec<u8>, LookPair>,
     reversed: Reversed,
 }
 
 impl Work<'_> {
     /// A database and the files beside it are one: who wrote into its log since changed it, and it comes back without one.
-    fn step_back_database(&mut self, path: &[u8], pairs: &[Pair], one: &Database) -> Result<()> {
+    fn step_back_database(&mut self, path: &[u8], pairs: &[LookPair], one: &PlannedDatabase) -> Result<()> {
         let (now, seen) = (self.finder.find(path)?, self.usual.find(path)?);
         let mut to = seen.clone();
         for (before, after) in pairs.iter().rev() {
@@ -120,9 +120,7 @@ impl Work<'_> {
                 to.clone_from(before);
             } else if !is_same(to.as_ref(), before.as_ref()) {
                 to = pairs.first().and_then(|(before, _)| before.clone());
-                self.reversed
-                    .conflicts
-                    .push((path.to_vec(), "others wrote into the database since".to_owned()));
+                self.reversed.conflicts.push((path.to_vec(), "others wrote into the database since".to_owned()));
                 break;
             }
         }
@@ -137,7 +135,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn step_back(&mut self, path: &[u8], pairs: &[Pair]) -> Result<()> {
+    fn step_back(&mut self, path: &[u8], pairs: &[LookPair]) -> Result<()> {
         let databases = self.now.databases;
         if let Some(one) = databases.iter().find(|one| one.path.0 == path) {
             return self.step_back_database(path, pairs, one);
@@ -149,7 +147,7 @@ impl Work<'_> {
         let now = self.finder.find(path)?;
         let own = self.backwards.own;
         let to = match self.backwards.back(path, pairs, now.as_ref())? {
-            Back::To { state, mut texts, again } => {
+            PathReversal::To { state, mut texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
                 if let Some(why) = own.clashes.get(path).filter(|_| !is_as_it_was) {
                     self.conflict(path, pairs, now, why.clone());
@@ -173,11 +171,11 @@ impl Work<'_> {
                 self.reversed.texts.append(&mut texts);
                 state
             }
-            Back::Stays(why) => {
+            PathReversal::Stays(why) => {
                 self.reversed.parts.push((path.to_vec(), why));
                 return Ok(());
             }
-            Back::Conflict(why) => {
+            PathReversal::Conflict(why) => {
                 self.conflict(path, pairs, now, why);
                 return Ok(());
             }
@@ -187,16 +185,16 @@ impl Work<'_> {
     }
 
     /// Whether a path would be another if what the work is known to have changed there were not made again by others.
-    fn is_made_again(&self, path: &[u8], now: Option<&State>) -> Result<bool> {
+    fn is_made_again(&self, path: &[u8], now: Option<&DiffState>) -> Result<bool> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
         let alone = Own::default();
         let backwards = Backwards { own: &alone, ..self.backwards };
         let back = backwards.back(path, pairs, now)?;
-        Ok(matches!(back, Back::To { state, .. } if !is_same(now, state.as_ref())))
+        Ok(matches!(back, PathReversal::To { state, .. } if !is_same(now, state.as_ref())))
     }
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
-    fn conflict(&mut self, path: &[u8], pairs: &[Pair], now: Option<State>, mut why: String) {
+    fn conflict(&mut self, path: &[u8], pairs: &[LookPair], now: Option<DiffState>, mut why: String) {
         if let Some(name) = self.renamed.get(path).filter(|_| now.is_none()) {
             why = format!("others renamed it to {} since", String::from_utf8_lossy(name));
         }
@@ -213,7 +211,7 @@ impl Work<'_> {
 
     /// Directories that the work made stay where something of others is in them.
     fn keep_directories(&mut self) -> Result<()> {
-        let is_directory = |state: &Option<State>| matches!(state, Some(State::Directory { .. }));
+        let is_directory = |state: &Option<DiffState>| matches!(state, Some(DiffState::Directory { .. }));
         let leaving: Vec<Vec<u8>> = self
             .wanted
             .iter()
@@ -245,8 +243,7 @@ impl Work<'_> {
     fn entries(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut tree = self.objects.tree(self.now.exact)?;
         for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            let Some(crate::tree::Node::Directory(below)) = tree.get(name).map(|entry| entry.node.clone())
-            else {
+            let Some(crate::tree::TreeNode::Directory(below)) = tree.get(name).map(|entry| entry.node.clone()) else {
                 return Ok(Vec::new());
             };
             tree = self.objects.tree(&below)?;
@@ -270,7 +267,7 @@ impl Work<'_> {
                 Some((_, to)) => to.clone(),
                 None => self.finder.find(parent)?,
             };
-            if !matches!(then, Some(State::Directory { .. })) {
+            if !matches!(then, Some(DiffState::Directory { .. })) {
                 self.wanted.remove(&path);
                 let why = "others removed the directory that it was in".to_owned();
                 self.reversed.conflicts.push((path, why));

@@ -8,10 +8,10 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_events::Hash;
 
 use super::readable;
-use crate::manifest::Manifest;
+use crate::manifest::CheckpointManifest;
 use crate::objects::Objects;
-use crate::record::Checkpoint;
-use crate::tree::{Node, Tree};
+use crate::record::CheckpointRecord;
+use crate::tree::{TreeNode, TreeObject};
 
 /// An object that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Damage {
 /// Looks for objects that checkpoints need and that are missing or, with `read_data`, damaged.
 ///
 /// Returns them with the number of objects that were looked at.
-pub fn verify(objects: &Objects, checkpoints: &[Checkpoint], read_data: bool) -> Result<(Vec<Damage>, u64)> {
+pub fn verify(objects: &Objects, checkpoints: &[CheckpointRecord], read_data: bool) -> Result<(Vec<Damage>, u64)> {
     // Hundreds of small reads for each checkpoint: one transaction for all of them.
     objects.at_one_moment(|| {
         let mut look = Look { objects, read_data, looked_at: HashSet::new(), damage: BTreeMap::new() };
@@ -64,7 +64,7 @@ struct Look<'o> {
 }
 
 impl Look<'_> {
-    fn look_at(&mut self, checkpoint: &Checkpoint) {
+    fn look_at(&mut self, checkpoint: &CheckpointRecord) {
         let mut waiting = vec![(checkpoint.tree, Role::Directory), (checkpoint.manifest, Role::Manifest)];
         while let Some((hash, role)) = waiting.pop() {
             if !self.looked_at.insert(hash) {
@@ -88,10 +88,10 @@ impl Look<'_> {
             Err(_) if self.objects.is_purged(hash)? => return Ok(Vec::new()),
             bytes => bytes?,
         };
-        let entries = Tree::decode(&bytes)?.entries.into_iter();
+        let entries = TreeObject::decode(&bytes)?.entries.into_iter();
         let needed = entries.filter_map(|entry| match entry.node {
-            Node::Directory(below) => Some((below, Role::Directory)),
-            Node::File { hash, .. } => Some((hash, Role::Content)),
+            TreeNode::Directory(below) => Some((below, Role::Directory)),
+            TreeNode::File { hash, .. } => Some((hash, Role::Content)),
             _ => None,
         });
         Ok(needed.collect())
@@ -99,10 +99,8 @@ impl Look<'_> {
 
     /// What a manifest needs. One that is there and cannot be read is damage only where content is read.
     fn manifest(&self, hash: &Hash) -> Result<Vec<(Hash, Role)>> {
-        match Manifest::read(self.objects, hash) {
-            Ok(manifest) => {
-                Ok(git_objects(&manifest).into_iter().map(|hash| (hash, Role::Content)).collect())
-            }
+        match CheckpointManifest::read(self.objects, hash) {
+            Ok(manifest) => Ok(git_objects(&manifest).into_iter().map(|hash| (hash, Role::Content)).collect()),
             Err(_) => self.content(hash).map(|()| Vec::new()),
         }
     }
@@ -126,14 +124,14 @@ impl Look<'_> {
     }
 }
 
-fn git_objects(manifest: &Manifest) -> Vec<Hash> {
+fn git_objects(manifest: &CheckpointManifest) -> Vec<Hash> {
     manifest.git.iter().flat_map(crate::git::state::GitState::objects).collect()
 }
 
 /// Adds to each damaged object the checkpoints that need it.
 fn find_who_needs(
     objects: &Objects,
-    checkpoints: &[Checkpoint],
+    checkpoints: &[CheckpointRecord],
     damage: &mut BTreeMap<Hash, Damage>,
 ) -> Result<()> {
     let mut below = HashMap::new();
@@ -142,7 +140,7 @@ fn find_who_needs(
         let mut hurt = below.get(&checkpoint.tree).cloned().unwrap_or_default();
         hurt.insert(checkpoint.manifest);
         // What a lost manifest named is not known.
-        let manifest = readable(Manifest::read(objects, &checkpoint.manifest))?;
+        let manifest = readable(CheckpointManifest::read(objects, &checkpoint.manifest))?;
         hurt.extend(manifest.iter().flat_map(git_objects));
         for hash in hurt {
             if let Some(damage) = damage.get_mut(&hash) {
@@ -177,7 +175,7 @@ fn find_below(
         let (mut hurt, mut is_whole) = (BTreeSet::new(), true);
         for entry in entries {
             match entry.node {
-                Node::Directory(inner) => {
+                TreeNode::Directory(inner) => {
                     if let Some(found) = below.get(&inner) {
                         hurt.extend(found);
                     } else {
@@ -185,7 +183,7 @@ fn find_below(
                         is_whole = false;
                     }
                 }
-                Node::File { hash, .. } if damage.contains_key(&hash) => drop(hurt.insert(hash)),
+                TreeNode::File { hash, .. } if damage.contains_key(&hash) => drop(hurt.insert(hash)),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::access::OpenedUp;
-use super::found::{Found, found};
+use super::entry_state::{EntryState, found};
 use super::{At, LIST, MAKE, RootDir, Still, at, check_path, require};
 
 impl RootDir {
@@ -57,7 +57,7 @@ fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
     }
     let mut removed = 0;
     for name in names {
-        if !matches!(found(directory, name.to_bytes())?, Found::File(_) | Found::Symlink(..)) {
+        if !matches!(found(directory, name.to_bytes())?, EntryState::File(_) | EntryState::Symlink(..)) {
             continue;
         }
         match unlinkat(directory, &name, AtFlags::empty()) {

@@ -9,7 +9,7 @@ use ic_base::{Code, Diagnosis, Result};
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
 use tempfile::TempDir;
 
-use super::{Found, RootDir, check_path};
+use super::{EntryState, RootDir, check_path};
 
 mod hostile;
 mod modes;
@@ -125,11 +125,9 @@ fn a_temporary_name_leads_nowhere_else() {
     fs::write(place.outside.join("victim"), "theirs").unwrap();
     fs::write(place.at("file"), "old").unwrap();
     fs::create_dir(place.at("d")).unwrap();
-    let names: [&[u8]; 8] =
-        [b"../outside/x", b"../outside/victim", b"/tmp/x", b"d/x", b"", b"..", b".git", b"file"];
+    let names: [&[u8]; 8] = [b"../outside/x", b"../outside/victim", b"/tmp/x", b"d/x", b"", b"..", b".git", b"file"];
     for temporary in names {
-        let error =
-            place.root.write_file(b"file", 0o644, temporary, &|_| true, &mut |file| put(file, b"new"));
+        let error = place.root.write_file(b"file", 0o644, temporary, &|_| true, &mut |file| put(file, b"new"));
         assert_eq!(error.unwrap_err().code(), Code::Corrupt, "{temporary:?}");
         let error = place.root.make_symlink(b"file", b"t", temporary, &|_| true);
         assert_eq!(error.unwrap_err().code(), Code::Corrupt, "{temporary:?}");
@@ -158,18 +156,18 @@ fn what_stands_there_is_told() {
     fs::create_dir(place.at("d")).unwrap();
     mkfifoat(CWD, place.at("fifo"), Mode::from_raw_mode(0o600)).unwrap();
 
-    let Found::File(stat) = place.root.state(b"file").unwrap() else { panic!() };
+    let EntryState::File(stat) = place.root.state(b"file").unwrap() else { panic!() };
     let meta = fs::metadata(place.at("file")).unwrap();
     assert_eq!((stat.dev, stat.ino, stat.size, stat.mode), (meta.dev(), meta.ino(), 5, 0o4751));
     assert_eq!(stat.mtime, (meta.mtime(), meta.mtime_nsec().try_into().unwrap()));
     assert_eq!(stat.ctime, (meta.ctime(), meta.ctime_nsec().try_into().unwrap()));
-    let Found::Symlink(_, target) = place.root.state(b"link").unwrap() else { panic!() };
+    let EntryState::Symlink(_, target) = place.root.state(b"link").unwrap() else { panic!() };
     assert_eq!(target, "somewhere/\u{e9}".as_bytes());
-    assert!(matches!(place.root.state(b"d").unwrap(), Found::Directory(_)));
-    assert!(matches!(place.root.state(b"").unwrap(), Found::Directory(_)));
-    assert_eq!(place.root.state(b"fifo").unwrap(), Found::Special);
+    assert!(matches!(place.root.state(b"d").unwrap(), EntryState::Directory(_)));
+    assert!(matches!(place.root.state(b"").unwrap(), EntryState::Directory(_)));
+    assert_eq!(place.root.state(b"fifo").unwrap(), EntryState::Special);
     for absent in [&b"none"[..], b"none/x", b"file/x", b"file/x/y", b"link/x"] {
-        assert_eq!(place.root.state(absent).unwrap(), Found::Absent, "{absent:?}");
+        assert_eq!(place.root.state(absent).unwrap(), EntryState::Absent, "{absent:?}");
     }
 }
 
@@ -231,7 +229,7 @@ fn links_are_made_replaced_and_never_followed() {
     place.write("link", b"a file now").unwrap();
     assert!(fs::symlink_metadata(place.at("link")).unwrap().is_file());
     place.root.make_symlink(b"link", b"../outside/victim", TEMPORARY, &|_| true).unwrap();
-    place.root.remove_file(b"link", &|now| matches!(now, Found::Symlink(..))).unwrap();
+    place.root.remove_file(b"link", &|now| matches!(now, EntryState::Symlink(..))).unwrap();
     assert_eq!(fs::read(&victim).unwrap(), b"theirs");
     assert!(names(&place.tree).is_empty());
 }
@@ -263,8 +261,8 @@ fn nothing_changes_when_the_caller_says_no() {
     let place = Place::new();
     fs::write(place.at("file"), "theirs").unwrap();
     chmod(&place.at("file"), 0o640);
-    let no = |found: &Found| -> bool {
-        assert!(matches!(found, Found::File(stat) if stat.size == 6));
+    let no = |found: &EntryState| -> bool {
+        assert!(matches!(found, EntryState::File(stat) if stat.size == 6));
         false
     };
     let results = [

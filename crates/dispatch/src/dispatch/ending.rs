@@ -7,17 +7,17 @@ use ic_store::Transaction;
 use serde_json::json;
 
 use super::row::{Dispatch, append_change, get};
-use crate::status::{DispatchStatus, Verdict};
+use crate::status::{DispatchStatus, WorkVerdict};
 
 /// The way in which a dispatch ends, with what its worker or canceller said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending<'a> {
+pub enum DispatchEnding<'a> {
     /// The work was done.
     Completed {
         /// What was done, in the worker's words.
         summary: Option<&'a str>,
         /// The verdict, where the work was a review.
-        verdict: Option<Verdict>,
+        verdict: Option<WorkVerdict>,
     },
     /// The work could not be done.
     Failed {
@@ -36,7 +36,7 @@ pub enum Ending<'a> {
     },
 }
 
-impl Ending<'_> {
+impl DispatchEnding<'_> {
     /// The status that it leads to.
     pub fn status(&self) -> DispatchStatus {
         match self {
@@ -53,20 +53,22 @@ pub fn finish(
     tx: &Transaction<'_>,
     now: Timestamp,
     dispatch: &Dispatch,
-    ending: &Ending<'_>,
+    ending: &DispatchEnding<'_>,
 ) -> Result<Dispatch> {
     dispatch.require_current()?;
     let (status, event_type) = match ending {
-        Ending::Completed { .. } => (ending.status(), EventType::DispatchCompleted),
-        Ending::Failed { .. } => (ending.status(), EventType::DispatchFailed),
-        Ending::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
-        Ending::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
+        DispatchEnding::Completed { .. } => (ending.status(), EventType::DispatchCompleted),
+        DispatchEnding::Failed { .. } => (ending.status(), EventType::DispatchFailed),
+        DispatchEnding::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
+        DispatchEnding::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
     };
     dispatch.status.check_move_to(status, dispatch.id.short())?;
     let (summary, verdict, error, reason) = match ending {
-        Ending::Completed { summary, verdict } => (*summary, verdict.map(Verdict::as_str), None, *summary),
-        Ending::Failed { error } | Ending::TimedOut { error } => (None, None, Some(*error), Some(*error)),
-        Ending::Cancelled { reason } => (None, None, None, *reason),
+        DispatchEnding::Completed { summary, verdict } => (*summary, verdict.map(WorkVerdict::as_str), None, *summary),
+        DispatchEnding::Failed { error } | DispatchEnding::TimedOut { error } => {
+            (None, None, Some(*error), Some(*error))
+        }
+        DispatchEnding::Cancelled { reason } => (None, None, None, *reason),
     };
     let (summary, error) = (mask_optional(summary), mask_optional(error));
     let payload = verdict.map(|verdict| json!({ "verdict": verdict }));

@@ -4,11 +4,11 @@ use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
 use ic_store::{Snapshot, containing};
 
 use super::row::Dispatch;
-use crate::status::{DispatchStatus, Verdict};
+use crate::status::{DispatchStatus, WorkVerdict};
 
 /// Which dispatches are wanted.
 #[derive(Debug, Clone, Copy)]
-pub struct Filter<'a> {
+pub struct DispatchFilter<'a> {
     /// Only those of this run; `None`: of all runs.
     pub run_id: Option<&'a RunId>,
     /// Only those in this phase.
@@ -20,7 +20,7 @@ pub struct Filter<'a> {
 }
 
 /// The wanted dispatches, newest first.
-pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Dispatch>> {
+pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<Dispatch>> {
     let columns = Dispatch::COLUMNS;
     let status = filter.status.map(DispatchStatus::as_str);
     match (filter.run_id, status) {
@@ -33,9 +33,7 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Dispatch
             Dispatch::from_row,
         ),
         (None, Some(status)) => snapshot.query_all(
-            &format!(
-                "SELECT {columns} FROM dispatches WHERE status = $1 AND seq > 0 ORDER BY seq DESC LIMIT $2"
-            ),
+            &format!("SELECT {columns} FROM dispatches WHERE status = $1 AND seq > 0 ORDER BY seq DESC LIMIT $2"),
             &[&status, &filter.limit],
             Dispatch::from_row,
         ),
@@ -73,12 +71,7 @@ pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
 
 /// The dispatches of all runs that were at work at any time between two events, oldest first. `since`: when the first was recorded; in rows
 /// from before the end was recorded as an event, only its time is known.
-pub fn at_work_between(
-    snapshot: &Snapshot<'_>,
-    from: Seq,
-    to: Seq,
-    since: Timestamp,
-) -> Result<Vec<Dispatch>> {
+pub fn at_work_between(snapshot: &Snapshot<'_>, from: Seq, to: Seq, since: Timestamp) -> Result<Vec<Dispatch>> {
     let sql = format!(
         "SELECT {} FROM dispatches WHERE seq > 0 AND seq < $1 AND coalesce(started_seq, seq) < $1 \
          AND (status = 'running' OR finished_seq > $2 OR (finished_seq IS NULL AND finished_at >= $3)) ORDER BY seq",
@@ -132,7 +125,7 @@ pub fn newest_verdict(
     snapshot: &Snapshot<'_>,
     run_id: &RunId,
     phase: Option<&str>,
-) -> Result<Option<(DispatchId, Verdict)>> {
+) -> Result<Option<(DispatchId, WorkVerdict)>> {
     snapshot.query_opt(
         "SELECT d.id, d.verdict FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 \
          AND e.type = 'dispatch_completed' AND d.verdict IS NOT NULL AND d.rolled_back_by IS NULL \
@@ -140,17 +133,14 @@ pub fn newest_verdict(
         &[&run_id.as_str(), &phase],
         |row| {
             let id = DispatchId::from_ledger(row.get(0)?);
-            Ok((id, row.parse(1, "dispatches", Verdict::parse)?))
+            Ok((id, row.parse(1, "dispatches", WorkVerdict::parse)?))
         },
     )
 }
 
 /// How many dispatches of a run (in a phase) have the verdict pass, and fail; rolled-back ones do not count.
 pub fn count_verdicts(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<(i64, i64)> {
-    Ok((
-        count(snapshot, run_id, phase, "verdict = 'pass'")?,
-        count(snapshot, run_id, phase, "verdict = 'fail'")?,
-    ))
+    Ok((count(snapshot, run_id, phase, "verdict = 'pass'")?, count(snapshot, run_id, phase, "verdict = 'fail'")?))
 }
 
 fn count(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>, condition: &str) -> Result<i64> {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp};
 use ic_events::{EventType, NewEvent};
-use ic_store::{Row, Snapshot, Transaction};
+use ic_store::{LedgerRow, Snapshot, Transaction};
 use serde_json::Value;
 
-use crate::status::{DispatchStatus, Verdict};
+use crate::status::{DispatchStatus, WorkVerdict};
 
 /// One piece of work, handed to an agent in a phase of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,17 +29,17 @@ pub struct Dispatch {
     /// How far it is: pending, running, or one of four endings.
     pub status: DispatchStatus,
     /// What it was made of.
-    pub work: Work,
+    pub work: DispatchWork,
     /// The process that works on it, as reported.
     pub process: Option<Process>,
     /// What its worker says was done.
     pub summary: Option<String>,
     /// What its reviewer said.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<WorkVerdict>,
     /// Why it failed or timed out, masked; `None` for all other endings.
     pub error: Option<String>,
     /// Tokens that it reported so far; 0 until then.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// When it was handed out.
     pub created_at: Timestamp,
     /// When it was begun.
@@ -63,7 +63,7 @@ pub struct Process {
 
 /// What a dispatch is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct DispatchWork {
     /// The kind of agent.
     pub agent_type: Option<String>,
     /// A name for people.
@@ -78,7 +78,7 @@ pub struct Work {
 
 /// Tokens used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Tokens that the model read.
     pub input: i64,
     /// Tokens that the model wrote.
@@ -87,7 +87,7 @@ pub struct Tokens {
     pub cache: i64,
 }
 
-impl Tokens {
+impl TokenCounts {
     /// The sum of both; at most `i64::MAX` in each count.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -105,9 +105,9 @@ impl Dispatch {
         finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id, \
         (SELECT b.cut_seq FROM rollbacks b WHERE b.id = dispatches.rolled_back_by)";
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+    pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let verdict = match row.get::<Option<String>>(12)? {
-            Some(_) => Some(row.parse(12, "dispatches", Verdict::parse)?),
+            Some(_) => Some(row.parse(12, "dispatches", WorkVerdict::parse)?),
             None => None,
         };
         Ok(Self {
@@ -117,7 +117,7 @@ impl Dispatch {
             phase: row.get(3)?,
             epoch: row.get(4)?,
             status: row.parse(5, "dispatches", DispatchStatus::parse)?,
-            work: Work {
+            work: DispatchWork {
                 agent_type: row.get(6)?,
                 name: row.get(7)?,
                 model: row.get(8)?,
@@ -128,7 +128,7 @@ impl Dispatch {
             summary: row.get(11)?,
             verdict,
             error: row.get(13)?,
-            tokens: Tokens { input: row.get(14)?, output: row.get(15)?, cache: row.get(16)? },
+            tokens: TokenCounts { input: row.get(14)?, output: row.get(15)?, cache: row.get(16)? },
             created_at: Timestamp(row.get(17)?),
             started_at: row.get::<Option<i64>>(18)?.map(Timestamp),
             finished_at: row.get::<Option<i64>>(19)?.map(Timestamp),
@@ -161,17 +161,14 @@ impl Dispatch {
             Code::StaleDispatch,
             format!("The dispatch {} was rolled back; its reports no longer count.", self.id.short()),
         )
-        .hint(format!(
-            "stop this work; its commits can still be recorded: ic dispatch record {}",
-            self.id.short()
-        ))
+        .hint(format!("stop this work; its commits can still be recorded: ic dispatch record {}", self.id.short()))
         .detail("dispatch_id", self.id.as_str())
         .detail("rollback_id", rollback.as_str()))
     }
 }
 
 impl Process {
-    fn from_row(row: &Row<'_>) -> Result<Option<Self>> {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Option<Self>> {
         let Some(pid) = row.get::<Option<i64>>(10)? else { return Ok(None) };
         let start = match row.get::<Option<String>>(21)? {
             Some(_) => Some(row.parse(21, "dispatches", |text| text.parse::<u64>().ok())?),
@@ -183,18 +180,13 @@ impl Process {
     /// Number, start time and boot, as columns. A start time is text: without `/proc` it fills all 64 bits.
     pub(super) fn columns(process: Option<&Self>) -> (Option<i64>, Option<String>, Option<&str>) {
         let start = process.and_then(|process| process.start.as_ref());
-        (
-            process.map(|process| process.pid),
-            start.map(|(at, _)| at.to_string()),
-            start.map(|(_, boot)| boot.as_str()),
-        )
+        (process.map(|process| process.pid), start.map(|(at, _)| at.to_string()), start.map(|(_, boot)| boot.as_str()))
     }
 }
 
 /// The dispatch with this full id. Errors: `dispatch_not_found`.
 pub fn get(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Dispatch> {
-    find(snapshot, id)?
-        .ok_or_else(|| Diagnosis::new(Code::DispatchNotFound, format!("There is no dispatch {id}.")))
+    find(snapshot, id)?.ok_or_else(|| Diagnosis::new(Code::DispatchNotFound, format!("There is no dispatch {id}.")))
 }
 
 /// The dispatch with this full id, if there is one.

@@ -52,9 +52,7 @@ fn whole(text: &str) -> Cow<'_, str> {
 fn half_or_zero(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
-    u32::from_str_radix(digits, 16)
-        .ok()
-        .filter(|code| is_hex && (*code == 0 || (0xD800..=0xDFFF).contains(code)))
+    u32::from_str_radix(digits, 16).ok().filter(|code| is_hex && (*code == 0 || (0xD800..=0xDFFF).contains(code)))
 }
 
 #[cfg(test)]
@@ -74,8 +72,7 @@ mod tests {
         ] {
             assert_eq!(read(bytes).unwrap(), value, "{}", String::from_utf8_lossy(bytes));
         }
-        for bytes in [&br#"{"a":"\ud83d"#[..], br#"{"a":"\"#, br#"{"a":"\ud8"}"#, b"\\", b"", br#"["\u{1}"]"#]
-        {
+        for bytes in [&br#"{"a":"\ud83d"#[..], br#"{"a":"\"#, br#"{"a":"\ud8"}"#, b"\\", b"", br#"["\u{1}"]"#] {
             assert!(read(bytes).is_err());
         }
     }

@@ -106,7 +106,7 @@ const DIRECTORIES: [&str; 4] = ["workdir", "dir_path", "directory", "cwd"];
 
 /// What the input of a tool call says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ClientCall {
     /// The call in one line, for people: its files, its command, or the first of [`LINES`].
     pub(crate) line: String,
     /// The files that it names, relative to the root.
@@ -126,7 +126,7 @@ pub(crate) fn may_write(tool: &str) -> bool {
     !READERS.contains(&tool)
 }
 
-impl Call {
+impl ClientCall {
     /// Reads the input of a call. `directory`: the client's current directory; `root`: the top of its working tree.
     pub(crate) fn read(input: &Value, directory: &Path, root: &Path) -> Self {
         let text = |key: &&str| input[*key].as_str().filter(|text| !text.trim().is_empty());
@@ -135,8 +135,7 @@ impl Call {
         let words: Option<Vec<&str>> =
             input["command"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect());
         let command = shell.clone().or_else(|| Some(words.as_ref()?.join(" "))).unwrap_or_default();
-        let runs_in =
-            DIRECTORIES.iter().find_map(text).map_or_else(|| directory.to_owned(), |to| directory.join(to));
+        let runs_in = DIRECTORIES.iter().find_map(text).map_or_else(|| directory.to_owned(), |to| directory.join(to));
         let files: Vec<(&Path, &str)> = FILES
             .iter()
             .filter_map(text)
@@ -150,7 +149,7 @@ impl Call {
             .iter()
             // A path that masking would change holds a secret: it is not recorded at all, since a masked path names another file.
             .filter(|(_, file)| !file.contains("://") && mask(file) == *file)
-            .filter_map(|(from, file)| ic_worktree::outside::outside(root, &plain(&from.join(file))))
+            .filter_map(|(from, file)| ic_worktree::outside_files::outside(root, &plain(&from.join(file))))
             .collect();
         outside.sort();
         outside.dedup();
@@ -209,20 +208,20 @@ mod tests {
     use serde_json::json;
 
     fn read(input: &Value) -> (String, Vec<String>) {
-        let call = Call::read(input, Path::new("/shop/api"), Path::new("/shop"));
+        let call = ClientCall::read(input, Path::new("/shop/api"), Path::new("/shop"));
         (call.line, call.paths)
     }
 
     #[test]
     fn a_call_names_its_files_and_says_what_it_does() {
-        let named =
-            |line: &str, paths: &[&str]| (line.to_owned(), paths.iter().map(|p| (*p).to_owned()).collect());
+        let named = |line: &str, paths: &[&str]| (line.to_owned(), paths.iter().map(|p| (*p).to_owned()).collect());
         assert_eq!(read(&json!({"file_path": "/shop/a.txt", "content": "x"})), named("a.txt", &["a.txt"]));
         assert_eq!(read(&json!({"path": "../b/./c.txt"})), named("b/c.txt", &["b/c.txt"]));
         assert_eq!(read(&json!({"file_path": "/etc/passwd"})), named("/etc/passwd", &[]));
         assert_eq!(read(&json!({"command": "\n make all\nmake more"})), named("make all", &[]));
         assert_eq!(read(&json!({"command": ["bash", "-c", "ls"]})), named("bash -c ls", &[]));
-        let patch = "*** Begin Patch\n*** Add File: n.txt\n+x\n*** Update File: o.txt\n*** Move to: p.txt\n@@\n*** End Patch\n";
+        let patch =
+            "*** Begin Patch\n*** Add File: n.txt\n+x\n*** Update File: o.txt\n*** Move to: p.txt\n@@\n*** End Patch\n";
         let all = ["api/n.txt", "api/o.txt", "api/p.txt"];
         assert_eq!(read(&json!({ "command": patch })), named("api/n.txt api/o.txt api/p.txt", &all));
         assert_eq!(read(&json!({"anything": 1})), named("", &[]));
@@ -239,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_command_is_read_as_the_shell_gets_it_and_where_it_runs() {
-        let call = |input: &Value| Call::read(input, Path::new("/shop/api"), Path::new("/shop"));
+        let call = |input: &Value| ClientCall::read(input, Path::new("/shop/api"), Path::new("/shop"));
         let words = call(&json!({"command": ["bash", "-lc", "rm -rf \"x y\""], "workdir": "../web"}));
         assert_eq!(words.command.as_deref(), Some("bash -lc 'rm -rf \"x y\"'"));
         assert_eq!(words.directory, Path::new("/shop/api/../web"));
@@ -255,8 +254,7 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), READERS.len());
-        for writer in
-            ["Bash", "Write", "Edit", "apply_patch", "run_shell_command", "invoke_agent", "mcp__x__y", "bash"]
+        for writer in ["Bash", "Write", "Edit", "apply_patch", "run_shell_command", "invoke_agent", "mcp__x__y", "bash"]
         {
             assert!(may_write(writer), "{writer}");
         }

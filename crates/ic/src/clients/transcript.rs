@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ic_dispatch::dispatch::Tokens;
+use ic_dispatch::dispatch::TokenCounts;
 use serde_json::Value;
 
 use super::Client;
@@ -54,7 +54,7 @@ impl Transcript {
     }
 
     /// The tokens that were used from byte `start` to its end; `None` if the record was replaced, is too long, or cannot be read.
-    pub(crate) fn tokens_since(&self, start: u64) -> Option<Tokens> {
+    pub(crate) fn tokens_since(&self, start: u64) -> Option<TokenCounts> {
         let mut file = File::options().read(true).custom_flags(NO_FOLLOW).open(&self.path).ok()?;
         let found = file.metadata().ok()?;
         let length = found.len().checked_sub(start)?;
@@ -75,8 +75,7 @@ impl Transcript {
 }
 
 // A link in the place of the record is not followed, and opening a pipe does not block the hook.
-const NO_FOLLOW: i32 =
-    (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
+const NO_FOLLOW: i32 = (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()).cast_signed();
 
 fn is_own(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::getuid().as_raw()
@@ -87,15 +86,15 @@ fn number(of: &Value, key: &str) -> i64 {
 }
 
 /// Claude Code writes a line for each part of an answer, each with the usage of the whole answer so far: the last line of an answer counts.
-fn of_messages<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Tokens {
-    let mut answers: HashMap<String, Tokens> = HashMap::new();
+fn of_messages<'t>(lines: impl Iterator<Item = &'t [u8]>) -> TokenCounts {
+    let mut answers: HashMap<String, TokenCounts> = HashMap::new();
     for line in lines.filter(|line| contains(line, b"\"usage\"")) {
         let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
         let message = &line["message"];
         let (Some(id), usage @ Value::Object(_)) = (message["id"].as_str(), &message["usage"]) else {
             continue;
         };
-        let tokens = Tokens {
+        let tokens = TokenCounts {
             input: number(usage, "input_tokens").saturating_add(number(usage, "cache_creation_input_tokens")),
             output: number(usage, "output_tokens"),
             cache: number(usage, "cache_read_input_tokens"),
@@ -103,11 +102,11 @@ fn of_messages<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Tokens {
         // A later line of the same answer replaces the earlier one, so that nothing is counted twice.
         answers.insert(id.to_owned(), tokens);
     }
-    answers.into_values().fold(Tokens::default(), Tokens::plus)
+    answers.into_values().fold(TokenCounts::default(), TokenCounts::plus)
 }
 
 /// Codex writes the totals of the session after each answer, with what that answer added. Its input includes what it read from a cache.
-fn of_totals<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Option<Tokens> {
+fn of_totals<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Option<TokenCounts> {
     let mut ends: Option<(Value, Value)> = None;
     for line in lines.filter(|line| contains(line, b"\"token_count\"")) {
         let Ok(mut line) = serde_json::from_slice::<Value>(line) else { continue };
@@ -127,7 +126,7 @@ fn of_totals<'t>(lines: impl Iterator<Item = &'t [u8]>) -> Option<Tokens> {
         (number(&last["total_token_usage"], key) - before).max(0)
     };
     let (all, cache) = (added("input_tokens"), added("cached_input_tokens"));
-    Some(Tokens { input: (all - cache).max(0), output: added("output_tokens"), cache })
+    Some(TokenCounts { input: (all - cache).max(0), output: added("output_tokens"), cache })
 }
 
 fn contains(line: &[u8], part: &[u8]) -> bool {
@@ -140,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    fn claude(lines: &[&str]) -> Tokens {
+    fn claude(lines: &[&str]) -> TokenCounts {
         of_messages(lines.iter().map(|line| line.as_bytes()))
     }
 
@@ -153,17 +152,15 @@ mod tests {
         };
         let (a, b, c) = (part("one", 1), part("one", 8), part("two", 3));
         let all = [a.as_str(), "{\"usage\": not json", b.as_str(), "", c.as_str()];
-        assert_eq!(claude(&all), Tokens { input: 14, output: 11, cache: 180 });
-        assert_eq!(claude(&["{\"message\":{\"usage\":{\"input_tokens\":5}}}"]), Tokens::default(), "no id");
+        assert_eq!(claude(&all), TokenCounts { input: 14, output: 11, cache: 180 });
+        assert_eq!(claude(&["{\"message\":{\"usage\":{\"input_tokens\":5}}}"]), TokenCounts::default(), "no id");
     }
 
     #[test]
     fn totals_are_those_of_the_part_that_is_read() {
         let line = |total: (u32, u32, u32), last: (u32, u32, u32)| {
             let usage = |(input, cached, output): (u32, u32, u32)| {
-                format!(
-                    r#"{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":{output}}}"#
-                )
+                format!(r#"{{"input_tokens":{input},"cached_input_tokens":{cached},"output_tokens":{output}}}"#)
             };
             format!(
                 r#"{{"payload":{{"type":"token_count","info":{{"total_token_usage":{},"last_token_usage":{}}}}}}}"#,
@@ -177,7 +174,7 @@ mod tests {
             line((130, 44, 37), (20, 4, 10)),
         ];
         let found = of_totals(lines.iter().map(String::as_bytes));
-        assert_eq!(found, Some(Tokens { input: 22, output: 17, cache: 8 }));
+        assert_eq!(found, Some(TokenCounts { input: 22, output: 17, cache: 8 }));
         assert_eq!(of_totals([b"\"token_count\"".as_slice()].into_iter()), None);
     }
 
@@ -193,8 +190,8 @@ mod tests {
         let mut file = File::create(below.join("s.jsonl")).expect("a record");
         writeln!(file, "{line}").expect("a line");
         let size = own.size().expect("a size");
-        assert_eq!(own.tokens_since(0), Some(Tokens { input: 1, output: 2, cache: 0 }));
-        assert_eq!(own.tokens_since(size), Some(Tokens::default()));
+        assert_eq!(own.tokens_since(0), Some(TokenCounts { input: 1, output: 2, cache: 0 }));
+        assert_eq!(own.tokens_since(size), Some(TokenCounts::default()));
         assert_eq!(own.tokens_since(size + 1), None, "it was cut");
         let secret = home.path().join("secret.jsonl");
         std::fs::write(&secret, line).expect("a file elsewhere");

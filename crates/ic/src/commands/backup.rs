@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_worktree::backup::{self, Request};
+use ic_worktree::backup::{self, BackupRequest};
 
 use crate::commands::prelude::*;
 use crate::text::path_text;
@@ -18,7 +18,7 @@ use crate::views::ledger::BackupJson;
   ic backup ~/backups/shop.db
   ic backup --replace --content ~/backups/shop.db    # with the content of checkpoints, beside it
   ic --db ~/backups/shop.db events verify")]
-pub(crate) struct Backup {
+pub(crate) struct BackupArgs {
     /// The file to make
     file: PathBuf,
     /// Replace the file if it is there
@@ -29,11 +29,11 @@ pub(crate) struct Backup {
     content: bool,
 }
 
-impl Backup {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl BackupArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let to = session.directory.join(&self.file);
-        let request = Request { to: &to, replaces: self.replace, with_content: self.content };
+        let request = BackupRequest { to: &to, replaces: self.replace, with_content: self.content };
         let made = backup::make(&kernel, &request, session.options())?;
         session.output.record(&BackupJson::new(&kernel, &to, &made), || {
             let content = made.content.as_ref().map_or_else(String::new, |(path, _)| {
@@ -45,6 +45,6 @@ impl Backup {
             };
             format!("Copied the ledger to {}: {events}\n{content}", path_text(&to))
         })?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

@@ -18,7 +18,7 @@ use crate::views::blame::BlameJson;
   ic blame src/login.rs
   ic blame src/login.rs --json | jq -r '.changes[].dispatches[].name'
   ic checkpoint diff FROM TO -- src/login.rs    # one change")]
-pub(crate) struct Blame {
+pub(crate) struct BlameArgs {
     /// The file (it may be deleted)
     file: PathBuf,
     /// At most the newest N changes and N commits
@@ -26,8 +26,8 @@ pub(crate) struct Blame {
     limit: u32,
 }
 
-impl Blame {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl BlameArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;

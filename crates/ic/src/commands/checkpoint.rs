@@ -16,8 +16,8 @@ mod verify;
 
 use std::path::PathBuf;
 
-pub(crate) use diff::Shape;
-use ic_checkpoint::record::Filter;
+pub(crate) use diff::DiffShape;
+use ic_checkpoint::record::CheckpointFilter;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_worktree::Workspace;
@@ -26,21 +26,21 @@ pub(crate) use restore::RestoreFlags;
 use crate::commands::prelude::*;
 
 verbs! {
-    pub(crate) enum Verb {
-        Create(create::Create),
-        List(list::List),
+    pub(crate) enum CheckpointVerb {
+        Create(create::CheckpointCreateArgs),
+        List(list::CheckpointListArgs),
         #[command(visible_alias = "info")]
-        Show(show::Show),
-        Tree(tree::Tree),
-        Diff(diff::Diff),
-        Cat(cat::Cat),
-        Restore(restore::Restore),
-        Undo(undo::Undo),
-        Redo(redo::Redo),
+        Show(show::CheckpointShowArgs),
+        Tree(tree::CheckpointTreeArgs),
+        Diff(diff::CheckpointDiffArgs),
+        Cat(cat::CheckpointCatArgs),
+        Restore(restore::CheckpointRestoreArgs),
+        Undo(undo::CheckpointUndoArgs),
+        Redo(redo::CheckpointRedoArgs),
         Prune(prune::Prune),
         Delete(delete::Delete),
         Purge(purge::Purge),
-        Verify(verify::Verify),
+        Verify(verify::CheckpointVerifyArgs),
     }
 }
 
@@ -79,11 +79,11 @@ impl Selection {
     }
 
     /// The filter for a query: by root, or by run, whose checkpoints may be of other working trees.
-    fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<Filter<'a>> {
+    fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<CheckpointFilter<'a>> {
         for (flag, name) in [("--conversation", &self.conversation), ("--workflow", &self.workflow)] {
             input::optional_label(flag, name.as_deref())?;
         }
-        Ok(Filter {
+        Ok(CheckpointFilter {
             root: if run.is_some() { None } else { self.root.as_deref().or(Some(&workspace.root)) },
             run_id: run.map(|run| &run.id),
             conversation: self.conversation.as_deref(),

@@ -6,10 +6,10 @@ mod list;
 mod run;
 
 verbs! {
-    pub(crate) enum Verb {
-        Add(add::Add),
-        List(list::List),
-        Run(run::Undo),
-        Coverage(coverage::Coverage),
+    pub(crate) enum CompensationVerb {
+        Add(add::CompensationAddArgs),
+        List(list::CompensationListArgs),
+        Run(run::CompensationRunArgs),
+        Coverage(coverage::CompensationCoverageArgs),
     }
 }

@@ -3,7 +3,7 @@
 use ic_base::Diagnose;
 
 use crate::commands::prelude::*;
-use crate::shell::Shell;
+use crate::shell::CompletionShell;
 
 /// Print a script that completes `ic` in a shell: verbs, options, files, and ids from the ledger.
 ///
@@ -20,11 +20,11 @@ use crate::shell::Shell;
 pub(crate) struct Completions {
     /// The shell that reads the script
     #[arg(value_enum)]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 impl Completions {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let script = self.shell.script().as_bytes();
         session.output.exact(|sink| sink.write_all(script).while_doing(|| "printing the script".to_owned()))
     }

@@ -3,7 +3,7 @@
 mod show;
 
 verbs! {
-    pub(crate) enum Verb {
-        Show(show::Show),
+    pub(crate) enum ConfigVerb {
+        Show(show::ConfigShowArgs),
     }
 }

@@ -13,40 +13,40 @@ mod wait;
 
 use std::path::PathBuf;
 
-use ic_dispatch::dispatch::Ending;
+use ic_dispatch::dispatch::DispatchEnding;
 use ic_kernel::Kernel;
 use ic_ops::dispatch;
 use ic_phase::Run;
 use ic_store::Snapshot;
-use ic_worktree::{Settings, Warning};
+use ic_worktree::{CaptureSettings, Warning};
 
-use crate::background;
+use crate::background_sweep;
 use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
 
 verbs! {
-    pub(crate) enum Verb {
-        Create(create::Create),
-        Start(start::Start),
-        Complete(complete::Complete),
+    pub(crate) enum DispatchVerb {
+        Create(create::DispatchCreateArgs),
+        Start(start::DispatchStartArgs),
+        Complete(complete::DispatchCompleteArgs),
         Fail(fail::Fail),
-        Cancel(cancel::Cancel),
-        Record(record::Record),
-        Tokens(tokens::Tokens),
-        Show(show::Show),
+        Cancel(cancel::DispatchCancelArgs),
+        Record(record::DispatchRecordArgs),
+        Tokens(tokens::DispatchTokensArgs),
+        Show(show::DispatchShowArgs),
         Wait(wait::Wait),
-        List(list::List),
+        List(list::DispatchListArgs),
     }
 }
 
 /// The settings for the tree around the work of a dispatch; `None` if it is not captured.
 struct Kept {
-    settings: Option<Settings>,
+    settings: Option<CaptureSettings>,
     project: PathBuf,
 }
 
 /// The settings and the project of a dispatch. The configuration of its run's project counts, not the caller's.
-fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
+fn kept(session: &CliSession, kernel: &Kernel, id: &str, wanted: bool) -> Result<Kept> {
     kept_of(session, kernel, wanted, |snapshot| {
         let dispatch = ic_dispatch::dispatch::resolve(snapshot, id)?;
         ic_phase::run::get(snapshot, &dispatch.run_id)
@@ -54,12 +54,12 @@ fn kept(session: &Session, kernel: &Kernel, id: &str, wanted: bool) -> Result<Ke
 }
 
 /// The same for a dispatch that is about to be created in a run.
-fn kept_for_run(session: &Session, kernel: &Kernel, run: &str, wanted: bool) -> Result<Kept> {
+fn kept_for_run(session: &CliSession, kernel: &Kernel, run: &str, wanted: bool) -> Result<Kept> {
     kept_of(session, kernel, wanted, |snapshot| kernel.run(snapshot, run))
 }
 
 fn kept_of(
-    session: &Session,
+    session: &CliSession,
     kernel: &Kernel,
     wanted: bool,
     run: impl Fn(&Snapshot<'_>) -> Result<Run>,
@@ -73,27 +73,31 @@ fn kept_of(
 }
 
 /// Starts the sweep of old content that a capture may have made due.
-fn swept(session: &mut Session, kernel: &Kernel, kept: &Kept) {
+fn swept(session: &mut CliSession, kernel: &Kernel, kept: &Kept) {
     if let Some(settings) = &kept.settings {
-        background::sweep(session, kernel, settings, &kept.project);
+        background_sweep::sweep(session, kernel, settings, &kept.project);
     }
 }
 
 /// As [`swept`], and prints the warnings of the capture.
-fn captured(session: &mut Session, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
+fn captured(session: &mut CliSession, kernel: &Kernel, kept: &Kept, warnings: &[Warning]) {
     swept(session, kernel, kept);
     session.output.warn_all(warnings);
 }
 
 /// Ends a dispatch. `captures`: whether the working tree is captured as the work left it.
-fn finish(session: &mut Session, id: &str, door: &Door, ending: &Ending<'_>, captures: bool) -> Result<Exit> {
+fn finish(
+    session: &mut CliSession,
+    id: &str,
+    door: &ForceFlags,
+    ending: &DispatchEnding<'_>,
+    captures: bool,
+) -> Result<ExitStatus> {
     let kernel = session.kernel_for(door.as_deref())?;
     let kept = kept(session, &kernel, id, captures)?;
     // The state of a database is recorded where work begins; where it ends, only the tree is captured.
     let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
     let (dispatch, warnings) = dispatch::finish(&kernel, id, ending, capturing)?;
     captured(session, &kernel, &kept, &warnings);
-    session
-        .output
-        .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
+    session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
 }

@@ -5,15 +5,15 @@ mod redact;
 mod tail;
 mod verify;
 
-use crate::later::Later;
+use crate::lazy_verbs::Later;
 
 verbs! {
-    pub(crate) enum Verb {
+    pub(crate) enum EventsVerb {
         Tail(tail::Tail),
         /// Durable positions of consumers: list, commit, reset
         #[command(subcommand)]
-        Cursor(Later<cursor::Verb>),
-        Verify(verify::Verify),
+        Cursor(Later<cursor::EventsCursorVerb>),
+        Verify(verify::EventsVerifyArgs),
         Redact(redact::Redact),
     }
 }

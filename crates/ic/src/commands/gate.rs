@@ -5,9 +5,9 @@ mod r#override;
 mod rules;
 
 verbs! {
-    pub(crate) enum Verb {
-        Check(check::Check),
-        Override(r#override::Override),
-        Rules(rules::Rules),
+    pub(crate) enum GateVerb {
+        Check(check::GateCheckArgs),
+        Override(r#override::GateOverrideArgs),
+        Rules(rules::GateRulesArgs),
     }
 }

@@ -1,10 +1,10 @@
 //! `ic health`
 
-use ic_store::health::{self, Check};
+use ic_store::health::{self, HealthCheck};
 use ic_worktree::repair;
 
 use crate::commands::prelude::*;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::text::path_text;
 use crate::views::checkpoint::size::StoreSize;
 use crate::views::ledger::{CheckJson, HealthJson};
@@ -26,7 +26,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         if self.accept_older {
             accept(session)?;
         }
@@ -34,9 +34,9 @@ impl Health {
         let mut checks = health::examine(&kernel.ledger, kernel.context.now())?;
         checks.extend(ic_worktree::health::examine(&kernel)?);
         let (ok, detail) = repair::examine(&kernel, session.options())?;
-        checks.push(Check { name: "store", ok, detail });
+        checks.push(HealthCheck { name: "store", ok, detail });
         let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref());
-        checks.push(Check { name: "size", ok: true, detail: size.words() });
+        checks.push(HealthCheck { name: "size", ok: true, detail: size.words() });
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {
             ok,
@@ -44,16 +44,16 @@ impl Health {
             schema_version: ic_store::LATEST,
             checks: checks.iter().map(CheckJson::from).collect(),
         };
-        session.output.record(&record, || {
-            format!("{}\n{}", path_text(&kernel.ledger.name()), views::ledger::checks(&checks))
-        })?;
-        Ok(if ok { Exit::Done } else { Exit::Failure })
+        session
+            .output
+            .record(&record, || format!("{}\n{}", path_text(&kernel.ledger.name()), views::ledger::checks(&checks)))?;
+        Ok(if ok { ExitStatus::Done } else { ExitStatus::Failure })
     }
 }
 
 /// Accepts a store that lacks newer events or content. A log that belongs to another file is set aside, and named.
-fn accept(session: &Session) -> Result<()> {
-    let (db, now) = (session.place()?.db, Environment::context().now());
+fn accept(session: &CliSession) -> Result<()> {
+    let (db, now) = (session.place()?.db, CliEnvironment::context().now());
     let of_ledger = ic_store::accept(&db, session.options(), now)?;
     let of_content = ic_worktree::repair::accept(&db, session.options(), now)?;
     for log in of_ledger.iter().chain(&of_content) {

@@ -1,29 +1,29 @@
 //! `ic hook`
 
+mod delivery;
 mod guard;
-mod hearing;
 mod payload;
 mod places;
-mod unsent;
+mod server_deadline;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hearing::Hearing;
+use delivery::Hearing;
 use ic_checkpoint::capture::Limit;
 use ic_ops::hooks::{self, Teller};
-use ic_phase::resolve::Project;
-use ic_worktree::{Settings, Warning};
+use ic_phase::run_reference::ProjectScope;
+use ic_worktree::{CaptureSettings, Warning};
 use payload::{Payload, is_id};
 use serde_json::Value;
 
-use crate::clients::{Client, Occasion, lenient, tools};
+use crate::clients::{Client, HookOccasion, lenient, tools};
 use crate::commands::prelude::*;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::flags::Global;
-use crate::hook_log::{self, Line};
-use crate::hook_runs::Run;
+use crate::hook_log::{self, HookLogLine};
+use crate::hook_runs::HookRun;
 
 /// The most bytes of a payload that are read; a longer one is cut there, and then is no JSON.
 const LONGEST_PAYLOAD: u64 = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ pub(crate) struct Hook {
 }
 
 /// A hook ignores IC_FORMAT, and a directory that is gone: a client may outlive the directory that it was started in.
-pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment) {
+pub(crate) fn demand_nothing(global: &mut Global, environment: &mut CliEnvironment) {
     environment.format = None;
     let named = global.directory.as_deref().unwrap_or(Path::new("."));
     if !std::fs::canonicalize(named).is_ok_and(|directory| directory.is_dir()) {
@@ -64,21 +64,21 @@ pub(crate) fn demand_nothing(global: &mut Global, environment: &mut Environment)
 /// An event, as a client told it.
 struct Event {
     client: Client,
-    occasion: Occasion,
+    occasion: HookOccasion,
     payload: Value,
 }
 
 impl Hook {
     /// Always ends with 0: a fault of ic must not stop the agent.
     #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let started = Instant::now();
         let event = self.read();
         // Codex and Copilot call by the name of Claude Code where they load its hooks.
         let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.as_str()).to_owned();
         let said = event.and_then(|event| self.answer(session, &event));
         if let Ok(place) = session.place() {
-            let line = Line::new(&client, &self.event, started.elapsed());
+            let line = HookLogLine::new(&client, &self.event, started.elapsed());
             let line = match &said {
                 Ok(said) => said.warnings.iter().fold(line, |line, one| line.saying(one.code, &one.message)),
                 Err(error) => line.saying(error.code().as_str(), error.message()),
@@ -89,7 +89,7 @@ impl Hook {
             // A client that has gone reads nothing.
             let _ = writeln!(std::io::stdout(), "{answer}");
         }
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 
     /// Reads the event. Errors: `invalid_value` for an unknown client or event, and for a payload that is no JSON.
@@ -109,33 +109,32 @@ impl Hook {
     }
 
     /// Records the event and returns the client's answer. Errors go to the log alone.
-    fn answer(&self, session: &mut Session, event: &Event) -> Result<Said> {
+    fn answer(&self, session: &mut CliSession, event: &Event) -> Result<Said> {
         let payload = Payload(&event.payload);
-        let directory =
-            payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
+        let directory = payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
-        session.for_hook(directory.clone(), PATIENCE_TO_WRITE, unsent::patience());
+        session.for_hook(directory.clone(), PATIENCE_TO_WRITE, server_deadline::patience());
         // Without a ledger there is nothing to record: hooks of the user's settings are called in every project.
         let Ok(place) = session.place() else { return Ok(Said::default()) };
         // Events that wait for the server come first. While they cannot be recorded, this event has to wait behind them.
-        let replayed = unsent::replay(session, &place, &directory);
+        let replayed = server_deadline::replay(session, &place, &directory);
         let id = payload.text("session_id").filter(|id| is_id(id));
         let id = replayed.and_then(|_| id.ok_or_else(|| unreadable("it names no session")));
         let recorded = id.and_then(|id| {
             let teller = Teller { client: event.client.as_str(), client_id: id };
             // Only hooks that capture may take so long that their client kills them.
-            let line = Line::new(event.client.as_str(), &self.event, Duration::ZERO);
+            let line = HookLogLine::new(event.client.as_str(), &self.event, Duration::ZERO);
             let looks = event.occasion.looks(tools::may_write(payload.tool()));
-            let _run = looks.then(|| Run::begin(&place.store, &line)).flatten();
+            let _run = looks.then(|| HookRun::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
         if let Err(error) = &recorded {
             // Kept before the guard answers: the answer may be a refusal, and the event is recorded later either way.
-            unsent::keep(&place, event, (&self.event, &payload), error);
+            server_deadline::keep(&place, event, (&self.event, &payload), error);
         }
         match recorded {
             // The guard works without a ledger: what it protects is in no checkpoint either way.
-            Err(error) if event.occasion == Occasion::BeforeCall => {
+            Err(error) if event.occasion == HookOccasion::BeforeCall => {
                 guard::alone(session, &place.root, event.client, &payload, error)
             }
             recorded => recorded,
@@ -144,31 +143,31 @@ impl Hook {
 
     fn record(
         &self,
-        session: &Session,
+        session: &CliSession,
         teller: Teller<'_>,
         client: Client,
-        occasion: Occasion,
+        occasion: HookOccasion,
         payload: &Payload<'_>,
     ) -> Result<Said> {
         let mut kernel = session.kernel()?;
         // An agent may go into another work tree of the repository. The tree that is captured here is still the one that its session began
         // in.
         if let Some(known) = kernel.read(|snapshot| hooks::project_of(snapshot, teller))? {
-            kernel.project = Project { directory: known.clone(), root: known };
+            kernel.project = ProjectScope { directory: known.clone(), root: known };
         }
         // A configuration that cannot be read still lets the event be recorded, and calls of undone work be refused.
         let (kept, warnings) = match session.kept_along_the_way(&kernel, &kernel.project.root, true) {
             Ok(_) if self.is_late => (None, Vec::new()),
             Ok(kept) => {
                 let limit = self.limit(session, client);
-                (kept.map(|kept| Settings { busy_timeout: PATIENCE, limit, ..kept }), Vec::new())
+                (kept.map(|kept| CaptureSettings { busy_timeout: PATIENCE, limit, ..kept }), Vec::new())
             }
             Err(error) => (None, vec![warning(&error)]),
         };
         let limit = kept.as_ref().map(|kept| kept.limit.clone()).unwrap_or_default();
         let hearing = Hearing { event: &self.event, session, kernel: &kernel, teller, client, payload, kept };
         let mut said = Said { warnings, ..Said::default() };
-        if occasion == Occasion::BeforeCall
+        if occasion == HookOccasion::BeforeCall
             && let Some(why) = places::refusal(&hearing)?
         {
             said.answer = Some(client.refuse(&why));
@@ -177,7 +176,7 @@ impl Hook {
         hearing.hear(occasion, &mut said)?;
         // A refused call is not made, so it does nothing in other places either.
         if !said.is_refused {
-            let told = places::Told { event: &self.event, session, teller, client, payload, limit };
+            let told = places::ToldEvent { event: &self.event, session, teller, client, payload, limit };
             told.elsewhere(&mut kernel, occasion, &mut said)?;
         }
         Ok(said)
@@ -186,7 +185,7 @@ impl Hook {
 
 impl Hook {
     /// When a capture ends: before the client would kill this process, or as soon as it asks this process to end.
-    fn limit(&self, session: &Session, client: Client) -> Limit {
+    fn limit(&self, session: &CliSession, client: Client) -> Limit {
         let most = session.hook_limit().unwrap_or_else(|| client.capture_limit(&self.event));
         Limit::new(Instant::now(), most, crate::signals::interrupted().ok())
     }

@@ -1,6 +1,5 @@
 //! `ic hooks ...`
 
-mod distrust;
 pub(crate) mod doctor;
 mod exclude;
 mod file;
@@ -11,6 +10,7 @@ mod server;
 mod settings;
 mod toml;
 mod trust;
+mod trust_removal;
 pub(crate) mod uninstall;
 
 use std::path::PathBuf;
@@ -22,33 +22,33 @@ pub(crate) use server::Servers;
 
 use crate::clients::Client;
 use crate::commands::prelude::*;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::views::hooks::HooksJson;
 #[cfg(test)]
 pub(crate) use settings::entry;
 
 verbs! {
-    pub(crate) enum Verb {
-        Install(install::Install),
-        Uninstall(uninstall::Uninstall),
+    pub(crate) enum HooksVerb {
+        Install(install::HooksInstallArgs),
+        Uninstall(uninstall::HooksUninstallArgs),
         Doctor(doctor::Doctor),
     }
 }
 
 /// The client, and the settings that are changed.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub(crate) struct HooksTarget {
     /// The client: claude-code, codex, gemini, copilot or opencode
     #[arg(value_name = "CLIENT")]
     client: String,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: SettingsPlace,
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-impl Target {
+impl HooksTarget {
     /// The client that was named. Errors: `invalid_value`, with the list of clients.
     pub(crate) fn client(&self) -> Result<Client> {
         client_named(&self.client)
@@ -57,7 +57,7 @@ impl Target {
 
 /// The settings that are changed: those of the project, or those of the user.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct SettingsPlace {
     /// Use the settings in your home directory: all projects
     #[arg(long, conflicts_with = "project")]
     user: bool,
@@ -66,20 +66,20 @@ pub(crate) struct Place {
     project: bool,
 }
 
-impl Place {
+impl SettingsPlace {
     /// Whether the settings of the user are changed, which count for all projects.
     fn is_of_user(&self) -> bool {
         self.user
     }
 
     /// The lines that git's exclude file needs for the settings; `None` for the user's settings, and outside of git.
-    pub(crate) fn exclude(&self, session: &Session, what: Excluded) -> Result<Option<Exclude>> {
+    pub(crate) fn exclude(&self, session: &CliSession, what: Excluded) -> Result<Option<Exclude>> {
         let root = if self.user { None } else { Some(Self::root(session)?) };
         Ok(root.and_then(|root| Exclude::with(&root, what)))
     }
 
     /// Prepares a project for the hooks: creates its ledger if it has none, and makes git ignore the settings.
-    pub(crate) fn prepare(&self, session: &Session, exclude: Option<&Exclude>) -> Result<()> {
+    pub(crate) fn prepare(&self, session: &CliSession, exclude: Option<&Exclude>) -> Result<()> {
         if !self.user {
             require_ledger(session)?;
         }
@@ -88,7 +88,7 @@ impl Place {
     }
 
     /// Removes the lines that an installation added to git's exclude file, if none of its settings are left.
-    pub(crate) fn clear(&self, session: &Session, edit: &Edit, what: Excluded) -> Result<()> {
+    pub(crate) fn clear(&self, session: &CliSession, edit: &Edit, what: Excluded) -> Result<()> {
         if self.user || !edit.left.is_empty() {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Place {
     }
 
     /// The file with one of these names, in the project or in the home directory. Errors: `invalid_value` without a home directory.
-    pub(crate) fn file(&self, session: &Session, [of_project, of_user]: [&str; 2]) -> Result<Location> {
+    pub(crate) fn file(&self, session: &CliSession, [of_project, of_user]: [&str; 2]) -> Result<Location> {
         if self.user {
             let home = session.home().ok_or_else(|| {
                 Diagnosis::new(Code::InvalidValue, "HOME is not set, so your settings cannot be found.")
@@ -108,7 +108,7 @@ impl Place {
     }
 
     /// The root of the project: of its ledger, or of the one that would be created.
-    pub(crate) fn root(session: &Session) -> Result<PathBuf> {
+    pub(crate) fn root(session: &CliSession) -> Result<PathBuf> {
         match session.place() {
             Ok(place) => Ok(place.root),
             Err(_) => Ok(ic_store::initial_place(&session.lookup(), None)?.root),
@@ -117,22 +117,19 @@ impl Place {
 }
 
 /// Creates the project's ledger if it has none.
-fn require_ledger(session: &Session) -> Result<()> {
+fn require_ledger(session: &CliSession) -> Result<()> {
     if session.place().is_ok() {
         return Ok(());
     }
     let place = ic_store::initial_place(&session.lookup(), None)?;
-    ic_store::create(&place, false, &session.directory, session.options(), &Environment::context()).map(drop)
+    ic_store::create(&place, false, &session.directory, session.options(), &CliEnvironment::context()).map(drop)
 }
 
 /// Parses the name of a client. Errors: `invalid_value`, with the list of clients.
 fn client_named(text: &str) -> Result<Client> {
     Client::parse(text).ok_or_else(|| {
-        Diagnosis::new(
-            Code::InvalidValue,
-            format!("{text:?} is not a known client: {}.", Client::WORDS.join(", ")),
-        )
-        .detail("value", "CLIENT")
+        Diagnosis::new(Code::InvalidValue, format!("{text:?} is not a known client: {}.", Client::WORDS.join(", ")))
+            .detail("value", "CLIENT")
     })
 }
 
@@ -152,13 +149,13 @@ pub(crate) struct Installed {
 }
 
 pub(crate) fn report(
-    session: &mut Session,
+    session: &mut CliSession,
     client: Client,
     edit: &Edit,
     dry_run: bool,
     installed: Option<Installed>,
-) -> Result<Exit> {
+) -> Result<ExitStatus> {
     let record = HooksJson::new(client, edit, dry_run, installed.unwrap_or_default());
     session.output.record(&record, || views::hooks::edited(client, edit, dry_run, installed))?;
-    Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
+    Ok(if edit.left.is_empty() { ExitStatus::Done } else { ExitStatus::No })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::commands::prelude::*;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::text::path_text;
 use crate::views::ledger::{InitJson, WhereJson};
 
@@ -21,25 +21,25 @@ use crate::views::ledger::{InitJson, WhereJson};
 In a repository the record and its checkpoints are in .git, and go with it. One made with --store stays: should .git be lost,
 IC_DB=~/ledgers/shop/ic.db ic undo --yes restores the files, and not git's own history. One that is in .git already moves so:
 mv .git/ic ~/ledgers/shop && ic init --store ~/ledgers/shop")]
-pub(crate) struct Init {
+pub(crate) struct InitArgs {
     /// Create the ledger in this directory, with a pointer to it here
     #[arg(long, value_name = "DIR", conflicts_with = "db")]
     store: Option<PathBuf>,
 }
 
-impl Init {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl InitArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let store = self.store.as_ref().map(|store| session.directory.join(store));
         let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
         let (directory, options) = (session.directory.clone(), session.options());
         let (ledger, created) =
-            ic_store::create(&place, store.is_some(), &directory, options, &Environment::context())?;
+            ic_store::create(&place, store.is_some(), &directory, options, &CliEnvironment::context())?;
         let place = place.as_made(&ledger);
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {
             let what = if created { "Created the ledger" } else { "The ledger is already there:" };
             format!("{what} {}\n", path_text(&place.name()))
         })?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

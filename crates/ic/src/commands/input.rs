@@ -5,10 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, check_text};
 use ic_kernel::Kernel;
-use ic_phase::run::{self, Filter};
+use ic_phase::run::{self, RunFilter};
 use serde_json::{Map, Value};
 
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// The longest reason, goal, summary or error, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
@@ -75,7 +75,7 @@ pub(crate) fn json_object(flag: &str, value: &str) -> Result<Map<String, Value>>
 }
 
 /// The value itself, or the content of FILE if it is `@FILE`.
-pub(crate) fn inline_or_file(session: &Session, flag: &str, value: &str) -> Result<String> {
+pub(crate) fn inline_or_file(session: &CliSession, flag: &str, value: &str) -> Result<String> {
     let Some(file) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
     let path = session.directory.join(file);
     let doing = || format!("reading {}", path.display());
@@ -109,7 +109,7 @@ pub(crate) fn standard_input() -> Result<Vec<u8>> {
 }
 
 /// The project directory that a value names: absolute, without links. Errors: `invalid_value` if it is no directory.
-pub(crate) fn project(session: &Session, value: &Path) -> Result<PathBuf> {
+pub(crate) fn project(session: &CliSession, value: &Path) -> Result<PathBuf> {
     let joined = session.directory.join(value);
     match std::fs::canonicalize(&joined) {
         Ok(path) if path.is_dir() => Ok(path),
@@ -120,14 +120,14 @@ pub(crate) fn project(session: &Session, value: &Path) -> Result<PathBuf> {
 /// As [`project`], for a search of runs: the directory may be gone, if runs are recorded for it.
 ///
 /// Errors: `invalid_value` if it is no directory, and no run is recorded for it.
-pub(crate) fn known_project(session: &Session, kernel: &Kernel, value: &Path) -> Result<PathBuf> {
+pub(crate) fn known_project(session: &CliSession, kernel: &Kernel, value: &Path) -> Result<PathBuf> {
     let refusal = match project(session, value) {
         Ok(path) => return Ok(path),
         Err(refusal) => refusal,
     };
     let Some(gone) = without_links(&session.directory.join(value)) else { return Err(refusal) };
     // A name without any run is a typing error, which an empty list would hide.
-    let filter = Filter { open: false, project: Some(&gone), limit: 1, before: None };
+    let filter = RunFilter { open: false, project: Some(&gone), limit: 1, before: None };
     let is_known = kernel.read(|snapshot| Ok(!run::list(snapshot, &filter)?.is_empty()))?;
     if is_known { Ok(gone) } else { Err(refusal) }
 }
@@ -139,8 +139,7 @@ fn without_links(path: &Path) -> Option<PathBuf> {
     if !std::fs::canonicalize(path).is_err_and(|e| is_absent(&e)) {
         return None;
     }
-    let (above, mut real) =
-        path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
+    let (above, mut real) = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
     // The part that is gone has no links any more, so `..` in it means the level above.
     for part in path.strip_prefix(above).ok()?.components() {
         match part {

@@ -1,7 +1,7 @@
 //! `ic install`
 
 use super::{hooks, mcp};
-use crate::commands::hooks::Target;
+use crate::commands::hooks::HooksTarget;
 use crate::commands::prelude::*;
 use crate::views::hooks::HooksJson;
 use crate::views::mcp::{InstallJson, McpJson};
@@ -14,16 +14,16 @@ use crate::views::mcp::{InstallJson, McpJson};
   ic install claude-code
   ic install codex --trust
   ic install gemini --dry-run        # shows what would be added")]
-pub(crate) struct Install {
+pub(crate) struct InstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
     /// Make Codex trust these hooks, and no others
     #[arg(long)]
     trust: bool,
 }
 
-impl Install {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl InstallArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         hooks::install::require_trust(client, self.trust)?;
         // Both are planned first, so that a refusal of one leaves the other unchanged, too.
@@ -44,8 +44,8 @@ impl Install {
             hooks: HooksJson::new(client, &hooks, dry_run, installed),
             mcp: McpJson::new(client, &server, dry_run, excluded),
         };
-        session.output.record(&record, || {
-            views::mcp::both(client, (&hooks, Some(installed)), (&server, Some(excluded)), dry_run)
-        })
+        session
+            .output
+            .record(&record, || views::mcp::both(client, (&hooks, Some(installed)), (&server, Some(excluded)), dry_run))
     }
 }

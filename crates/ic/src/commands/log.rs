@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use ic_base::DispatchId;
 use ic_kernel::Kernel;
-use ic_point::log::{self, Entry, Page, What};
-use ic_session::outside::{self, OutsideFile};
+use ic_point::log::{self, LogEntry, LogPage, What};
+use ic_session::outside_files::{self, OutsideFile};
 
 use crate::commands::hooks::doctor;
 use crate::commands::prelude::*;
-use crate::views::log::{Back, Chosen, LogEntryJson, OutsideFiles};
+use crate::views::log::{Chosen, LogEntryJson, LogUndoJson, OutsideFiles};
 
 /// Show the points that a run can go back to, and its rollbacks, newest first.
 ///
@@ -23,7 +23,7 @@ use crate::views::log::{Back, Chosen, LogEntryJson, OutsideFiles};
   ic log --all                          # with what was rolled back, as branches
   ic log --limit 50 --before 1204       # the next page
   ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
-pub(crate) struct Log {
+pub(crate) struct LogArgs {
     /// The run: an id, the end of one, @, or scope:NAME [default: @, or all sessions]
     run: Option<String>,
     /// Include what was rolled back, and rollbacks that were undone
@@ -37,8 +37,8 @@ pub(crate) struct Log {
     before: Option<i64>,
 }
 
-impl Log {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl LogArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         if self.run.is_none() && Self::is_of_agents(&kernel)? {
             return self.of_agents(session, &kernel);
@@ -53,9 +53,9 @@ impl Log {
                 }
                 let none: [LogEntryJson; 0] = [];
                 let elsewhere = Self::elsewhere(&kernel)?;
-                return session.output.list(&none, || {
-                    views::log::waiting(&waiting) + &views::log::elsewhere(elsewhere.as_deref())
-                });
+                return session
+                    .output
+                    .list(&none, || views::log::waiting(&waiting) + &views::log::elsewhere(elsewhere.as_deref()));
             }
             run => run?,
         };
@@ -75,7 +75,7 @@ impl Log {
             Ok((chosen, outside))
         })?;
         let now = kernel.context.now();
-        let back = Back::of(&kernel.ledger);
+        let back = LogUndoJson::of(&kernel.ledger);
         let elsewhere = if self.run.is_some() { None } else { Self::elsewhere(&kernel)? };
         let beside = kernel.read(|snapshot| {
             // Newer prompts are mentioned only on the first page, and not if a run was named.
@@ -94,12 +94,10 @@ impl Log {
     }
 
     /// Warns that the numbers of changes are incomplete because content cannot be read, if `why` says so.
-    fn warn_of_unread(session: &Session, why: Option<&str>) {
+    fn warn_of_unread(session: &CliSession, why: Option<&str>) {
         if let Some(why) = why {
             let why = why.trim_end_matches('.');
-            session
-                .output
-                .warn(&format!("What changed is not known at every point. {why}; more of it: ic health"));
+            session.output.warn(&format!("What changed is not known at every point. {why}; more of it: ic health"));
         }
     }
 
@@ -107,8 +105,8 @@ impl Log {
         kernel.read(|snapshot| ic_point::elsewhere(kernel, snapshot))
     }
 
-    fn page(&self) -> Page {
-        Page { all: self.all, before: self.before, at_most: self.limit as usize }
+    fn page(&self) -> LogPage {
+        LogPage { all: self.all, before: self.before, at_most: self.limit as usize }
     }
 
     /// Whether only agents' sessions are open here, so that all of them are shown. Not in an agent's own shell, which shows its session.
@@ -125,13 +123,13 @@ impl Log {
         })
     }
 
-    fn of_agents(&self, session: &mut Session, kernel: &Kernel) -> Result<Exit> {
+    fn of_agents(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
         let log = log::of_sessions(kernel, session.options(), self.page())?;
         let named = outside_files(kernel, log.entries.iter().map(|(_, entry)| entry))?;
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry, &named)).collect();
         let now = kernel.context.now();
-        let back = Back::of(&kernel.ledger);
+        let back = LogUndoJson::of(&kernel.ledger);
         Self::warn_of_unread(session, log.unread.as_deref());
         let elsewhere = Self::elsewhere(kernel)?;
         session.output.list(&records, || {
@@ -141,7 +139,7 @@ impl Log {
 }
 
 /// The files outside of the project that the work at these entries changed, by the reference of each entry.
-fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e Entry>) -> Result<OutsideFiles> {
+fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e LogEntry>) -> Result<OutsideFiles> {
     let mut named = OutsideFiles::new();
     for entry in entries {
         let What::Point { point, .. } = &entry.what else { continue };
@@ -149,9 +147,8 @@ fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e Entry>) 
             continue;
         };
         let files =
-            kernel.read(|snapshot| outside::of_dispatch(snapshot, &DispatchId::from_ledger(work.clone())))?;
-        let paths: BTreeSet<String> =
-            files.into_iter().filter(OutsideFile::is_changed).map(|file| file.path).collect();
+            kernel.read(|snapshot| outside_files::of_dispatch(snapshot, &DispatchId::from_ledger(work.clone())))?;
+        let paths: BTreeSet<String> = files.into_iter().filter(OutsideFile::is_changed).map(|file| file.path).collect();
         if !paths.is_empty() {
             named.insert(point.reference.clone(), paths);
         }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use ic_base::Diagnose;
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::prelude::*;
-use crate::man::{Page, pages};
+use crate::man::{ManualPage, pages};
 use crate::text::{counted, path_text};
 use crate::views::man::ManJson;
 
@@ -28,9 +28,9 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let directory = session.directory.join(&self.pages);
-        let pages = pages(Cli::command());
+        let pages = pages(CommandLine::command());
         let written = write(&pages, &directory)?;
         let (all, changed) = (counted(pages.len(), "page"), written.len());
         session.output.record(&ManJson::new(&directory, pages.len(), written), || match changed {
@@ -43,10 +43,10 @@ impl Man {
 /// Writes the pages that are missing or differ, and returns their names.
 ///
 /// Errors: `invalid_value` if `directory` is no directory and cannot be made. If it or a page cannot be written, nothing is changed.
-fn write(pages: &[Page], directory: &Path) -> Result<Vec<String>> {
+fn write(pages: &[ManualPage], directory: &Path) -> Result<Vec<String>> {
     // Remembered, so that a failure leaves no empty directory behind.
     let is_new = make(directory)?;
-    let changed: Vec<&Page> = pages
+    let changed: Vec<&ManualPage> = pages
         .iter()
         .filter(|page| fs::read(directory.join(&page.name)).ok().as_deref() != Some(page.text.as_bytes()))
         .collect();
@@ -69,8 +69,7 @@ fn make(directory: &Path) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(false),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            fs::create_dir_all(directory)
-                .while_doing(|| format!("making the directory {}", directory.display()))?;
+            fs::create_dir_all(directory).while_doing(|| format!("making the directory {}", directory.display()))?;
             Ok(true)
         }
         Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
@@ -81,7 +80,7 @@ fn make(directory: &Path) -> Result<bool> {
 }
 
 /// Writes all pages into `stage`, then renames each. After the first rename, only a failure of the directory itself leaves some pages old.
-fn lay(pages: &[&Page], directory: &Path, stage: &Path) -> Result<()> {
+fn lay(pages: &[&ManualPage], directory: &Path, stage: &Path) -> Result<()> {
     for page in pages {
         let place = directory.join(&page.name);
         if place.is_dir() {

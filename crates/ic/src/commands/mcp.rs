@@ -4,7 +4,7 @@ pub(crate) mod install;
 pub(crate) mod uninstall;
 
 use crate::clients::Client;
-use crate::commands::Run;
+use crate::commands::RunCommand;
 use crate::commands::hooks::Edit;
 use crate::commands::prelude::*;
 use crate::views::mcp::McpJson;
@@ -22,13 +22,13 @@ use crate::views::mcp::McpJson;
   ic -C /srv/shop mcp           # for that project")]
 pub(crate) struct Mcp {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<McpVerb>,
 }
 
 super::verbs! {
-    pub(crate) enum Verb {
-        Install(install::Install),
-        Uninstall(uninstall::Uninstall),
+    pub(crate) enum McpVerb {
+        Install(install::McpInstallArgs),
+        Uninstall(uninstall::McpUninstallArgs),
     }
 }
 
@@ -39,7 +39,7 @@ impl Mcp {
         self.verb.is_none()
     }
 
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         match &self.verb {
             Some(verb) => verb.run(session),
             None => Err(Diagnosis::new(Code::Usage, "This ic was built without the server.")
@@ -50,13 +50,13 @@ impl Mcp {
 
 /// Prints what was done. `excluded`: after an installation, whether git and captures ignore the file.
 fn report(
-    session: &mut Session,
+    session: &mut CliSession,
     client: Client,
     edit: &Edit,
     dry_run: bool,
     excluded: Option<bool>,
-) -> Result<Exit> {
+) -> Result<ExitStatus> {
     let record = McpJson::new(client, edit, dry_run, excluded.unwrap_or_default());
     session.output.record(&record, || views::mcp::edited(client, edit, dry_run, excluded))?;
-    Ok(if edit.left.is_empty() { Exit::Done } else { Exit::No })
+    Ok(if edit.left.is_empty() { ExitStatus::Done } else { ExitStatus::No })
 }

@@ -15,7 +15,7 @@ pub(crate) struct Migrate {}
 
 impl Migrate {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let place = session.place()?;
         let migrated = ic_store::migrate_on_server(&place, session.options())?;
         if migrated.is_none() {
@@ -36,6 +36,6 @@ impl Migrate {
                 format!("Nothing to migrate: the ledger has schema {}.\n", record.schema_version)
             }
         })?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

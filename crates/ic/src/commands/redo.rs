@@ -2,11 +2,11 @@
 
 use ic_base::RollbackId;
 use ic_kernel::Kernel;
-use ic_rollback::{Newest, Whose};
+use ic_rollback::{NewestUndo, RedoOwner};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
-use crate::commands::rollback::Undo as UndoRollback;
+use crate::commands::rollback::RollbackUndoArgs as UndoRollback;
 
 /// Redo what was undone last: undo the newest rollback or restore.
 ///
@@ -21,7 +21,7 @@ use crate::commands::rollback::Undo as UndoRollback;
 
 Exit 1 when the run or the tree changed since: the change is named, and nothing is done. ic log lists rollbacks; ic
 rollback undo ID undoes an older one.")]
-pub(crate) struct Redo {
+pub(crate) struct RedoArgs {
     /// Only what was undone of this run; several active ones need it [default: what was undone last here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -42,23 +42,21 @@ pub(crate) struct Redo {
     yes: bool,
 }
 
-impl Redo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RedoArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_text("--reason", self.reason.as_deref())?;
         let kernel = session.kernel_to_change(None)?;
         ic_rollback::require_whole(&kernel)?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
-            None => kernel
-                .read(|snapshot| ic_point::run_here(&kernel, snapshot))
-                .map_err(ic_point::named_by_a_flag)?,
+            None => kernel.read(|snapshot| ic_point::run_here(&kernel, snapshot)).map_err(ic_point::named_by_a_flag)?,
         };
         let whose = match &run {
-            Some(run) if self.run.is_some() => Whose::Run(run),
-            run => Whose::Here(run.as_ref()),
+            Some(run) if self.run.is_some() => RedoOwner::Run(run),
+            run => RedoOwner::Here(run.as_ref()),
         };
         match ic_rollback::newest(&kernel, whose)? {
-            Newest::Rollback(id) => {
+            NewestUndo::Rollback(id) => {
                 let undo = UndoRollback {
                     id: id.to_string(),
                     reason: self.reason.clone(),
@@ -67,11 +65,14 @@ impl Redo {
                     expect_plan: self.expect_plan.clone(),
                     yes: self.yes,
                 };
-                undo.explained(session, |error| {
-                    if self.run.is_some() { error } else { with_older(&kernel, &id, error) }
-                })
+                undo.explained(
+                    session,
+                    |error| {
+                        if self.run.is_some() { error } else { with_older(&kernel, &id, error) }
+                    },
+                )
             }
-            Newest::Restore => {
+            NewestUndo::Restore => {
                 let flags = RestoreFlags {
                     dry_run: self.dry_run,
                     expect_plan: self.expect_plan.clone(),

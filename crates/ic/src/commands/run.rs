@@ -16,29 +16,29 @@ mod set;
 mod skip;
 mod status;
 
-use crate::later::Later;
+use crate::lazy_verbs::Later;
 
 verbs! {
     /// A RUN is an id, the last six or more digits of one, @ (the only active run of this project) or scope:NAME.
-    pub(crate) enum Verb {
-        Create(create::Create),
-        List(list::List),
-        Status(status::Status),
+    pub(crate) enum RunVerb {
+        Create(create::RunCreateArgs),
+        List(list::RunListArgs),
+        Status(status::RunStatusArgs),
         Phase(phase::Phase),
         Current(current::Current),
         Events(events::Events),
         History(history::History),
-        Advance(advance::Advance),
-        Skip(skip::Skip),
+        Advance(advance::RunAdvanceArgs),
+        Skip(skip::RunSkipArgs),
         Set(set::Set),
-        Cancel(cancel::Cancel),
+        Cancel(cancel::RunCancelArgs),
         Reopen(reopen::Reopen),
-        Rollback(rollback::Rollback),
+        Rollback(rollback::RunRollbackArgs),
         /// Agents of a run: add, list, update
         #[command(subcommand)]
-        Agent(Later<agent::Verb>),
+        Agent(Later<agent::RunAgentVerb>),
         /// Artifacts of a run: add, list, cat
         #[command(subcommand)]
-        Artifact(Later<artifact::Verb>),
+        Artifact(Later<artifact::RunArtifactVerb>),
     }
 }

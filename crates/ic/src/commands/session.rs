@@ -5,9 +5,9 @@ mod list;
 mod show;
 
 verbs! {
-    pub(crate) enum Verb {
-        List(list::List),
-        Show(show::Show),
+    pub(crate) enum SessionVerb {
+        List(list::SessionListArgs),
+        Show(show::SessionShowArgs),
         Attach(attach::Attach),
     }
 }

@@ -4,7 +4,7 @@ use ic_ops::status;
 
 use crate::commands::prelude::*;
 use crate::views::checkpoint::size::StoreSize;
-use crate::views::log::Back;
+use crate::views::log::LogUndoJson;
 use crate::views::status::StatusJson;
 use crate::{hook_runs, hook_spool};
 
@@ -21,13 +21,13 @@ use crate::{hook_runs, hook_spool};
   ic status 7f3a9c
   ic status --json | jq -r '.unfinished[].command'
   ic status --json | jq -r .next")]
-pub(crate) struct Status {
+pub(crate) struct StatusArgs {
     /// The run: an id, the end of one, @, or scope:NAME [default: @, else the newest here]
     run: Option<String>,
 }
 
-impl Status {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl StatusArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         // Before the ledger is opened: a server that does not answer is the very reason why events wait.
         let unsent = session.place().ok().and_then(|place| hook_spool::read(&place.store).said());
         if let Some(said) = &unsent {
@@ -49,9 +49,8 @@ impl Status {
         {
             session.output.warn(&said);
         }
-        let size =
-            StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();
-        let text = || views::status::screen(&status, now, Back::of(&kernel.ledger), size.as_deref());
+        let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();
+        let text = || views::status::screen(&status, now, LogUndoJson::of(&kernel.ledger), size.as_deref());
         session.output.record(&StatusJson::from(&status), text)
     }
 }

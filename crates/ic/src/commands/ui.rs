@@ -16,7 +16,7 @@ use crate::commands::prelude::*;
   ic ui --json | jq -r .url
 
 docs/UI.md shows the pages.")]
-pub(crate) struct Ui {
+pub(crate) struct UiArgs {
     /// The port; 0: any that is free [default: 0]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -29,9 +29,9 @@ pub(crate) struct Ui {
 }
 
 #[cfg(not(feature = "ui"))]
-impl Ui {
+impl UiArgs {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
-    pub(crate) fn run(&self, _: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, _: &mut CliSession) -> Result<ExitStatus> {
         let _ = (self.port, self.open, self.read_only);
         Err(Diagnosis::new(Code::Usage, "This build of ic has no page.")
             .hint("build it with the feature ui, which is on by default; without a browser: ic log"))
@@ -48,27 +48,27 @@ mod page {
 
     use ic_base::Diagnose;
     use ic_kernel::Kernel;
-    use ic_ops::status::Unfinished;
+    use ic_ops::status::UnfinishedWork;
     use ic_phase::Run;
     use ic_store::{OpenOptions, Snapshot};
-    use ic_ui::{Address, Options, Project};
-    use ic_worktree::Settings;
+    use ic_ui::{ListenAddress, ServerOptions, ShownProject};
+    use ic_worktree::CaptureSettings;
 
-    use super::Ui;
+    use super::UiArgs;
     use crate::commands::prelude::*;
     use crate::session::Opening;
     use crate::signals;
     use crate::views::ui::UiJson;
 
-    impl Ui {
-        pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    impl UiArgs {
+        pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
             // Every request opens the ledger; kept connections make that cheap.
             ic_store::keep_connections();
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
             // On a server an undo would be refused, so the page does not offer it.
             let read_only = self.read_only || !opening.kernel()?.ledger.is_of_one_host();
-            let options = Options { port: self.port.unwrap_or(0), read_only, interrupted };
+            let options = ServerOptions { port: self.port.unwrap_or(0), read_only, interrupted };
             let (place, open) = (opening.store().to_owned(), self.open);
             let mut opener = None;
             ic_ui::serve(Arc::new(Here(opening)), options, |address| {
@@ -78,19 +78,19 @@ mod page {
                 let record = UiJson::new(&address.url, address.port, read_only);
                 session.output.record(&record, || views::ui::served(&address.url, read_only)).map(drop)
             })?;
-            Ok(Exit::Done)
+            Ok(ExitStatus::Done)
         }
     }
 
     /// This project, opened anew for each request.
     struct Here(Opening);
 
-    impl Project for Here {
+    impl ShownProject for Here {
         fn kernel(&self) -> Result<Kernel> {
             self.0.kernel()
         }
 
-        fn settings(&self, kernel: &Kernel, project_dir: &Path) -> Result<Settings> {
+        fn settings(&self, kernel: &Kernel, project_dir: &Path) -> Result<CaptureSettings> {
             self.0.settings_of_project(kernel, project_dir)
         }
 
@@ -98,7 +98,7 @@ mod page {
             self.0.options()
         }
 
-        fn unfinished_workflow(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinished>> {
+        fn unfinished_workflow(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<UnfinishedWork>> {
             ic_workflow::unfinished(snapshot, run)
         }
     }
@@ -108,7 +108,7 @@ mod page {
     struct Opener(PathBuf);
 
     impl Opener {
-        fn open(store: &Path, address: &Address) -> Result<Self> {
+        fn open(store: &Path, address: &ListenAddress) -> Result<Self> {
             let path = store.join(format!("ui-{}.html", address.port));
             let doing = || format!("writing {}", path.display());
             // The key in the file of a page that was killed opens nothing any more.

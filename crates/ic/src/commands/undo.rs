@@ -3,14 +3,14 @@
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_point::log::Page;
-use ic_point::{Listed, Meant};
-use ic_rollback::{LayeredRequest, Layers, Request, To};
-use ic_worktree::Watch;
+use ic_point::log::LogPage;
+use ic_point::{ListedPoint, UndoTarget};
+use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
+use ic_worktree::RestoreWatch;
 
 use crate::commands::checkpoint::RestoreFlags;
+use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
-use crate::commands::rolling::{Forced, Layer, Rolling};
 
 /// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
@@ -34,7 +34,7 @@ use crate::commands::rolling::{Forced, Layer, Rolling};
 `ic log` lists the points of a run. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be
 undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
 resume or abort ends it; and when something of a dispatch that alone is undone stays: it does not count as undone.")]
-pub(crate) struct Undo {
+pub(crate) struct UndoArgs {
     /// The point to go back to: prompt:ID, dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
     point: Option<String>,
     /// Undo this dispatch alone; keep what others did since
@@ -48,7 +48,7 @@ pub(crate) struct Undo {
     reason: Option<String>,
     /// The layers to roll back, workflow among them [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    layer: Vec<Layer>,
+    layer: Vec<LayerArg>,
     /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -73,8 +73,8 @@ enum Chosen {
     Alone(String),
 }
 
-impl Undo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl UndoArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         ic_rollback::require_whole(&kernel)?;
         if let Some(id) = self.only() {
@@ -87,18 +87,18 @@ impl Undo {
         let earlier = earlier.transpose()?.map(|id| id.to_string());
         let only = earlier.as_deref().or_else(|| self.only());
         match ic_point::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
-            Meant::Run(run) => {
+            UndoTarget::Run(run) => {
                 let run = if only.is_none() { self.or_ended(session, &kernel, *run)? } else { *run };
                 self.roll_back(session, &kernel, &run, only)
             }
-            Meant::Checkpoint(id) => self.restore(session, id.as_str()),
-            Meant::Tree => {
+            UndoTarget::Checkpoint(id) => self.restore(session, id.as_str()),
+            UndoTarget::Tree => {
                 // A POINT that belongs to no run can only be a checkpoint.
                 if let Some(point) = &self.point {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
                 let settings = session.checkpoint_settings(&kernel)?;
-                let newest = ic_worktree::newest_other(&kernel, &settings, &Watch::default());
+                let newest = ic_worktree::newest_other(&kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
                     let moved = kernel.read(ic_point::moved_from)?;
                     match moved.or(kernel.read(|snapshot| ic_point::elsewhere(&kernel, snapshot))?) {
@@ -113,7 +113,7 @@ impl Undo {
 
     /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the
     /// person means that one.
-    fn or_ended(&self, session: &Session, kernel: &Kernel, run: Run) -> Result<Run> {
+    fn or_ended(&self, session: &CliSession, kernel: &Kernel, run: Run) -> Result<Run> {
         if self.names_any() {
             return Ok(run);
         }
@@ -146,31 +146,31 @@ impl Undo {
 
     fn roll_back(
         &self,
-        session: &mut Session,
+        session: &mut CliSession,
         kernel: &Kernel,
         run: &Run,
         only: Option<&str>,
-    ) -> Result<Exit> {
+    ) -> Result<ExitStatus> {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;
         let to = match (only, &self.point) {
-            (Some(id), _) => To::Without(id),
-            (None, Some(point)) => To::Point(point),
+            (Some(id), _) => RollbackTarget::Without(id),
+            (None, Some(point)) => RollbackTarget::Point(point),
             (None, None) => match self.choose(session, kernel, run)? {
                 Some(Chosen::Point(point)) => {
                     chosen = point;
-                    To::Point(&chosen)
+                    RollbackTarget::Point(&chosen)
                 }
                 Some(Chosen::Alone(work)) => {
                     chosen = work;
-                    To::Without(&chosen)
+                    RollbackTarget::Without(&chosen)
                 }
-                None => return Ok(Exit::No),
+                None => return Ok(ExitStatus::No),
             },
         };
-        let named = Layer::named(&self.layer)?;
+        let named = LayerArg::named(&self.layer)?;
         let layers = named.as_deref().map_or(Layers::All, Layers::Only);
-        let base = Request {
+        let base = RollbackRequest {
             run: run.id.as_str(),
             to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
@@ -180,33 +180,33 @@ impl Undo {
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request = LayeredRequest { base, layers, force, keep_theirs, mine: false, beside_runs: false };
         // The workflow layer changes only the record, which needs no confirmation anywhere.
-        let yes = self.yes || layers == Layers::Only(&[ic_rollback::Layer::Workflow]);
+        let yes = self.yes || layers == Layers::Only(&[ic_rollback::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
     }
 
     /// The point that a person picks, or the last one if no question is asked. `None`: the person picked none.
-    fn choose(&self, session: &Session, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
+    fn choose(&self, session: &CliSession, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
             let last = ic_point::last(snapshot, run);
-            Ok(last.map_err(|error| ic_kernel::closed::explained(kernel, snapshot, error)))
+            Ok(last.map_err(|error| ic_kernel::closed_run::explained(kernel, snapshot, error)))
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
         if self.yes || self.dry_run || !session.can_ask() {
             return self.last_or_alone(session, kernel, run, last?).map(Some);
         }
-        let page = Page { all: false, before: None, at_most: OFFERED };
+        let page = LogPage { all: false, before: None, at_most: OFFERED };
         let log = ic_point::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
-        let picked = Session::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
+        let picked = CliSession::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()).map(Chosen::Point))
     }
 
     /// The last point, or only the last work if the tree before it contains other work that was undone since: going back to that tree would
     /// restore that work unasked.
-    fn last_or_alone(&self, session: &Session, kernel: &Kernel, run: &Run, last: Listed) -> Result<Chosen> {
-        let has_files = self.layer.is_empty() || self.layer.contains(&Layer::Files);
+    fn last_or_alone(&self, session: &CliSession, kernel: &Kernel, run: &Run, last: ListedPoint) -> Result<Chosen> {
+        let has_files = self.layer.is_empty() || self.layer.contains(&LayerArg::Files);
         let work = last.before.clone().filter(|_| has_files && matches!(last.kind, "prompt" | "dispatch"));
         let Some(work) = work else { return Ok(Chosen::Point(last.reference)) };
         let Some(undo) = ic_rollback::undone_before(kernel, &run.id, last.seq)? else {
@@ -223,11 +223,11 @@ impl Undo {
     /// Adds to the last point of a run a warning about newer prompts that do not belong to the run: the person may mean those.
     fn beside_prompts(
         &self,
-        session: &Session,
+        session: &CliSession,
         kernel: &Kernel,
         run: &Run,
-        last: Result<Listed>,
-    ) -> Result<Result<Listed>> {
+        last: Result<ListedPoint>,
+    ) -> Result<Result<ListedPoint>> {
         let since = match &last {
             _ if self.run.is_some() => return Ok(last),
             Ok(last) => last.seq,
@@ -261,8 +261,8 @@ impl Undo {
     }
 
     /// Restores a checkpoint that belongs to no run.
-    fn restore(&self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
-        let named = Layer::named(&self.layer)?;
+    fn restore(&self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
+        let named = LayerArg::named(&self.layer)?;
         let flags = RestoreFlags {
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.clone(),

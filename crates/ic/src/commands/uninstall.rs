@@ -1,7 +1,7 @@
 //! `ic uninstall`
 
 use super::{hooks, mcp};
-use crate::commands::hooks::{Installed, Target};
+use crate::commands::hooks::{HooksTarget, Installed};
 use crate::commands::prelude::*;
 use crate::views::hooks::HooksJson;
 use crate::views::mcp::{InstallJson, McpJson};
@@ -13,13 +13,13 @@ use crate::views::mcp::{InstallJson, McpJson};
 #[command(after_help = "Examples:
   ic uninstall claude-code
   ic uninstall gemini --dry-run")]
-pub(crate) struct Uninstall {
+pub(crate) struct UninstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
 }
 
-impl Uninstall {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl UninstallArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         // In the reverse order of the installation. Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let mut planned = mcp::uninstall::uninstall(session, client, place, true)?;
@@ -35,9 +35,7 @@ impl Uninstall {
             hooks: HooksJson::new(client, &hooks, dry_run, Installed::default()),
             mcp: McpJson::new(client, &server, dry_run, false),
         };
-        session
-            .output
-            .record(&record, || views::mcp::both(client, (&hooks, None), (&server, None), dry_run))?;
-        Ok(if hooks.left.is_empty() && server.left.is_empty() { Exit::Done } else { Exit::No })
+        session.output.record(&record, || views::mcp::both(client, (&hooks, None), (&server, None), dry_run))?;
+        Ok(if hooks.left.is_empty() && server.left.is_empty() { ExitStatus::Done } else { ExitStatus::No })
     }
 }

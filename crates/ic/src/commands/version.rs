@@ -12,7 +12,7 @@ pub(crate) struct Version {}
 
 impl Version {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let record = VersionJson {
             version: env!("CARGO_PKG_VERSION"),
             commit: option_env!("IC_BUILD_COMMIT"),
@@ -26,6 +26,6 @@ impl Version {
                 record.version, record.schema_version, record.sqlite
             )
         })?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

@@ -15,14 +15,11 @@ pub(crate) struct Where {}
 
 impl Where {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let place = session.place()?;
         if place.server.is_none() && !place.db.exists() {
-            return Err(Diagnosis::new(
-                Code::NoLedger,
-                format!("The ledger {} does not exist.", place.db.display()),
-            )
-            .hint("create it with: ic init"));
+            return Err(Diagnosis::new(Code::NoLedger, format!("The ledger {} does not exist.", place.db.display()))
+                .hint("create it with: ic init"));
         }
         let record = WhereJson::new(&place, session.named_config().as_deref());
         session.output.path(&place.name(), &record)

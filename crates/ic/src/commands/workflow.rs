@@ -14,21 +14,21 @@ use std::sync::atomic::AtomicBool;
 use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
-use ic_workflow::definition::{OnFailure, Strategy};
-use ic_workflow::{Overrides, Report, Setup, Status, Ui};
-use ic_worktree::Settings;
-pub(crate) use watch::Watch;
+use ic_workflow::definition::{StepFailurePolicy, Strategy};
+use ic_workflow::{Overrides, WorkflowRunReport, WorkflowSetup, WorkflowStatus, WorkflowUi};
+use ic_worktree::CaptureSettings;
+pub(crate) use watch::WorkflowWatch;
 
 use crate::commands::prelude::*;
 use crate::views::workflow::WorkflowJson;
 
 verbs! {
-    pub(crate) enum Verb {
-        Run(run::Start),
-        Resume(resume::Resume),
-        Rollback(rollback::Rollback),
+    pub(crate) enum WorkflowVerb {
+        Run(run::WorkflowRunArgs),
+        Resume(resume::WorkflowResumeArgs),
+        Rollback(rollback::WorkflowRollbackArgs),
         Validate(validate::Validate),
-        Show(show::Show),
+        Show(show::WorkflowShowArgs),
         Checkpoints(checkpoints::Checkpoints),
     }
 }
@@ -36,8 +36,8 @@ verbs! {
 #[derive(Debug, Args)]
 struct Choices {
     /// After a failed step, without asking [default: the file's, else the configuration's]
-    #[arg(long, value_name = "WHAT", value_parser = one_of(OnFailure::as_str, ON_FAILURE))]
-    on_failure: Option<OnFailure>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(StepFailurePolicy::as_str, ON_FAILURE))]
+    on_failure: Option<StepFailurePolicy>,
     /// What a rollback restores [default: the file's, else full]
     #[arg(long, value_name = "S", value_parser = one_of(Strategy::as_str, STRATEGIES))]
     strategy: Option<Strategy>,
@@ -46,10 +46,10 @@ struct Choices {
     jobs: Option<u16>,
 }
 
-const ON_FAILURE: &[(OnFailure, &str)] = &[
-    (OnFailure::Rollback, "Take the workflow back"),
-    (OnFailure::Stop, "Stop where it is"),
-    (OnFailure::Continue, "Continue with what does not need the failed step"),
+const ON_FAILURE: &[(StepFailurePolicy, &str)] = &[
+    (StepFailurePolicy::Rollback, "Take the workflow back"),
+    (StepFailurePolicy::Stop, "Stop where it is"),
+    (StepFailurePolicy::Continue, "Continue with what does not need the failed step"),
 ];
 
 const STRATEGIES: &[(Strategy, &str)] = &[
@@ -76,36 +76,43 @@ impl Choices {
 /// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "A rollback runs undo commands and writes into the working tree";
 
-type Deed = fn(&Setup<'_>, &str, &Overrides, &mut dyn Ui) -> Result<Report>;
+type Deed = fn(&WorkflowSetup<'_>, &str, &Overrides, &mut dyn WorkflowUi) -> Result<WorkflowRunReport>;
 
-fn setup<'k>(kernel: &'k Kernel, settings: &'k Settings, config: &'k Config) -> Setup<'k> {
+fn setup<'k>(kernel: &'k Kernel, settings: &'k CaptureSettings, config: &'k Config) -> WorkflowSetup<'k> {
     let checkpoints = config.enabled && config.checkpointing.auto;
-    Setup { kernel, settings, checkpoints, configured: &config.on_failure }
+    WorkflowSetup { kernel, settings, checkpoints, configured: &config.on_failure }
 }
 
 fn go(
-    session: &mut Session,
+    session: &mut CliSession,
     kernel: &Kernel,
     run: &str,
     overrides: &Overrides,
     deed: Deed,
-    rolled_back: Exit,
-) -> Result<Exit> {
+    rolled_back: ExitStatus,
+) -> Result<ExitStatus> {
     let config = session.config(&kernel.project.root)?.config;
     let settings = session.checkpoint_settings(kernel)?;
-    let mut watch = Watch::new(session);
+    let mut watch = WorkflowWatch::new(session);
     let report = deed(&setup(kernel, &settings, &config), run, overrides, &mut watch)?;
     finish(session, &report, &watch, rolled_back)
 }
 
-fn finish(session: &mut Session, report: &Report, watch: &Watch, rolled_back: Exit) -> Result<Exit> {
+fn finish(
+    session: &mut CliSession,
+    report: &WorkflowRunReport,
+    watch: &WorkflowWatch,
+    rolled_back: ExitStatus,
+) -> Result<ExitStatus> {
     let record = WorkflowJson::new(report, watch.warnings());
     session.output.record(&record, || views::workflow::report(&watch.unsaid(report)))?;
     Ok(match report.status {
-        Status::Completed => Exit::Done,
-        Status::RolledBack => rolled_back,
-        Status::RolledBackInPart if rolled_back == Exit::No => Exit::No,
-        Status::RollingBack | Status::RolledBackInPart => Exit::Partly,
-        Status::Failed | Status::Stopped | Status::Running | Status::Cancelled => Exit::No,
+        WorkflowStatus::Completed => ExitStatus::Done,
+        WorkflowStatus::RolledBack => rolled_back,
+        WorkflowStatus::RolledBackInPart if rolled_back == ExitStatus::No => ExitStatus::No,
+        WorkflowStatus::RollingBack | WorkflowStatus::RolledBackInPart => ExitStatus::Partly,
+        WorkflowStatus::Failed | WorkflowStatus::Stopped | WorkflowStatus::Running | WorkflowStatus::Cancelled => {
+            ExitStatus::No
+        }
     })
 }

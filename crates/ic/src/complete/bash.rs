@@ -6,16 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::typed::{Rules, Typed, unquoted};
+use super::command_line::{QuoteRules, Typed, unquoted};
 use super::{Candidate, candidates};
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 
 /// The elements of COMPREPLY, one a line.
 ///
 /// `arguments`: `COMP_TYPE`, `COLUMNS`, what bash would replace, and the line up to the cursor.
-pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Option<Vec<u8>> {
+pub(super) fn answer(arguments: &[OsString], environment: &CliEnvironment) -> Option<Vec<u8>> {
     let [kind, columns, replaced, line] = arguments else { return None };
-    let typed = Typed::of(line.as_bytes(), Rules::Posix);
+    let typed = Typed::of(line.as_bytes(), QuoteRules::Posix);
     // The first word is the program.
     let words = typed.words.get(1..)?;
     let found = candidates(words, &typed.last, environment);
@@ -33,7 +33,7 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
 fn kept(typed: &Typed, replaced: &OsStr) -> usize {
     let head = typed.raw.strip_suffix(replaced.as_bytes()).unwrap_or_default();
     // Quotes do not count: a candidate has none, and is cut by its own bytes. One may still be open here.
-    unquoted(head, Rules::Posix).len()
+    unquoted(head, QuoteRules::Posix).len()
 }
 
 /// What replaces the end of the word: quoted as the word was begun, else by backslashes.

@@ -10,12 +10,7 @@ use super::Candidate;
 const MOST: usize = 10_000;
 
 /// The files (or only the directories) that `typed` begins to name, by name; a directory ends with a slash.
-pub(super) fn named(
-    typed: &OsStr,
-    directory: &Path,
-    home: Option<&Path>,
-    only_directories: bool,
-) -> Vec<Candidate> {
+pub(super) fn named(typed: &OsStr, directory: &Path, home: Option<&Path>, only_directories: bool) -> Vec<Candidate> {
     let bytes = typed.as_bytes();
     let (parent, begun) = match bytes.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => bytes.split_at(slash + 1),
@@ -28,8 +23,8 @@ pub(super) fn named(
             return Vec::new();
         }
         let name = entry.file_name();
-        let is_wanted = name.as_bytes().starts_with(begun)
-            && (begun.starts_with(b".") || !name.as_bytes().starts_with(b"."));
+        let is_wanted =
+            name.as_bytes().starts_with(begun) && (begun.starts_with(b".") || !name.as_bytes().starts_with(b"."));
         if !is_wanted {
             continue;
         }

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
 use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::config;
 use ic_kernel::is_idle;
-use ic_phase::resolve::{self, Project};
+use ic_phase::run_reference::{self, ProjectScope};
 use ic_phase::{Run, run, skip};
-use ic_rewind::{Options, RelationalRollbackEngine, journal};
+use ic_rewind::{EngineOptions, RelationalRollbackEngine, journal};
 use ic_runtrack::{agent, artifact};
 use ic_store::{Lookup, OpenOptions, Snapshot, reference};
 
 use super::Candidate;
 use super::position::Position;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::text::plain;
 
 /// The most candidates of a kind.
@@ -42,14 +42,14 @@ pub(super) fn directory(at: &Position<'_>) -> Option<PathBuf> {
 pub(super) struct Looked<'a> {
     at: &'a Position<'a>,
     snapshot: &'a Snapshot<'a>,
-    project: Project,
+    project: ProjectScope,
     store: &'a Path,
 }
 
 /// Reads the ledger that the line acts on. No candidate is found if there is none, or if it cannot be read.
 pub(super) fn look(
     at: &Position<'_>,
-    environment: &Environment,
+    environment: &CliEnvironment,
     find: impl FnOnce(&Looked<'_>) -> Result<Vec<Candidate>>,
 ) -> Vec<Candidate> {
     let Some(directory) = directory(at) else { return Vec::new() };
@@ -62,7 +62,7 @@ pub(super) fn look(
     }
     let options = OpenOptions { busy_timeout: PATIENCE, ..OpenOptions::default() };
     let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
-    let project = Project { directory, root: place.root };
+    let project = ProjectScope { directory, root: place.root };
     let store = place.db.parent().unwrap_or(Path::new("/"));
     ledger.read(|snapshot| find(&Looked { at, snapshot, project, store })).unwrap_or_default()
 }
@@ -71,7 +71,7 @@ impl Looked<'_> {
     /// The run that the line names, else the only active one.
     pub(super) fn run(&self) -> Option<Run> {
         let named = self.at.value("run").map_or(Some("@"), |value| value.to_str())?;
-        resolve::resolve(self.snapshot, named, &self.project, &self.is_idle()).ok()
+        run_reference::resolve(self.snapshot, named, &self.project, &self.is_idle()).ok()
     }
 
     fn is_idle(&self) -> impl Fn(&Snapshot<'_>, &Run) -> Result<bool> {
@@ -80,15 +80,15 @@ impl Looked<'_> {
 
     /// Runs, open ones first: the ends of their ids, `@` and scopes.
     pub(super) fn runs(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: true, project: None, limit: MOST_ROWS, before: None };
+        let filter = run::RunFilter { open: true, project: None, limit: MOST_ROWS, before: None };
         // Open runs are read apart: the newest runs alone may all have ended.
         let mut runs = run::list(self.snapshot, &filter)?;
-        runs.extend(run::list(self.snapshot, &run::Filter { open: false, ..filter })?);
+        runs.extend(run::list(self.snapshot, &run::RunFilter { open: false, ..filter })?);
         let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(run.id.clone()));
         runs.truncate(MOST);
         let mut found = Vec::new();
-        if let Ok(Some(run)) = resolve::current(self.snapshot, &self.project, &self.is_idle()) {
+        if let Ok(Some(run)) = run_reference::current(self.snapshot, &self.project, &self.is_idle()) {
             found.push(Candidate::new("@", about_run(&run)));
         }
         found.extend(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))));
@@ -96,9 +96,7 @@ impl Looked<'_> {
         if !typed.is_empty() {
             let mut scopes = HashSet::new();
             for run in &runs {
-                if let Some(scope) =
-                    run.scope_id.as_deref().filter(|scope| scopes.insert((*scope).to_owned()))
-                {
+                if let Some(scope) = run.scope_id.as_deref().filter(|scope| scopes.insert((*scope).to_owned())) {
                     found.push(Candidate::new(format!("scope:{scope}"), about_run(run)));
                 }
             }
@@ -108,7 +106,7 @@ impl Looked<'_> {
 
     /// The ids of runs, for an option that takes nothing else.
     pub(super) fn run_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: false, project: None, limit: MOST_ROWS, before: None };
+        let filter = run::RunFilter { open: false, project: None, limit: MOST_ROWS, before: None };
         let runs = run::list(self.snapshot, &filter)?;
         Ok(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))).collect())
     }
@@ -143,7 +141,7 @@ impl Looked<'_> {
     pub(super) fn points(&self) -> Result<Vec<Candidate>> {
         let Some(run) = self.run() else { return Ok(Vec::new()) };
         let found = ic_point::list(self.snapshot, &run, false, MOST)?;
-        let about = |one: &ic_point::Listed| described(&[Some(&one.title), Some(&time(one.created_at))]);
+        let about = |one: &ic_point::ListedPoint| described(&[Some(&one.title), Some(&time(one.created_at))]);
         Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
     }
 
@@ -157,14 +155,10 @@ impl Looked<'_> {
     }
 
     /// The dispatches that `is_wanted`: of the run that the line names, else of all runs.
-    pub(super) fn dispatches(
-        &self,
-        typed: &str,
-        is_wanted: impl Fn(DispatchStatus) -> bool,
-    ) -> Result<Vec<Candidate>> {
+    pub(super) fn dispatches(&self, typed: &str, is_wanted: impl Fn(DispatchStatus) -> bool) -> Result<Vec<Candidate>> {
         let run = if self.at.has("run") { self.run() } else { None };
         let run_id = run.as_ref().map(|run| &run.id);
-        let filter = dispatch::Filter { run_id, phase: None, status: None, limit: MOST_ROWS };
+        let filter = dispatch::DispatchFilter { run_id, phase: None, status: None, limit: MOST_ROWS };
         let found = dispatch::list(self.snapshot, &filter)?;
         Ok(found
             .iter()
@@ -174,7 +168,7 @@ impl Looked<'_> {
     }
 
     /// The newest checkpoints of the working tree that are not pruned.
-    fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
+    fn checkpoints(&self) -> Result<Vec<CheckpointRecord>> {
         let mut found = Vec::new();
         for id in reference::newest(self.snapshot, record::REFERENT, CHECKPOINTS_SEEN)? {
             let checkpoint = record::get(self.snapshot, &CheckpointId::from_ledger(id))?;
@@ -190,7 +184,7 @@ impl Looked<'_> {
 
     /// Checkpoints of the working tree, as the ends of their ids.
     pub(super) fn checkpoint_ids(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let about = |c: &Checkpoint| {
+        let about = |c: &CheckpointRecord| {
             let what = c.link.message.as_ref().or(c.link.name.as_ref()).map(String::as_str);
             let what = what.or(c.link.step_name.as_deref()).unwrap_or(c.kind.as_str());
             described(&[Some(what), c.link.phase.as_deref(), Some(&time(c.created_at))])
@@ -200,10 +194,7 @@ impl Looked<'_> {
     }
 
     /// The different values of `word` among the checkpoints of the working tree: names, conversations or workflows.
-    pub(super) fn checkpoint_words(
-        &self,
-        word: impl Fn(&Checkpoint) -> Option<&str>,
-    ) -> Result<Vec<Candidate>> {
+    pub(super) fn checkpoint_words(&self, word: impl Fn(&CheckpointRecord) -> Option<&str>) -> Result<Vec<Candidate>> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
         for checkpoint in self.checkpoints()? {
@@ -215,18 +206,13 @@ impl Looked<'_> {
     }
 
     /// The newest rollbacks that `is_wanted`, with their status, phases and reason.
-    pub(super) fn rollbacks(
-        &self,
-        typed: &str,
-        is_wanted: impl Fn(&RollbackRecord) -> bool,
-    ) -> Result<Vec<Candidate>> {
+    pub(super) fn rollbacks(&self, typed: &str, is_wanted: impl Fn(&RollbackRecord) -> bool) -> Result<Vec<Candidate>> {
         let mut found = Vec::new();
         for text in reference::newest(self.snapshot, rollbacks::REFERENT, MOST_ROWS)? {
             let rollback = rollbacks::get(self.snapshot, &RollbackId::from_ledger(text))?;
             if is_wanted(&rollback) {
                 let way = format!("{} to {}", rollback.from_phase, rollback.to_phase);
-                let about =
-                    described(&[Some(rollback.status.as_str()), Some(&way), rollback.reason.as_deref()]);
+                let about = described(&[Some(rollback.status.as_str()), Some(&way), rollback.reason.as_deref()]);
                 found.push(id(rollback.id.as_str(), rollback.id.short(), typed, about));
             }
         }
@@ -265,7 +251,7 @@ impl Looked<'_> {
             return Ok(Vec::new());
         };
         let target = rewinding.setup(&self.project.root, self.store).target;
-        let engine = RelationalRollbackEngine::open(&target, Options { busy_timeout: PATIENCE })?;
+        let engine = RelationalRollbackEngine::open(&target, EngineOptions { busy_timeout: PATIENCE })?;
         let tasks = engine.read_newest_tasks(None, OFFERED_TASKS)?;
         // A key that several scopes have is one word.
         let mut seen = HashSet::new();
@@ -289,7 +275,7 @@ impl Looked<'_> {
     /// The artifacts of the newest open runs.
     pub(super) fn artifacts(&self, typed: &str) -> Result<Vec<Candidate>> {
         self.of_runs(|run_id| {
-            let artifacts = artifact::list(self.snapshot, run_id, artifact::Filter::default())?;
+            let artifacts = artifact::list(self.snapshot, run_id, artifact::ArtifactFilter::default())?;
             let newest = artifacts.iter().rev().map(|artifact| {
                 let path = artifact.path.to_string_lossy();
                 let about = described(&[Some(&path), Some(&artifact.phase), Some(artifact.status.as_str())]);
@@ -300,7 +286,7 @@ impl Looked<'_> {
     }
 
     fn of_runs(&self, list: impl Fn(&RunId) -> Result<Vec<Candidate>>) -> Result<Vec<Candidate>> {
-        let filter = run::Filter { open: true, project: None, limit: RUNS_SEEN, before: None };
+        let filter = run::RunFilter { open: true, project: None, limit: RUNS_SEEN, before: None };
         let mut found = Vec::new();
         for run in run::list(self.snapshot, &filter)? {
             found.extend(list(&run.id)?);
@@ -320,8 +306,7 @@ impl Looked<'_> {
         found.reverse();
         found.retain(|compensation| seen.insert(compensation.step.clone()));
         found.truncate(MOST);
-        let about =
-            |c: &ic_saga::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
+        let about = |c: &ic_saga::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
         Ok(found.iter().map(|c| Candidate::new(c.step.as_str(), about(c))).collect())
     }
 

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 
+use super::command_line::{QuoteRules, Typed, unquoted};
 use super::position::Position;
-use super::typed::{Rules, Typed, unquoted};
-use super::values::{Kind, kind};
-use super::{Shell, bash, candidates, files};
-use crate::cli::Cli;
-use crate::environment::Environment;
+use super::values::{CompletionKind, kind};
+use super::{CompletionShell, bash, candidates, files};
+use crate::cli::CommandLine;
+use crate::environment::CliEnvironment;
 
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -19,14 +19,14 @@ fn words(line: &str) -> Vec<OsString> {
 
 /// What is offered, without a ledger.
 fn offered(line: &str, typed: &str) -> Vec<String> {
-    let environment = Environment { db: Some("/nonexistent/ic.db".into()), ..Environment::default() };
+    let environment = CliEnvironment { db: Some("/nonexistent/ic.db".into()), ..CliEnvironment::default() };
     let found = candidates(&words(line), OsStr::new(typed), &environment);
     found.into_iter().map(|c| c.value.into_string().expect("UTF-8")).collect()
 }
 
 /// COMPREPLY for a line, when bash would replace `replaced`.
 fn replies(line: &str, replaced: &str) -> Vec<String> {
-    let environment = Environment { db: Some("/nonexistent/ic.db".into()), ..Environment::default() };
+    let environment = CliEnvironment { db: Some("/nonexistent/ic.db".into()), ..CliEnvironment::default() };
     let arguments = ["9", "80", replaced, line].map(OsString::from);
     let answer = bash::answer(&arguments, &environment).expect("an answer");
     String::from_utf8(answer).expect("UTF-8").lines().map(str::to_owned).collect()
@@ -43,7 +43,7 @@ fn leaves<'t>(command: &'t Command, path: &[&'t str], found: &mut Vec<(Vec<&'t s
 }
 
 fn of_every_verb(mut visit: impl FnMut(&[&str], &Command, &Arg)) {
-    let mut tree = Cli::command();
+    let mut tree = CommandLine::command();
     tree.build();
     let mut found = Vec::new();
     leaves(&tree, &[], &mut found);
@@ -56,20 +56,20 @@ fn of_every_verb(mut visit: impl FnMut(&[&str], &Command, &Arg)) {
 
 #[test]
 fn a_line_is_split_as_a_shell_splits_it() {
-    let typed = Typed::of(br#"ic run  'a b'"c d"\ e f"#, Rules::Posix);
+    let typed = Typed::of(br#"ic run  'a b'"c d"\ e f"#, QuoteRules::Posix);
     assert_eq!((typed.words, typed.last), (words("ic run").tap("a bc d e"), OsString::from("f")));
-    let typed = Typed::of(b"ic run status ", Rules::Posix);
+    let typed = Typed::of(b"ic run status ", QuoteRules::Posix);
     assert_eq!((typed.words.len(), typed.last.as_os_str(), typed.raw.len()), (3, OsStr::new(""), 0));
-    let typed = Typed::of(br#"ic --to-phase="in \"re $x"#, Rules::Posix);
+    let typed = Typed::of(br#"ic --to-phase="in \"re $x"#, QuoteRules::Posix);
     assert_eq!((typed.last.to_str(), typed.quote), (Some(r#"--to-phase=in "re $x"#), Some(b'"')));
     assert_eq!(typed.raw, br#"--to-phase="in \"re $x"#);
     // An empty word in quotes is a word.
-    assert_eq!(Typed::of(b"ic '' x", Rules::Posix).words, [OsString::from("ic"), OsString::new()]);
+    assert_eq!(Typed::of(b"ic '' x", QuoteRules::Posix).words, [OsString::from("ic"), OsString::new()]);
     // Nothing is run and nothing is expanded.
-    assert_eq!(Typed::of(b"ic $(touch x) `y`", Rules::Posix).words.len(), 3);
-    assert_eq!(unquoted(br"it\'s' \'", Rules::Posix), r"it's \");
-    assert_eq!(unquoted(br"'it\'s' here", Rules::Fish), r"'it\'s' here");
-    assert_eq!(unquoted(br"'it\'s", Rules::Fish), "it's");
+    assert_eq!(Typed::of(b"ic $(touch x) `y`", QuoteRules::Posix).words.len(), 3);
+    assert_eq!(unquoted(br"it\'s' \'", QuoteRules::Posix), r"it's \");
+    assert_eq!(unquoted(br"'it\'s' here", QuoteRules::Fish), r"'it\'s' here");
+    assert_eq!(unquoted(br"'it\'s", QuoteRules::Fish), "it's");
 }
 
 trait Tap {
@@ -221,7 +221,7 @@ fn every_value_is_offered_or_is_the_callers_own() {
     of_every_verb(|path, _, argument| {
         let takes_value = argument.get_action().takes_values();
         let id = argument.get_id().as_str();
-        if takes_value && kind(path, argument) == Kind::Own && !OWN.contains(&id) {
+        if takes_value && kind(path, argument) == CompletionKind::Own && !OWN.contains(&id) {
             unknown.insert(format!("{}: {id}", path.join(" ")));
         }
     });
@@ -231,21 +231,17 @@ fn every_value_is_offered_or_is_the_callers_own() {
 
 #[test]
 fn no_argument_has_the_name_of_a_global_one() {
-    let tree = Cli::command();
+    let tree = CommandLine::command();
     let global: Vec<&str> = tree.get_arguments().map(|argument| argument.get_id().as_str()).collect();
     of_every_verb(|path, _, argument| {
         let id = argument.get_id().as_str();
-        assert!(
-            !global.contains(&id),
-            "{}: {id} is the id of a global option, and takes its place",
-            path.join(" ")
-        );
+        assert!(!global.contains(&id), "{}: {id} is the id of a global option, and takes its place", path.join(" "));
     });
 }
 
 #[test]
 fn every_verb_can_be_asked_for_everything() {
-    let mut tree = Cli::command();
+    let mut tree = CommandLine::command();
     tree.build();
     let mut verbs = Vec::new();
     leaves(&tree, &[], &mut verbs);
@@ -266,9 +262,10 @@ fn every_verb_can_be_asked_for_everything() {
 
 #[test]
 fn only_the_names_of_shells_ask() {
-    let asked =
-        |value: &str| Shell::asking(&Environment { complete: Some(value.into()), ..Environment::default() });
-    assert_eq!(asked("zsh"), Some(Shell::Zsh));
+    let asked = |value: &str| {
+        CompletionShell::asking(&CliEnvironment { complete: Some(value.into()), ..CliEnvironment::default() })
+    };
+    assert_eq!(asked("zsh"), Some(CompletionShell::Zsh));
     assert_eq!((asked("1"), asked(""), asked("powershell")), (None, None, None));
-    assert_eq!(Shell::asking(&Environment::default()), None);
+    assert_eq!(CompletionShell::asking(&CliEnvironment::default()), None);
 }

@@ -13,11 +13,11 @@ use ic_phase::Chain;
 use super::ledger::{self, Looked, look};
 use super::position::Position;
 use super::{Candidate, files};
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 
 /// The kind of value that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CompletionKind {
     Run,
     RunId,
     Dispatch,
@@ -50,52 +50,46 @@ pub(super) enum Kind {
 }
 
 /// The kind of value that an argument of a verb takes.
-pub(super) fn kind(path: &[&str], argument: &Arg) -> Kind {
+pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
     let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-    let is_directory =
-        argument.get_value_names().unwrap_or_default().iter().any(|name| name.as_str() == "DIR");
+    let is_directory = argument.get_value_names().unwrap_or_default().iter().any(|name| name.as_str() == "DIR");
     match (path, argument.get_id().as_str()) {
-        _ if !argument.get_possible_values().is_empty() => Kind::Choice,
-        (["run", "list"], "before") => Kind::RunId,
-        (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => Kind::Client,
-        (["session", _], "id" | "session") => Kind::Session,
-        (_, "run") => Kind::Run,
-        (_, "dispatch") | (["dispatch", _], "id") => Kind::Dispatch,
-        (["dispatch", "list"], "status") => Kind::DispatchStatus,
-        (["checkpoint", "restore"], "name") => Kind::CheckpointName,
+        _ if !argument.get_possible_values().is_empty() => CompletionKind::Choice,
+        (["run", "list"], "before") => CompletionKind::RunId,
+        (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => CompletionKind::Client,
+        (["session", _], "id" | "session") => CompletionKind::Session,
+        (_, "run") => CompletionKind::Run,
+        (_, "dispatch") | (["dispatch", _], "id") => CompletionKind::Dispatch,
+        (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
+        (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
         (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _] | ["workflow", "rollback"], "id") => {
-            Kind::Checkpoint
+            CompletionKind::Checkpoint
         }
-        (["checkpoint", _], "conversation") => Kind::Conversation,
-        (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => Kind::Workflow,
-        (["rollback", _], "id") => Kind::Rollback,
-        (["rewind", _], "id") => Kind::Rewind,
-        (["rewind", "to"], "task") => Kind::Task,
-        (["run", "agent", _], "agent") => Kind::Agent,
-        (["run", "artifact", "cat"], "id") => Kind::Artifact,
-        (_, "expect_phase") => Kind::ExpectedPhase,
-        (_, "phase" | "to_phase") => Kind::Phase,
-        (["run", "rollback"], "to") | (["undo"], "point") => Kind::Point,
-        (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => Kind::Step,
-        (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => Kind::Cursor,
+        (["checkpoint", _], "conversation") => CompletionKind::Conversation,
+        (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => CompletionKind::Workflow,
+        (["rollback", _], "id") => CompletionKind::Rollback,
+        (["rewind", _], "id") => CompletionKind::Rewind,
+        (["rewind", "to"], "task") => CompletionKind::Task,
+        (["run", "agent", _], "agent") => CompletionKind::Agent,
+        (["run", "artifact", "cat"], "id") => CompletionKind::Artifact,
+        (_, "expect_phase") => CompletionKind::ExpectedPhase,
+        (_, "phase" | "to_phase") => CompletionKind::Phase,
+        (["run", "rollback"], "to") | (["undo"], "point") => CompletionKind::Point,
+        (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => CompletionKind::Step,
+        (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => CompletionKind::Cursor,
         (["events", "tail"], "since") | (["events", "redact"] | ["events", "cursor", _], "seq") => {
-            Kind::Event
+            CompletionKind::Event
         }
-        (["run", "create"], "gates") => Kind::InlineOrFile,
-        (["compensation", "add"], "command") => Kind::File,
-        _ if is_directory => Kind::Directory,
-        _ if is_path => Kind::File,
-        _ => Kind::Own,
+        (["run", "create"], "gates") => CompletionKind::InlineOrFile,
+        (["compensation", "add"], "command") => CompletionKind::File,
+        _ if is_directory => CompletionKind::Directory,
+        _ if is_path => CompletionKind::File,
+        _ => CompletionKind::Own,
     }
 }
 
 /// The values of `argument` that begin with `typed`, and perhaps more: the caller filters.
-pub(super) fn of(
-    at: &Position<'_>,
-    argument: &Arg,
-    typed: &OsStr,
-    environment: &Environment,
-) -> Vec<Candidate> {
+pub(super) fn of(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
     let Some(delimiter) = argument.get_value_delimiter() else {
         return one(at, argument, typed, environment);
     };
@@ -112,32 +106,30 @@ pub(super) fn of(
     found.into_iter().map(|candidate| candidate.behind(before)).collect()
 }
 
-fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &Environment) -> Vec<Candidate> {
+fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
     let text = typed.to_str().unwrap_or_default();
     let files = |typed: &OsStr, only_directories| {
         // `-C` itself is completed from the shell's directory: the directory that it names is not known yet.
         let is_place = argument.get_id() == "directory";
         let from = if is_place { std::fs::canonicalize(".").ok() } else { ledger::directory(at) };
-        from.map_or_else(Vec::new, |from| {
-            files::named(typed, &from, environment.home.as_deref(), only_directories)
-        })
+        from.map_or_else(Vec::new, |from| files::named(typed, &from, environment.home.as_deref(), only_directories))
     };
     let words = |words: &[&str]| words.iter().map(|word| Candidate::new(*word, "")).collect();
     match kind(&at.path, argument) {
-        Kind::Choice => choices(argument),
-        Kind::DispatchStatus => words(&DispatchStatus::WORDS),
-        Kind::File => files(typed, false),
-        Kind::Directory => files(typed, true),
-        Kind::InlineOrFile => {
+        CompletionKind::Choice => choices(argument),
+        CompletionKind::DispatchStatus => words(&DispatchStatus::WORDS),
+        CompletionKind::File => files(typed, false),
+        CompletionKind::Directory => files(typed, true),
+        CompletionKind::InlineOrFile => {
             let Some(file) = typed.as_bytes().strip_prefix(b"@") else { return Vec::new() };
             let found = files(OsStr::from_bytes(file), false);
             found.into_iter().map(|candidate| candidate.behind(OsStr::new("@"))).collect()
         }
-        Kind::Client => words(&crate::clients::Client::WORDS),
-        Kind::Own => Vec::new(),
+        CompletionKind::Client => words(&crate::clients::Client::WORDS),
+        CompletionKind::Own => Vec::new(),
         // Without a run, the rules are those of the default chain.
-        Kind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
-        Kind::Task => look(at, environment, |looked| looked.tasks(environment.config.as_deref())),
+        CompletionKind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),
+        CompletionKind::Task => look(at, environment, |looked| looked.tasks(environment.config.as_deref())),
         kind => look(at, environment, |looked| from_ledger(looked, kind, at, argument, text)),
     }
 }
@@ -150,16 +142,16 @@ fn choices(argument: &Arg) -> Vec<Candidate> {
 
 fn from_ledger(
     looked: &Looked<'_>,
-    kind: Kind,
+    kind: CompletionKind,
     at: &Position<'_>,
     argument: &Arg,
     typed: &str,
 ) -> Result<Vec<Candidate>> {
     let verb = at.path.last().copied().unwrap_or_default();
     match kind {
-        Kind::Run => looked.runs(typed),
-        Kind::RunId => looked.run_ids(typed),
-        Kind::Dispatch => {
+        CompletionKind::Run => looked.runs(typed),
+        CompletionKind::RunId => looked.run_ids(typed),
+        CompletionKind::Dispatch => {
             // `--dispatch` names the calling dispatch, which has not ended, whatever the verb. `undo --dispatch` names one that has.
             let is_caller = argument.get_id() == "dispatch" && verb != "undo";
             looked.dispatches(typed, |status| match verb {
@@ -170,33 +162,33 @@ fn from_ledger(
                 _ => true,
             })
         }
-        Kind::Checkpoint => looked.checkpoint_ids(typed),
-        Kind::CheckpointName => looked.checkpoint_words(|checkpoint| checkpoint.link.name.as_deref()),
-        Kind::Conversation => looked.checkpoint_words(|checkpoint| checkpoint.link.conversation.as_deref()),
-        Kind::Workflow => looked.checkpoint_words(|checkpoint| checkpoint.link.workflow.as_deref()),
-        Kind::Session => looked.sessions(typed),
-        Kind::Rollback => looked.rollbacks(typed, |rollback| match verb {
+        CompletionKind::Checkpoint => looked.checkpoint_ids(typed),
+        CompletionKind::CheckpointName => looked.checkpoint_words(|checkpoint| checkpoint.link.name.as_deref()),
+        CompletionKind::Conversation => looked.checkpoint_words(|checkpoint| checkpoint.link.conversation.as_deref()),
+        CompletionKind::Workflow => looked.checkpoint_words(|checkpoint| checkpoint.link.workflow.as_deref()),
+        CompletionKind::Session => looked.sessions(typed),
+        CompletionKind::Rollback => looked.rollbacks(typed, |rollback| match verb {
             "resume" | "abort" => !rollback.status.is_over(),
             "undo" => rollback.status.stands(),
             _ => true,
         }),
-        Kind::Rewind => looked.rewinds(typed),
-        Kind::Agent => looked.agents(typed),
-        Kind::Artifact => looked.artifacts(typed),
-        Kind::Phase => phases(looked, at, argument),
-        Kind::Point => looked.points(),
-        Kind::ExpectedPhase => Ok(looked.expectable()),
-        Kind::Step => looked.steps(),
-        Kind::Event => looked.events(),
-        Kind::Cursor => looked.cursors(),
-        Kind::DispatchStatus
-        | Kind::File
-        | Kind::Directory
-        | Kind::InlineOrFile
-        | Kind::Choice
-        | Kind::Client
-        | Kind::Task
-        | Kind::Own => Ok(Vec::new()),
+        CompletionKind::Rewind => looked.rewinds(typed),
+        CompletionKind::Agent => looked.agents(typed),
+        CompletionKind::Artifact => looked.artifacts(typed),
+        CompletionKind::Phase => phases(looked, at, argument),
+        CompletionKind::Point => looked.points(),
+        CompletionKind::ExpectedPhase => Ok(looked.expectable()),
+        CompletionKind::Step => looked.steps(),
+        CompletionKind::Event => looked.events(),
+        CompletionKind::Cursor => looked.cursors(),
+        CompletionKind::DispatchStatus
+        | CompletionKind::File
+        | CompletionKind::Directory
+        | CompletionKind::InlineOrFile
+        | CompletionKind::Choice
+        | CompletionKind::Client
+        | CompletionKind::Task
+        | CompletionKind::Own => Ok(Vec::new()),
     }
 }
 

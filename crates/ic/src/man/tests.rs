@@ -1,27 +1,22 @@
 //! Every page, whole; what man(1) and mandoc(1) say of them is asked in `tests/cli`.
 
 use super::pages;
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use clap::CommandFactory;
 
 #[test]
 fn every_command_has_a_page_with_every_section() {
-    let pages = pages(Cli::command());
-    let mut tree = Cli::command();
+    let pages = pages(CommandLine::command());
+    let mut tree = CommandLine::command();
     tree.build();
     let mut wanted = vec!["ic.1".to_owned()];
     collect(&tree, "ic", &mut wanted);
     let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
     assert_eq!(names, wanted);
     for page in &pages {
-        let sections: Vec<&str> = page
-            .text
-            .lines()
-            .filter_map(|line| line.strip_prefix(".SH "))
-            .map(|name| name.trim_matches('"'))
-            .collect();
-        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"]
-        {
+        let sections: Vec<&str> =
+            page.text.lines().filter_map(|line| line.strip_prefix(".SH ")).map(|name| name.trim_matches('"')).collect();
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"] {
             assert!(sections.iter().any(|one| one.ends_with(section)), "{} has no {section}", page.name);
         }
         let is_group = sections.contains(&"COMMANDS");
@@ -40,7 +35,7 @@ fn collect(command: &clap::Command, before: &str, wanted: &mut Vec<String>) {
 
 #[test]
 fn a_page_refers_to_pages_that_there_are() {
-    let pages = pages(Cli::command());
+    let pages = pages(CommandLine::command());
     for page in &pages {
         let also = page.text.split(".SH \"SEE ALSO\"\n").nth(1).expect("see also");
         let named = also.split("\\fB").skip(1).filter_map(|rest| rest.split_once("\\fR(1)"));

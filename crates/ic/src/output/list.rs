@@ -8,35 +8,31 @@ use std::{mem, thread};
 use ic_base::Result;
 use serde::Serialize;
 
-use super::{Output, Written};
-use crate::exit::Exit;
-use crate::format::Format;
+use super::{CliOutput, WriteOutcome};
+use crate::exit::ExitStatus;
+use crate::format::OutputFormat;
 
 /// The number of records in a batch, and of batches that may wait for the printer.
 const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
 /// A list whose records come one by one.
-pub(crate) struct List<'o> {
-    output: &'o mut Output,
+pub(crate) struct ListOutput<'o> {
+    output: &'o mut CliOutput,
     empty: bool,
 }
 
-impl<'o> List<'o> {
-    pub(super) fn new(output: &'o mut Output) -> Self {
+impl<'o> ListOutput<'o> {
+    pub(super) fn new(output: &'o mut CliOutput) -> Self {
         Self { output, empty: true }
     }
 
     /// Prints one record; breaks when the reader is gone.
-    pub(crate) fn push(
-        &mut self,
-        record: &impl Serialize,
-        text: impl FnOnce() -> String,
-    ) -> Result<ControlFlow<()>> {
+    pub(crate) fn push(&mut self, record: &impl Serialize, text: impl FnOnce() -> String) -> Result<ControlFlow<()>> {
         match self.output.format {
-            Format::Text => self.output.text(text())?,
-            Format::Jsonl => self.output.json(record)?,
-            Format::Json => {
+            OutputFormat::Text => self.output.text(text())?,
+            OutputFormat::Jsonl => self.output.json(record)?,
+            OutputFormat::Json => {
                 self.output.raw(match (self.empty, self.output.pretty) {
                     (true, false) => b"[",
                     (true, true) => b"[\n",
@@ -59,21 +55,21 @@ impl<'o> List<'o> {
     }
 
     /// Hands what was pushed so far to the operating system.
-    pub(crate) fn flush(&mut self) -> Result<Written> {
+    pub(crate) fn flush(&mut self) -> Result<WriteOutcome> {
         self.output.flush()
     }
 
     /// As [`List::end`], with a table for people at the end: its columns depend on every row.
-    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<Exit> {
-        if self.output.format == Format::Text {
+    pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<ExitStatus> {
+        if self.output.format == OutputFormat::Text {
             self.output.text(text())?;
         }
         self.end()
     }
 
     /// Ends the list and hands it to the operating system.
-    pub(crate) fn end(self) -> Result<Exit> {
-        if self.output.format == Format::Json {
+    pub(crate) fn end(self) -> Result<ExitStatus> {
+        if self.output.format == OutputFormat::Json {
             self.output.raw(match (self.empty, self.output.pretty) {
                 (true, _) => b"[]\n",
                 (false, false) => b"]\n",
@@ -135,13 +131,13 @@ mod tests {
     use ic_base::{Code, Diagnosis, Result};
 
     use super::{BATCH, BATCHES};
-    use crate::output::{Capture, Output};
+    use crate::output::{Capture, CliOutput};
 
     /// Prints a list of this many numbers, of which reading the last one fails, or printing one. Returns the output, and how many were
     /// read.
     fn printed(count: usize, is_read: bool, until: usize, fails: bool) -> (String, usize, Option<String>) {
         let capture = Capture::default();
-        let mut output = Output::captured(&capture);
+        let mut output = CliOutput::captured(&capture);
         let mut list = output.begin_list();
         let mut read = 0;
         let failed = |what: &str| Diagnosis::new(Code::Io, what);
@@ -176,10 +172,7 @@ mod tests {
         for count in [0, 1, BATCH - 1, BATCH, BATCH + 1, 20 * BATCH + 3] {
             assert_eq!(printed(count, true, usize::MAX, false), (numbers(count), count, None));
             // What was read before a failure is printed.
-            assert_eq!(
-                printed(count, false, usize::MAX, false),
-                (numbers(count), count, Some("reading".to_owned()))
-            );
+            assert_eq!(printed(count, false, usize::MAX, false), (numbers(count), count, Some("reading".to_owned())));
         }
     }
 

@@ -101,10 +101,8 @@ fn target(path: &[String], from: &Module, is_passed_on: bool, all: &Texts) -> Op
 
 /// Every circle of more than two files.
 fn circles(all: &Texts) -> BTreeSet<Vec<String>> {
-    let imports =
-        |from| paths(&all[from]).into_iter().filter_map(move |(path, on)| target(&path, from, on, all));
-    let direct: BTreeMap<&Module, Vec<Module>> =
-        all.keys().map(|from| (from, imports(from).collect())).collect();
+    let imports = |from| paths(&all[from]).into_iter().filter_map(move |(path, on)| target(&path, from, on, all));
+    let direct: BTreeMap<&Module, Vec<Module>> = all.keys().map(|from| (from, imports(from).collect())).collect();
     let reached = |from: &Module| {
         let (mut seen, mut open) = (BTreeSet::new(), direct[from].clone());
         while let Some(at) = open.pop() {
@@ -137,8 +135,7 @@ fn no_circle_of_imports_has_more_than_two_files() {
 #[test]
 fn a_circle_is_found_by_names_and_by_what_is_passed_on() {
     let of = |texts: [(&str, &str); 3]| {
-        let named =
-            texts.map(|(name, text)| (name.split_terminator('/').map(str::to_owned).collect(), plain(text)));
+        let named = texts.map(|(name, text)| (name.split_terminator('/').map(str::to_owned).collect(), plain(text)));
         Vec::from_iter(circles(&named.into_iter().collect()))
     };
     let (a, b) = (("a", "use crate::b::{x::X, B};"), ("b", "use super::c;"));

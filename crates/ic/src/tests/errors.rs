@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ic_base::Code;
 
 use super::files::{docs, names};
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 
 fn page(code: Code) -> String {
     std::fs::read_to_string(docs(&format!("errors/{}.md", code.as_str())))
@@ -13,7 +13,7 @@ fn page(code: Code) -> String {
 }
 
 fn exit(code: Code) -> u8 {
-    Exit::from(code.kind()).code()
+    ExitStatus::from(code.kind()).code()
 }
 
 #[test]

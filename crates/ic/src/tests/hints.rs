@@ -51,9 +51,7 @@ fn a_command_of_a_hint_needs_no_terminal() {
         let said = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         for (line, name) in said.flat_map(|line| asking.iter().map(move |name| (line, name))) {
             // Names in backticks are spoken of, not offered; an argument follows what is offered.
-            for (at, _) in
-                line.match_indices(&format!("{name} ")).filter(|(at, _)| !line[..*at].ends_with('`'))
-            {
+            for (at, _) in line.match_indices(&format!("{name} ")).filter(|(at, _)| !line[..*at].ends_with('`')) {
                 let call = line[at..].split([';', '"', '`', '(']).next().unwrap_or_default();
                 seen += 1;
                 assert!(call.contains("--yes") || call.contains("--dry-run"), "{}: {call}", path.display());

@@ -115,8 +115,7 @@ fn options(text: &mut String, arguments: &[&Arg]) {
 
 /// `RUN`, `[RUN]`, `--goal TEXT`, `--commit SHA ...`.
 fn spelled(argument: &Arg) -> String {
-    let names: Vec<String> =
-        argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let names: Vec<String> = argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let value = if argument.get_action().takes_values() { names.join(" ") } else { String::new() };
     if argument.is_positional() {
         return if argument.is_required_set() { value } else { format!("[{value}]") };

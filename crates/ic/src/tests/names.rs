@@ -146,8 +146,7 @@ fn a_name_tells_what_its_value_is() {
         let kinds = kinds(&field.schema);
         // The seed's own name: a number or a text, as the application stores it.
         let is_scalar = field.name == "snapshot_created_at";
-        if let Some((_, kind)) =
-            endings.iter().find(|(ending, _)| field.name.ends_with(ending)).filter(|_| !is_scalar)
+        if let Some((_, kind)) = endings.iter().find(|(ending, _)| field.name.ends_with(ending)).filter(|_| !is_scalar)
         {
             assert_eq!(kinds, BTreeSet::from([*kind]), "{}: {}", field.place, field.name);
         }
@@ -162,9 +161,8 @@ fn a_name_tells_what_its_value_is() {
 
 #[test]
 fn a_record_has_an_id_with_its_short_form() {
-    let is_record = |properties: &Map<String, Value>| {
-        properties.contains_key("id") && properties.contains_key("created_at")
-    };
+    let is_record =
+        |properties: &Map<String, Value>| properties.contains_key("id") && properties.contains_key("created_at");
     let mut records = 0;
     for (shape, schema) in shapes() {
         let defined = schema["$defs"].as_object().into_iter().flatten();

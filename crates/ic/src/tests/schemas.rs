@@ -1,11 +1,11 @@
 //! `docs/schemas/`: one JSON schema for each shape that a verb prints.
 
-mod promised;
+mod contract;
 
 use std::collections::BTreeSet;
 
+use contract::PROMISED;
 use ic_base::Code;
-use promised::PROMISED;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::checkpoint::retention::{PruneJson, PurgeJson, VerifyObjectsJson};
 use crate::views::code::CodeJson;
 use crate::views::compensation::CompensationJson;
+use crate::views::compensation::compensation_report::UndoneJson;
 use crate::views::compensation::coverage::CoverageJson;
-use crate::views::compensation::undone::UndoneJson;
 use crate::views::config::ConfigJson;
 use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, RecordedJson};
 use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
@@ -40,7 +40,7 @@ use crate::views::rewind::database::{RewindInitJson, RewindInspectJson, RewindTa
 use crate::views::rewind::preview::RewindPreviewJson;
 use crate::views::rollback::RollbackJson;
 use crate::views::rollback::record::{RollbackRecordJson, RollbackShowJson};
-use crate::views::rollback::undone::RollbackUndoneJson;
+use crate::views::rollback::rollback_undo::RollbackUndoneJson;
 use crate::views::run::{PhaseJson, RunCreatedJson, RunJson, RunStatusJson, SkipJson};
 use crate::views::session::{SessionJson, SessionShowJson};
 use crate::views::status::StatusJson;
@@ -228,10 +228,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("purge", schema::<PurgeJson>("Content taken out")),
         ("verify-objects", schema::<VerifyObjectsJson>("Verification of checkpoints")),
         ("compensation", schema::<CompensationJson>("Compensation")),
-        (
-            "compensation-list",
-            schema::<Vec<CompensationJson>>("Compensations, in the order of their effects"),
-        ),
+        ("compensation-list", schema::<Vec<CompensationJson>>("Compensations, in the order of their effects")),
         ("compensation-run", schema::<UndoneJson>("What was undone")),
         ("coverage", schema::<CoverageJson>("Coverage of a run by compensations")),
         ("rewind", schema::<RewindJson>("Rewind")),
@@ -313,11 +310,8 @@ fn each_shape_is_described_and_open() {
 #[test]
 fn each_verb_has_a_shape() {
     let tree = tree();
-    let verbs: BTreeSet<String> = leaves(&tree)
-        .into_iter()
-        .map(|(name, _)| name)
-        .filter(|name| !RAW.contains(&name.as_str()))
-        .collect();
+    let verbs: BTreeSet<String> =
+        leaves(&tree).into_iter().map(|(name, _)| name).filter(|name| !RAW.contains(&name.as_str())).collect();
     let listed: BTreeSet<String> =
         SHAPES.iter().map(|(verb, _)| verb.split(" --").next().expect("a verb").to_owned()).collect();
     assert_eq!(listed, verbs);

@@ -2,12 +2,12 @@
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::help;
 
 /// The whole command tree, with usages and global options where they belong.
 pub(super) fn tree() -> Command {
-    let mut tree = Cli::command();
+    let mut tree = CommandLine::command();
     tree.build();
     tree
 }
@@ -37,7 +37,7 @@ pub(super) fn own_arguments(command: &Command) -> impl Iterator<Item = &Arg> {
 
 #[test]
 fn the_tree_is_consistent() {
-    Cli::command().debug_assert();
+    CommandLine::command().debug_assert();
 }
 
 #[test]
@@ -75,11 +75,8 @@ fn the_first_page_names_every_noun_once() {
     let nouns: Vec<String> = tree.get_subcommands().map(|noun| noun.get_name().to_owned()).collect();
     let (_, listed) = text.split_once("Every day:").expect("the nouns");
     let (listed, _) = listed.split_once("Global options").expect("the options");
-    let listed: Vec<&str> = listed
-        .lines()
-        .filter_map(|line| line.strip_prefix("  "))
-        .filter_map(|line| line.split(' ').next())
-        .collect();
+    let listed: Vec<&str> =
+        listed.lines().filter_map(|line| line.strip_prefix("  ")).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(listed, nouns);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }

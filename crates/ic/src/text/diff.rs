@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use ic_base::{Diagnose, Result};
-use ic_checkpoint::diff::{Change, Difference, State};
-use ic_checkpoint::unified::{self, Kind, Side};
+use ic_checkpoint::diff::{DiffState, Difference, TreeChange};
+use ic_checkpoint::unified_diff::{self, DiffSide, LineKind};
 use ic_store::path_from_bytes;
 use ic_worktree::contents::{Contents, LONGEST};
 
 use super::{counted, path_text, style, styled, visible};
-use crate::commands::checkpoint::Shape;
+use crate::commands::checkpoint::DiffShape;
 
 /// Prints differences. It decides about colours itself. The content of files is printed unchanged, except on a terminal, where control
 /// characters become escapes.
@@ -28,7 +28,7 @@ impl Printer<'_> {
     /// without any difference it would be empty, as if the sides were equal.
     pub(crate) fn write(
         &self,
-        shape: Shape,
+        shape: DiffShape,
         differences: &[Difference],
         skipped: &[(Vec<u8>, String)],
         sink: &mut dyn Write,
@@ -36,9 +36,9 @@ impl Printer<'_> {
         for (path, reason) in skipped {
             let name = path_text(&path_from_bytes(path));
             let line = match shape {
-                Shape::NameStatus => format!("?\t{name}"),
-                Shape::Stat => format!(" {name} | not compared: {reason}"),
-                Shape::Unified => {
+                DiffShape::NameStatus => format!("?\t{name}"),
+                DiffShape::Stat => format!(" {name} | not compared: {reason}"),
+                DiffShape::Unified => {
                     self.unheld.borrow_mut().push(format!("{name}: not compared: {reason}"));
                     format!("# {name}: not compared: {reason}")
                 }
@@ -46,9 +46,9 @@ impl Printer<'_> {
             written(writeln!(sink, "{}", self.styled(style::DIM, &line)))?;
         }
         match shape {
-            Shape::NameStatus => differences.iter().try_for_each(|d| self.name_status(d, sink)),
-            Shape::Stat => self.statistics(differences, sink),
-            Shape::Unified => differences.iter().try_for_each(|d| self.patch(d, sink)),
+            DiffShape::NameStatus => differences.iter().try_for_each(|d| self.name_status(d, sink)),
+            DiffShape::Stat => self.statistics(differences, sink),
+            DiffShape::Unified => differences.iter().try_for_each(|d| self.patch(d, sink)),
         }
     }
 
@@ -59,19 +59,14 @@ impl Printer<'_> {
     fn name_status(&self, difference: &Difference, sink: &mut dyn Write) -> Result<()> {
         let Some(change) = difference.change() else { return Ok(()) };
         let (style, letter) = match change {
-            Change::Added => (style::GOOD, "A"),
-            Change::Modified => (style::WARN, "M"),
-            Change::Deleted => (style::BAD, "D"),
-            Change::Mode => (style::DIM, "P"),
-            Change::Attributes => (style::DIM, "O"),
-            Change::Type => (style::WARN, "T"),
+            TreeChange::Added => (style::GOOD, "A"),
+            TreeChange::Modified => (style::WARN, "M"),
+            TreeChange::Deleted => (style::BAD, "D"),
+            TreeChange::Mode => (style::DIM, "P"),
+            TreeChange::Attributes => (style::DIM, "O"),
+            TreeChange::Type => (style::WARN, "T"),
         };
-        written(writeln!(
-            sink,
-            "{}\t{}",
-            self.styled(style, letter),
-            path_text(&path_from_bytes(&difference.path))
-        ))
+        written(writeln!(sink, "{}\t{}", self.styled(style, letter), path_text(&path_from_bytes(&difference.path))))
     }
 
     fn statistics(&self, differences: &[Difference], sink: &mut dyn Write) -> Result<()> {
@@ -89,10 +84,10 @@ impl Printer<'_> {
             }
             let old = self.contents.older(difference)?.unwrap_or_default();
             let new = self.contents.newer(difference)?.unwrap_or_default();
-            let line = if unified::is_binary(&old) || unified::is_binary(&new) {
+            let line = if unified_diff::is_binary(&old) || unified_diff::is_binary(&new) {
                 format!("{} -> {} bytes", old.len(), new.len())
             } else {
-                let (added, removed) = unified::stat(&old, &new);
+                let (added, removed) = unified_diff::stat(&old, &new);
                 all_added += added;
                 all_removed += removed;
                 format!(
@@ -116,23 +111,23 @@ impl Printer<'_> {
     fn margin(&self, difference: &Difference) -> Result<(Option<String>, bool)> {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
         let name = path_text(&path_from_bytes(&difference.path));
-        let any = |fits: fn(&State) -> bool| [before, after].into_iter().flatten().any(fits);
+        let any = |fits: fn(&DiffState) -> bool| [before, after].into_iter().flatten().any(fits);
         let change = difference.change();
-        let is_directory = |state: &State| matches!(state, State::Directory { .. });
-        Ok(if any(is_directory) && change != Some(Change::Type) {
+        let is_directory = |state: &DiffState| matches!(state, DiffState::Directory { .. });
+        Ok(if any(is_directory) && change != Some(TreeChange::Type) {
             let what = without_lines(difference).unwrap_or_default();
             (Some(format!("directory {name}: {what}")), false)
-        } else if change == Some(Change::Attributes) {
+        } else if change == Some(TreeChange::Attributes) {
             (Some(format!("{name}: attributes")), false)
-        } else if any(|state| matches!(state, State::File { size, .. } if *size > LONGEST)) {
+        } else if any(|state| matches!(state, DiffState::File { size, .. } if *size > LONGEST)) {
             (Some(format!("{name}: too large to be compared")), false)
-        } else if change != Some(Change::Mode) && self.contents.is_gone(difference)? {
+        } else if change != Some(TreeChange::Mode) && self.contents.is_gone(difference)? {
             (Some(format!("{name}: {GONE}")), false)
         } else if let Some(mode) = unheld_directory(difference) {
             (Some(format!("directory {name}: {mode}")), true)
         } else {
             let mode = unheld_mode(difference).map(|mode| format!("{name}: {mode}"));
-            (mode, change != Some(Change::Mode) || git_mode(before) != git_mode(after))
+            (mode, change != Some(TreeChange::Mode) || git_mode(before) != git_mode(after))
         })
     }
 
@@ -146,34 +141,31 @@ impl Printer<'_> {
             return Ok(());
         }
         // A directory has no patch of its own: its files are differences themselves.
-        let file = |state: &'d Option<State>| {
-            state.as_ref().filter(|state| !matches!(state, State::Directory { .. }))
-        };
+        let file =
+            |state: &'d Option<DiffState>| state.as_ref().filter(|state| !matches!(state, DiffState::Directory { .. }));
         let (before, after) = (file(&difference.before), file(&difference.after));
-        let is_mode = difference.change() == Some(Change::Mode);
+        let is_mode = difference.change() == Some(TreeChange::Mode);
         // If only the mode changed, no line is shown, so the content is not read.
         let (old, new) = if is_mode {
             (Some(Vec::new()), Some(Vec::new()))
         } else {
             (self.contents.of(before)?, self.contents.newer(difference)?)
         };
-        if [&old, &new].into_iter().flatten().any(|content| unified::is_binary(content)) {
+        if [&old, &new].into_iter().flatten().any(|content| unified_diff::is_binary(content)) {
             let name = path_text(&path_from_bytes(&difference.path));
-            self.unheld
-                .borrow_mut()
-                .push(format!("{name}: a binary file, for which git apply refuses all of it"));
+            self.unheld.borrow_mut().push(format!("{name}: a binary file, for which git apply refuses all of it"));
         }
-        let side = |state: Option<&State>, content| Side { content, mode: git_mode(state) };
+        let side = |state: Option<&DiffState>, content| DiffSide { content, mode: git_mode(state) };
         let (old, new) = (side(before, old.as_deref()), side(after, new.as_deref()));
-        let mut line = |kind: Kind, text: &[u8]| -> io::Result<()> {
+        let mut line = |kind: LineKind, text: &[u8]| -> io::Result<()> {
             let shown = self.is_terminal.then(|| visible(text));
             let text = shown.as_deref().map_or(text, str::as_bytes);
             let style = match kind {
                 _ if !self.colours => return sink.write_all(text),
-                Kind::Header => style::STRONG,
-                Kind::Added => style::GOOD,
-                Kind::Removed => style::BAD,
-                Kind::Context => return sink.write_all(text),
+                LineKind::Header => style::STRONG,
+                LineKind::Added => style::GOOD,
+                LineKind::Removed => style::BAD,
+                LineKind::Context => return sink.write_all(text),
             };
             // The newline comes after the end of the colour, so that no colour runs on into the next line.
             let (body, end) = text.strip_suffix(b"\n").map_or((text, &b""[..]), |body| (body, b"\n"));
@@ -184,13 +176,13 @@ impl Printer<'_> {
         };
         if before.is_some() && after.is_some() && (old.mode & 0o170_000) != (new.mode & 0o170_000) {
             // For a patch, a file that became a link is one that was deleted and one that was added.
-            let none = Side { content: None, mode: 0 };
+            let none = DiffSide { content: None, mode: 0 };
             return written(
-                unified::unified(&difference.path, old, none, &mut line)
-                    .and_then(|()| unified::unified(&difference.path, none, new, &mut line)),
+                unified_diff::unified(&difference.path, old, none, &mut line)
+                    .and_then(|()| unified_diff::unified(&difference.path, none, new, &mut line)),
             );
         }
-        written(unified::unified(&difference.path, old, new, &mut line))
+        written(unified_diff::unified(&difference.path, old, new, &mut line))
     }
 }
 
@@ -198,7 +190,7 @@ const GONE: &str = "its content was purged, or lost";
 
 /// The change of a path whose content did not change; `None` if it did.
 fn without_lines(difference: &Difference) -> Option<String> {
-    use State::{Directory, File};
+    use DiffState::{Directory, File};
     let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
     let modes = match (before, after) {
         (Some(File { mode, .. }), Some(File { mode: other, .. }))
@@ -207,29 +199,29 @@ fn without_lines(difference: &Difference) -> Option<String> {
     };
     let is_directory = [before, after].into_iter().flatten().any(|state| matches!(state, Directory { .. }));
     match (difference.change()?, modes) {
-        (Change::Mode, Some((mode, other))) => Some(format!("mode {mode:o} -> {other:o}")),
-        (Change::Attributes, _) => Some("owner, attributes or other names".to_owned()),
-        (Change::Added, _) if is_directory => Some("empty directory, added".to_owned()),
-        (Change::Deleted, _) if is_directory => Some("empty directory, deleted".to_owned()),
-        (Change::Type, _) => Some(format!("{} -> {}", kind(before), kind(after))),
+        (TreeChange::Mode, Some((mode, other))) => Some(format!("mode {mode:o} -> {other:o}")),
+        (TreeChange::Attributes, _) => Some("owner, attributes or other names".to_owned()),
+        (TreeChange::Added, _) if is_directory => Some("empty directory, added".to_owned()),
+        (TreeChange::Deleted, _) if is_directory => Some("empty directory, deleted".to_owned()),
+        (TreeChange::Type, _) => Some(format!("{} -> {}", kind(before), kind(after))),
         _ => None,
     }
 }
 
-fn kind(state: Option<&State>) -> &'static str {
+fn kind(state: Option<&DiffState>) -> &'static str {
     match state {
-        Some(State::File { .. }) => "file",
-        Some(State::Symlink(_)) => "link",
-        Some(State::Directory { .. }) => "directory",
-        Some(State::Passed(_)) | None => "nothing",
+        Some(DiffState::File { .. }) => "file",
+        Some(DiffState::Symlink(_)) => "link",
+        Some(DiffState::Directory { .. }) => "directory",
+        Some(DiffState::Passed(_)) | None => "nothing",
     }
 }
 
 /// The mode that git would record.
-fn git_mode(state: Option<&State>) -> u32 {
+fn git_mode(state: Option<&DiffState>) -> u32 {
     match state {
-        Some(State::Symlink(_)) => 0o120_000,
-        Some(State::File { mode, .. }) if mode & 0o100 != 0 => 0o100_755,
+        Some(DiffState::Symlink(_)) => 0o120_000,
+        Some(DiffState::File { mode, .. }) if mode & 0o100 != 0 => 0o100_755,
         _ => 0o100_644,
     }
 }
@@ -241,8 +233,8 @@ fn is_usual(mode: u32) -> bool {
 
 /// Permission bits that a patch does not restore: `git apply` writes each file anew, even if its bits did not change.
 fn unheld_mode(difference: &Difference) -> Option<String> {
-    let mode = |state: &Option<State>| match state {
-        Some(State::File { mode, .. }) => Some(*mode),
+    let mode = |state: &Option<DiffState>| match state {
+        Some(DiffState::File { mode, .. }) => Some(*mode),
         _ => None,
     };
     match (mode(&difference.before), mode(&difference.after)) {
@@ -257,9 +249,9 @@ fn unheld_mode(difference: &Difference) -> Option<String> {
 
 /// What a patch does not express about a directory that took a file's place, or left it to a file.
 fn unheld_directory(difference: &Difference) -> Option<String> {
-    let of = |state: &Option<State>, what: &str| match state {
-        Some(State::Directory { is_empty: true, .. }) => Some(format!("empty directory, {what}")),
-        Some(State::Directory { mode, .. }) if !is_usual(*mode) => Some(format!("mode {mode:o}, {what}")),
+    let of = |state: &Option<DiffState>, what: &str| match state {
+        Some(DiffState::Directory { is_empty: true, .. }) => Some(format!("empty directory, {what}")),
+        Some(DiffState::Directory { mode, .. }) if !is_usual(*mode) => Some(format!("mode {mode:o}, {what}")),
         _ => None,
     };
     of(&difference.before, "deleted").or_else(|| of(&difference.after, "added"))

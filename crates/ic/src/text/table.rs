@@ -47,11 +47,11 @@ fn fit(widths: &mut [usize], screen: usize) {
 }
 
 /// A table with a header line.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<Cell>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new(header: &[&str]) -> Self {
         Self { rows: vec![header.iter().map(|title| Cell::new(style::DIM, title)).collect()] }
     }
@@ -72,9 +72,7 @@ impl Table {
         }
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns)
-            .map(|i| {
-                self.rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.text.width()).max().unwrap_or(0)
-            })
+            .map(|i| self.rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.text.width()).max().unwrap_or(0))
             .collect();
         if let Some(screen) = screen() {
             fit(&mut widths, screen);
@@ -98,7 +96,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, fit};
+    use super::{TextTable, fit};
 
     #[test]
     fn the_widest_column_is_cut_until_a_line_fits() {
@@ -116,7 +114,7 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        let mut table = Table::new(&["A", "B"]);
+        let mut table = TextTable::new(&["A", "B"]);
         table.row(vec!["計劃".into(), "x".into()]);
         table.row(vec!["abc".into(), "y".into()]);
         let text = anstream::adapter::strip_str(&table.render("none")).to_string();
@@ -125,6 +123,6 @@ mod tests {
 
     #[test]
     fn an_empty_table_says_so() {
-        assert_eq!(Table::new(&["A"]).render("No runs."), "No runs.\n");
+        assert_eq!(TextTable::new(&["A"]).render("No runs."), "No runs.\n");
     }
 }

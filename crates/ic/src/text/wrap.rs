@@ -91,26 +91,14 @@ mod tests {
                 50,
                 "  the old branches are kept:\n  git for-each-ref refs/x/0123456789\nnext\n".to_owned(),
             ),
-            (
-                "one two three four five six seven eight",
-                30,
-                "one two three four five six\nseven eight".to_owned(),
-            ),
+            ("one two three four five six seven eight", 30, "one two three four five six\nseven eight".to_owned()),
             (
                 "0123456789012345678901234567890123456789 a b\n",
                 30,
                 "0123456789012345678901234567890123456789\na b\n".to_owned(),
             ),
-            (
-                "0123456789012345678901234567890123456789\n",
-                30,
-                "0123456789012345678901234567890123456789\n".to_owned(),
-            ),
-            (
-                "計劃書計劃書 計劃書計劃書 計劃書計劃書",
-                30,
-                "計劃書計劃書 計劃書計劃書\n計劃書計劃書".to_owned(),
-            ),
+            ("0123456789012345678901234567890123456789\n", 30, "0123456789012345678901234567890123456789\n".to_owned()),
+            ("計劃書計劃書 計劃書計劃書 計劃書計劃書", 30, "計劃書計劃書 計劃書計劃書\n計劃書計劃書".to_owned()),
         ] {
             assert_eq!(wrapped(text.to_owned(), Some(columns)), broken);
             assert_eq!(wrapped(text.to_owned(), None), text);

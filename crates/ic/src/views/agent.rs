@@ -2,7 +2,7 @@
 
 use ic_runtrack::{Agent, AgentStatus};
 
-use crate::text::{Cell, Table, style};
+use crate::text::{Cell, TextTable, style};
 
 shape! {
     /// An agent that is registered with a run.
@@ -25,7 +25,7 @@ shape! {
 
 /// Agents, one a line.
 pub(crate) fn agents(agents: &[Agent]) -> String {
-    let mut table = Table::new(&["AGENT", "STATUS", "PHASE", "TYPE", "NAME"]);
+    let mut table = TextTable::new(&["AGENT", "STATUS", "PHASE", "TYPE", "NAME"]);
     for a in agents {
         let colour = match a.status {
             AgentStatus::Active => style::NONE,
@@ -33,8 +33,7 @@ pub(crate) fn agents(agents: &[Agent]) -> String {
             AgentStatus::Failed => style::BAD,
         };
         let status = a.status.as_str();
-        let shown =
-            if a.rolled_back_by.is_some() { format!("{status}, rolled back") } else { status.to_owned() };
+        let shown = if a.rolled_back_by.is_some() { format!("{status}, rolled back") } else { status.to_owned() };
         table.row(vec![
             Cell::new(style::STRONG, a.id.short()),
             Cell::new(colour, &shown),

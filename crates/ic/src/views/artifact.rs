@@ -3,9 +3,9 @@
 use ic_ops::artifact::Added;
 use ic_runtrack::{Artifact, ArtifactStatus};
 
-use crate::text::{Cell, Table, path_text, style};
+use crate::text::{Cell, TextTable, path_text, style};
 use crate::views::PathJson;
-use crate::views::shared::WarningJson;
+use crate::views::common_shapes::WarningJson;
 
 shape! {
     /// A file that a run recorded as its result.
@@ -41,7 +41,7 @@ shape! {
 
 /// Artifacts, one a line.
 pub(crate) fn artifacts(artifacts: &[Artifact]) -> String {
-    let mut table = Table::new(&["ARTIFACT", "STATUS", "PHASE", "TYPE", "SHA-256", "PATH"]);
+    let mut table = TextTable::new(&["ARTIFACT", "STATUS", "PHASE", "TYPE", "SHA-256", "PATH"]);
     for a in artifacts {
         let colour = match a.status {
             ArtifactStatus::Active => style::NONE,

@@ -2,16 +2,16 @@
 
 use ic_base::Timestamp;
 use ic_checkpoint::git::PathCommit;
-use ic_ops::blame::{Blame, Changed, Owner};
-use ic_session::Call;
+use ic_ops::blame::{BlameOwner, BlameReport, BlamedChange};
+use ic_session::ToolCall;
 use ic_store::path_from_bytes;
 
-use crate::text::{Cell, Table, path_text, style, styled, when};
+use crate::text::{Cell, TextTable, path_text, style, styled, when};
 use crate::views::exact;
 
 shape! {
     /// Which work changed a file (`blame`).
-    pub(crate) struct BlameJson from blame: &Blame where
+    pub(crate) struct BlameJson from blame: &BlameReport where
         path = path_from_bytes(&blame.path);
         commits = blame.commits.iter().map(BlamedCommitJson::from);
     {
@@ -29,8 +29,8 @@ shape! {
         commits: Vec<BlamedCommitJson> = commits.collect(),
     }
 
-    struct BlamedChangeJson from changed: &Changed {
-        change: &'static str as ic_checkpoint::diff::Change = changed.change.as_str(),
+    struct BlamedChangeJson from changed: &BlamedChange {
+        change: &'static str as ic_checkpoint::diff::TreeChange = changed.change.as_str(),
         /// When the first checkpoint with the change was taken.
         created_at: String = changed.seen_at.to_string(),
         /// The checkpoint before it.
@@ -45,8 +45,8 @@ shape! {
         calls: Vec<CallJson> = changed.calls.iter().map(CallJson::from).collect(),
     }
 
-    struct BlamedWorkJson from owner: &Owner where
-        Owner { dispatch, session, prompt } = owner;
+    struct BlamedWorkJson from owner: &BlameOwner where
+        BlameOwner { dispatch, session, prompt } = owner;
     {
         id: String = dispatch.id.to_string(),
         short_id: String = dispatch.id.short().to_owned(),
@@ -67,7 +67,7 @@ shape! {
     }
 
     /// A tool call of a coding agent, by a tool that may change files.
-    pub(crate) struct CallJson from call: &Call {
+    pub(crate) struct CallJson from call: &ToolCall {
         id: String = call.id.to_string(),
         short_id: String = call.id.short().to_owned(),
         /// The prompt's work that it belongs to.
@@ -84,7 +84,7 @@ shape! {
         finished_at: Option<String> = call.finished_at.map(|at| at.to_string()),
     }
 
-    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<Owner>) {
+    struct BlamedCommitJson from (commit, maker): &(PathCommit, Option<BlameOwner>) {
         sha: String = commit.sha.clone(),
         subject: String = commit.subject.clone(),
         author: String = commit.author.clone(),
@@ -95,13 +95,13 @@ shape! {
 }
 
 /// The changes, commits and uncertainties of a file, as text.
-pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
+pub(crate) fn blame(blame: &BlameReport, now: Timestamp) -> String {
     let path = path_text(&path_from_bytes(&blame.path));
     let mut out = format!("{}\n", styled(style::STRONG, &path));
     if blame.is_unseen {
         out += "It changed since the newest checkpoint; who changed it is not known yet.\n";
     }
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for changed in &blame.changes {
         table.row(vec![
             Cell::new(style::DIM, &when(now, changed.seen_at)),
@@ -117,7 +117,7 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
     }
     if !blame.commits.is_empty() {
         out += "Git:\n";
-        let mut table = Table::headless();
+        let mut table = TextTable::headless();
         for (commit, maker) in &blame.commits {
             table.row(vec![
                 Cell::new(style::DIM, &when(now, Timestamp(commit.seconds.saturating_mul(1000)))),
@@ -129,9 +129,7 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
         }
         out += &table.render("");
     }
-    if let Some(owner) =
-        blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first())
-    {
+    if let Some(owner) = blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first()) {
         let id = owner.dispatch.id.short();
         if owner.dispatch.rolled_back_by.is_none() {
             out += &format!("To undo that work alone: ic undo --dispatch {id} --dry-run\n");
@@ -141,14 +139,13 @@ pub(crate) fn blame(blame: &Blame, now: Timestamp) -> String {
 }
 
 /// `prompt:3f9a12c4`, `dispatch:7c1299aa of prompt:3f9a12c4`: each names its point, as `ic undo` takes it.
-fn reference(owner: &Owner) -> String {
+fn reference(owner: &BlameOwner) -> String {
     let kind = if owner.is_prompt() { "prompt" } else { "dispatch" };
-    let of =
-        owner.prompt.as_ref().map_or(String::new(), |prompt| format!(" of prompt:{}", prompt.id.short()));
+    let of = owner.prompt.as_ref().map_or(String::new(), |prompt| format!(" of prompt:{}", prompt.id.short()));
     format!("{kind}:{}{of}", owner.dispatch.id.short())
 }
 
-fn whose(changed: &Changed) -> String {
+fn whose(changed: &BlamedChange) -> String {
     match changed.owners.as_slice() {
         _ if changed.is_restore => "a restore".to_owned(),
         [] => "no recorded work".to_owned(),
@@ -156,14 +153,14 @@ fn whose(changed: &Changed) -> String {
     }
 }
 
-fn calls(changed: &Changed) -> String {
+fn calls(changed: &BlamedChange) -> String {
     let mut tools: Vec<&str> = changed.calls.iter().map(|call| call.tool.as_str()).collect();
     tools.dedup();
     tools.join(", ")
 }
 
-fn titles(changed: &Changed) -> String {
-    let title = |owner: &Owner| {
+fn titles(changed: &BlamedChange) -> String {
+    let title = |owner: &BlameOwner| {
         let part = if owner.prompt.is_some() { "↳ " } else { "" };
         let undone = if owner.dispatch.rolled_back_by.is_some() { " (undone)" } else { "" };
         format!("{part}{}{undone}", owner.dispatch.work.name.as_deref().unwrap_or_default())

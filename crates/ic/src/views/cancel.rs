@@ -1,6 +1,6 @@
 //! A run that was cancelled, or reopened.
 
-use ic_ops::run::{Cancelled, Part, Reopened, Worker};
+use ic_ops::run::{CancelPart, Cancelled, Reopened, Worker};
 
 use crate::text::{counted, plain, style, styled};
 use crate::views::agent::AgentJson;
@@ -25,9 +25,9 @@ shape! {
     /// A process that works for a run.
     struct WorkerJson from worker: &Worker where
         (kind, step, dispatch_id) = match &worker.part {
-            Part::Executor => ("executor", None, None),
-            Part::Step(step) => ("step", Some(step.clone()), None),
-            Part::Dispatch(id) => ("dispatch", None, Some(id.to_string())),
+            CancelPart::Executor => ("executor", None, None),
+            CancelPart::Step(step) => ("step", Some(step.clone()), None),
+            CancelPart::Dispatch(id) => ("dispatch", None, Some(id.to_string())),
         };
     {
         /// executor: it executes the workflow; step: the command of a step; dispatch: it works on a dispatch.
@@ -67,7 +67,7 @@ pub(crate) fn cancelled(cancelled: &Cancelled, stops: bool) -> String {
     };
     text.extend(cancelled.stopped.iter().map(|one| worker("stopped", one)));
     text.extend(cancelled.still_running.iter().map(|one| worker("still running", one)));
-    let is_of_workflow = |worker: &Worker| !matches!(worker.part, Part::Dispatch(_));
+    let is_of_workflow = |worker: &Worker| !matches!(worker.part, CancelPart::Dispatch(_));
     if stops && cancelled.stopped.is_empty() && !cancelled.still_running.iter().any(is_of_workflow) {
         text += "  no process of its workflow was running\n";
     } else if !stops && cancelled.still_running.iter().any(is_of_workflow) {
@@ -79,9 +79,9 @@ pub(crate) fn cancelled(cancelled: &Cancelled, stops: bool) -> String {
 
 fn worker(how: &str, worker: &Worker) -> String {
     let what = match &worker.part {
-        Part::Executor => "the executor of its workflow".to_owned(),
-        Part::Step(step) => format!("step {}", plain(step)),
-        Part::Dispatch(id) => format!("dispatch {}", id.short()),
+        CancelPart::Executor => "the executor of its workflow".to_owned(),
+        CancelPart::Step(step) => format!("step {}", plain(step)),
+        CancelPart::Dispatch(id) => format!("dispatch {}", id.short()),
     };
     let pid = worker.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     let why = worker.error.as_deref().map(|error| format!(": {}", plain(error))).unwrap_or_default();

@@ -11,26 +11,26 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use ic_base::{Result, Timestamp};
-use ic_checkpoint::capture::Progress;
+use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::git::GitState;
-use ic_checkpoint::manifest::{Changed, Manifest, PathText};
-use ic_checkpoint::record::{Checkpoint, Kind};
+use ic_checkpoint::manifest::{ChangedCounts, CheckpointManifest, PathText};
+use ic_checkpoint::record::{CheckpointKind, CheckpointRecord};
 use ic_events::hex;
 use ic_session::Prompt;
 use ic_store::path_from_bytes;
-use ic_worktree::{Shown, Warning};
+use ic_worktree::{ShownCheckpoint, Warning};
 
 pub(crate) use tree::{choice, tree};
 
-use crate::output::List;
-use crate::text::{Cell, Table, counted, path_text, plain, style, styled, when};
+use crate::output::ListOutput;
+use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled, when};
 use crate::views::PathJson;
 use crate::views::checkpoint::content::{ChangeJson, FileJson};
-use crate::views::shared::{SkippedJson, WarningJson};
+use crate::views::common_shapes::{SkippedJson, WarningJson};
 
 shape! {
     /// A checkpoint, with what is known about its content.
-    pub(crate) struct CheckpointJson from (checkpoint: &Checkpoint, manifest: Option<&Manifest>) where
+    pub(crate) struct CheckpointJson from (checkpoint: &CheckpointRecord, manifest: Option<&CheckpointManifest>) where
         link = &checkpoint.link;
         root = PathJson::from(checkpoint.root.as_path());
         changes = manifest.and_then(|m| m.changes.as_deref()).unwrap_or_default();
@@ -38,7 +38,7 @@ shape! {
         id: String = checkpoint.id.to_string(),
         short_id: String = checkpoint.id.short().to_owned(),
         /// manual, auto, safety or restored.
-        kind: &'static str as ic_checkpoint::record::Kind = checkpoint.kind.as_str(),
+        kind: &'static str as ic_checkpoint::record::CheckpointKind = checkpoint.kind.as_str(),
         name: Option<String> = link.name.clone(),
         message: Option<String> = link.message.clone(),
         conversation: Option<String> = link.conversation.clone(),
@@ -112,7 +112,7 @@ shape! {
     }
 
     /// How much a checkpoint contains, and how much it added to the store.
-    pub(crate) struct CountsJson from checkpoint: &Checkpoint {
+    pub(crate) struct CountsJson from checkpoint: &CheckpointRecord {
         files: u64 = checkpoint.counts.files,
         dirs: u64 = checkpoint.counts.directories,
         symlinks: u64 = checkpoint.counts.symlinks,
@@ -127,13 +127,15 @@ shape! {
 
 impl CheckpointJson {
     /// The checkpoint with its manifest and warnings.
-    pub(crate) fn whole(checkpoint: &Checkpoint, manifest: Option<&Manifest>, warnings: &[Warning]) -> Self {
+    pub(crate) fn whole(
+        checkpoint: &CheckpointRecord,
+        manifest: Option<&CheckpointManifest>,
+        warnings: &[Warning],
+    ) -> Self {
         let skipped = manifest.map_or(&[][..], |m| &m.skipped);
         Self {
             skipped: Some(skipped.iter().map(|s| SkippedJson::new(&s.path.0, s.reason.clone())).collect()),
-            unsettled: Some(
-                manifest.map_or_else(Vec::new, |m| m.unsettled.iter().map(PathJson::from).collect()),
-            ),
+            unsettled: Some(manifest.map_or_else(Vec::new, |m| m.unsettled.iter().map(PathJson::from).collect())),
             warnings: warnings.iter().map(WarningJson::from).collect(),
             ..Self::new(checkpoint, manifest)
         }
@@ -155,19 +157,19 @@ impl CheckpointJson {
 pub(crate) const SHOWN: usize = 40;
 
 /// A table of checkpoints that is filled row by row.
-pub(crate) struct Rows {
-    table: Table,
+pub(crate) struct CheckpointRows {
+    table: TextTable,
     now: Timestamp,
 }
 
-impl Rows {
+impl CheckpointRows {
     /// An empty table. `now`: the time that ages are counted from.
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { table: Table::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
+        Self { table: TextTable::new(&["CHECKPOINT", "KIND", "CREATED", "CHANGES", "FILES", "ABOUT"]), now }
     }
 
     /// Adds a checkpoint, which is printed at once in JSON; breaks if the reader has gone.
-    pub(crate) fn push(&mut self, list: &mut List<'_>, shown: &Shown) -> Result<ControlFlow<()>> {
+    pub(crate) fn push(&mut self, list: &mut ListOutput<'_>, shown: &ShownCheckpoint) -> Result<ControlFlow<()>> {
         let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
         let prompt = shown.prompt.as_ref();
         list.push(&CheckpointJson::new(checkpoint, manifest).for_prompt(prompt), || {
@@ -176,10 +178,9 @@ impl Rows {
         })
     }
 
-    fn add(&mut self, checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt: Option<&Prompt>) {
+    fn add(&mut self, checkpoint: &CheckpointRecord, manifest: Option<&CheckpointManifest>, prompt: Option<&Prompt>) {
         let of_prompt = prompt.map(|prompt| format!("prompt:{}", prompt.dispatch_id.short()));
-        let about =
-            [Some(about(checkpoint)), of_prompt].into_iter().flatten().filter(|text| !text.is_empty());
+        let about = [Some(about(checkpoint)), of_prompt].into_iter().flatten().filter(|text| !text.is_empty());
         let about = about.collect::<Vec<_>>().join(", ");
         self.table.row(vec![
             Cell::new(style::STRONG, checkpoint.id.short()),
@@ -197,7 +198,7 @@ impl Rows {
 }
 
 /// The progress of a capture, in one line.
-pub(crate) fn capturing(progress: &Progress) -> String {
+pub(crate) fn capturing(progress: &CaptureProgress) -> String {
     format!(
         "capturing: {} names, {} read",
         progress.seen.load(Ordering::Relaxed),
@@ -206,7 +207,7 @@ pub(crate) fn capturing(progress: &Progress) -> String {
 }
 
 /// The run, step, prompt and so on that a checkpoint belongs to, each with its label.
-fn links(checkpoint: &Checkpoint, prompt: Option<&Prompt>) -> Vec<(&'static str, String)> {
+fn links(checkpoint: &CheckpointRecord, prompt: Option<&Prompt>) -> Vec<(&'static str, String)> {
     let link = &checkpoint.link;
     let named = [
         ("name", &link.name),
@@ -227,7 +228,11 @@ fn links(checkpoint: &Checkpoint, prompt: Option<&Prompt>) -> Vec<(&'static str,
 }
 
 /// Everything about one checkpoint except its files.
-pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt: Option<&Prompt>) -> String {
+pub(crate) fn card(
+    checkpoint: &CheckpointRecord,
+    manifest: Option<&CheckpointManifest>,
+    prompt: Option<&Prompt>,
+) -> String {
     let mut out = format!(
         "{}  {}\n",
         styled(style::STRONG, checkpoint.id.short()),
@@ -239,10 +244,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt:
     for (label, value) in links(checkpoint, prompt) {
         row(label, &value);
     }
-    row(
-        "follows",
-        checkpoint.parent_id.as_ref().map_or("nothing: the first of its lineage", |id| id.short()),
-    );
+    row("follows", checkpoint.parent_id.as_ref().map_or("nothing: the first of its lineage", |id| id.short()));
     row("root", &path_text(&checkpoint.root));
     let counts = &checkpoint.counts;
     let counted = |n: u64, noun| counted(usize::try_from(n).unwrap_or(usize::MAX), noun);
@@ -275,7 +277,7 @@ pub(crate) fn card(checkpoint: &Checkpoint, manifest: Option<&Manifest>, prompt:
     out
 }
 
-fn details(manifest: &Manifest) -> String {
+fn details(manifest: &CheckpointManifest) -> String {
     let mut out = String::new();
     if let Some(changes) = &manifest.changes {
         for (change, title) in [
@@ -286,16 +288,12 @@ fn details(manifest: &Manifest) -> String {
             ("attributes", "Owners and attributes"),
             ("type", "Type"),
         ] {
-            let paths: Vec<&PathText> =
-                changes.iter().filter(|c| c.change == change).map(|c| &c.path).collect();
+            let paths: Vec<&PathText> = changes.iter().filter(|c| c.change == change).map(|c| &c.path).collect();
             section(&mut out, title, &paths.iter().map(|path| text(path)).collect::<Vec<_>>());
         }
     }
-    let skipped: Vec<String> = manifest
-        .skipped
-        .iter()
-        .map(|s| format!("{}  {}", text(&s.path), styled(style::DIM, &s.reason)))
-        .collect();
+    let skipped: Vec<String> =
+        manifest.skipped.iter().map(|s| format!("{}  {}", text(&s.path), styled(style::DIM, &s.reason))).collect();
     section(&mut out, "Left out", &skipped);
     let unsettled: Vec<String> = manifest.unsettled.iter().map(text).collect();
     section(&mut out, "Changed at each read", &unsettled);
@@ -319,20 +317,15 @@ pub(crate) fn section(out: &mut String, title: &str, lines: &[String]) {
 }
 
 /// The number of changed paths, as in `+2 ~1 -3`: added, modified, deleted.
-fn summary(manifest: Option<&Manifest>) -> String {
+fn summary(manifest: Option<&CheckpointManifest>) -> String {
     let Some(changes) = manifest.and_then(|m| m.changes.as_ref()) else { return String::new() };
     let count =
-        |wanted: &[&str]| changes.iter().filter(|c: &&Changed| wanted.contains(&c.change.as_str())).count();
-    format!(
-        "+{} ~{} -{}",
-        count(&["added"]),
-        count(&["modified", "mode", "attributes", "type"]),
-        count(&["deleted"])
-    )
+        |wanted: &[&str]| changes.iter().filter(|c: &&ChangedCounts| wanted.contains(&c.change.as_str())).count();
+    format!("+{} ~{} -{}", count(&["added"]), count(&["modified", "mode", "attributes", "type"]), count(&["deleted"]))
 }
 
 /// A few words about a checkpoint: its message, name or step.
-fn about(checkpoint: &Checkpoint) -> String {
+fn about(checkpoint: &CheckpointRecord) -> String {
     let link = &checkpoint.link;
     let mut words: Vec<String> = Vec::new();
     words.extend(link.name.clone());
@@ -341,12 +334,12 @@ fn about(checkpoint: &Checkpoint) -> String {
     words.join(" · ")
 }
 
-fn kind_style(kind: Kind) -> anstyle::Style {
+fn kind_style(kind: CheckpointKind) -> anstyle::Style {
     match kind {
-        Kind::Manual => style::GOOD,
-        Kind::Auto => style::NONE,
-        Kind::Safety => style::DIM,
-        Kind::Restored => style::WARN,
+        CheckpointKind::Manual => style::GOOD,
+        CheckpointKind::Auto => style::NONE,
+        CheckpointKind::Safety => style::DIM,
+        CheckpointKind::Restored => style::WARN,
     }
 }
 

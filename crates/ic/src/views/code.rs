@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use ic_phase::Run;
-use ic_rollback::code::{Entry, Report};
+use ic_rollback::code::{CodeEntry, CodeReport};
 use ic_runtrack::Artifact;
 
-use crate::text::{Cell, Table, path_text, style};
+use crate::text::{Cell, TextTable, path_text, style};
 use crate::views::{PathJson, exact};
 
 shape! {
     /// The commits and files of a run, by the dispatch that recorded them (`run rollback --layer=code`).
-    pub(crate) struct CodeJson from (run: &Run, report: &Report) {
+    pub(crate) struct CodeJson from (run: &Run, report: &CodeReport) {
         run_id: String = run.id.to_string(),
         /// The layer of the report: always code.
         #[cfg_attr(test, schemars(extend("enum" = ["code"])))]
@@ -25,7 +25,7 @@ shape! {
         artifacts: Vec<CodeArtifact> = report.artifacts.iter().map(Into::into).collect(),
     }
 
-    struct EntryJson from entry: &Entry where
+    struct EntryJson from entry: &CodeEntry where
         exact = entry.files.iter().map(|f| exact(f)).collect::<Vec<_>>();
     {
         dispatch_id: String = entry.dispatch.id.to_string(),
@@ -57,14 +57,14 @@ shape! {
 }
 
 /// The commits to revert, newest first, and the files that were recorded, with phase and dispatch.
-pub(crate) fn code(report: &Report) -> String {
-    let mut origin: HashMap<&str, &Entry> = HashMap::new();
+pub(crate) fn code(report: &CodeReport) -> String {
+    let mut origin: HashMap<&str, &CodeEntry> = HashMap::new();
     for entry in report.entries.iter().rev() {
         for sha in &entry.commits {
             origin.insert(sha, entry);
         }
     }
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for sha in &report.revert_order {
         let entry = origin.get(sha.as_str());
         let dispatch = entry.map(|e| &e.dispatch);
@@ -81,8 +81,8 @@ pub(crate) fn code(report: &Report) -> String {
 }
 
 /// The files that each dispatch recorded.
-fn files_of(report: &Report) -> String {
-    let mut table = Table::headless();
+fn files_of(report: &CodeReport) -> String {
+    let mut table = TextTable::headless();
     for entry in &report.entries {
         for file in &entry.files {
             table.row(vec![
@@ -94,9 +94,5 @@ fn files_of(report: &Report) -> String {
         }
     }
     let files = table.render("");
-    if report.entries.iter().all(|entry| entry.files.is_empty()) {
-        String::new()
-    } else {
-        format!("\nFiles\n{files}")
-    }
+    if report.entries.iter().all(|entry| entry.files.is_empty()) { String::new() } else { format!("\nFiles\n{files}") }
 }

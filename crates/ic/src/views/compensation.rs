@@ -1,7 +1,7 @@
 //! Compensations: how the effect of a step is undone, and whether it was.
 
+pub(crate) mod compensation_report;
 pub(crate) mod coverage;
-pub(crate) mod undone;
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use ic_base::RollbackId;
 use ic_base::mask::mask;
 use ic_checkpoint::manifest::PathText;
 use ic_events::hex;
-use ic_saga::action::{Before, FileBefore, How};
-use ic_saga::{Action, Compensation, State};
+use ic_saga::action::{CompensatedFile, EffectBefore, How};
+use ic_saga::{Compensation, CompensationState, EffectAction};
 use serde::Serialize;
 
-use crate::text::{Cell, Table, plain, style, styled};
+use crate::text::{Cell, TextTable, plain, style, styled};
 use crate::views::PathJson;
 
 shape! {
@@ -30,11 +30,11 @@ shape! {
         /// The place of its effect among those of the run, by when it was begun: 1, 2, ...
         ord: i64 = compensation.ord,
         /// exec, file, process, skip, retry or pivot.
-        #[cfg_attr(test, schemars(extend("enum" = ic_saga::Action::KINDS)))]
+        #[cfg_attr(test, schemars(extend("enum" = ic_saga::EffectAction::KINDS)))]
         kind: &'static str = compensation.action.kind(),
         action: ActionJson = (&compensation.action).into(),
         /// registered, armed, running, done, failed or skipped.
-        status: &'static str as ic_saga::State = compensation.state.as_str(),
+        status: &'static str as ic_saga::CompensationState = compensation.state.as_str(),
         /// How many attempts at its undo were begun.
         attempts: i64 = compensation.attempts,
         description: Option<String> = compensation.description.clone(),
@@ -80,7 +80,7 @@ shape! {
 
 /// The error of the last attempt; `None` for a skip, whose reason is no error.
 pub(crate) fn error(compensation: &Compensation) -> Option<String> {
-    compensation.last_error.clone().filter(|_| compensation.state != State::Skipped)
+    compensation.last_error.clone().filter(|_| compensation.state != CompensationState::Skipped)
 }
 
 /// How an effect is undone.
@@ -124,50 +124,50 @@ fn masked(text: &str) -> String {
     mask(text).into_owned()
 }
 
-impl From<&Action> for ActionJson {
-    fn from(action: &Action) -> Self {
+impl From<&EffectAction> for ActionJson {
+    fn from(action: &EffectAction) -> Self {
         match action {
-            Action::Exec { argv, how } => {
+            EffectAction::Exec { argv, how } => {
                 Self::Exec { argv: argv.iter().map(|word| masked(word)).collect(), how: how.into() }
             }
-            Action::Shell { line, how } => Self::Shell { line: masked(line), how: how.into() },
-            Action::RestoreFiles { files } => {
+            EffectAction::Shell { line, how } => Self::Shell { line: masked(line), how: how.into() },
+            EffectAction::RestoreFiles { files } => {
                 Self::RestoreFiles { files: files.iter().map(BeforeJson::from).collect() }
             }
-            Action::KillProcess { pid_file, identity, .. } => Self::KillProcess {
+            EffectAction::KillProcess { pid_file, identity, .. } => Self::KillProcess {
                 pid: identity.as_ref().map(|identity| identity.pid),
                 pid_file: pid_file.as_ref().map(PathJson::from).map(|file| file.path),
                 pid_file_b64: pid_file.as_ref().map(PathJson::from).and_then(|file| file.path_b64),
             },
-            Action::Skip { reason } => Self::Skip { reason: reason.clone() },
-            Action::Retry { reason } => Self::Retry { reason: reason.clone() },
-            Action::Pivot { reason } => Self::Pivot { reason: reason.clone() },
+            EffectAction::Skip { reason } => Self::Skip { reason: reason.clone() },
+            EffectAction::Retry { reason } => Self::Retry { reason: reason.clone() },
+            EffectAction::Pivot { reason } => Self::Pivot { reason: reason.clone() },
         }
     }
 }
 
-impl From<&FileBefore> for BeforeJson {
-    fn from(file: &FileBefore) -> Self {
+impl From<&CompensatedFile> for BeforeJson {
+    fn from(file: &CompensatedFile) -> Self {
         let blank = Self { path: (&file.path).into(), was: "absent", mode: None, sha256: None, target: None };
         let lossy = |path: &PathText| String::from_utf8_lossy(&path.0).into_owned();
         match &file.before {
-            Before::Absent => blank,
-            Before::File { hash, mode } => {
+            EffectBefore::Absent => blank,
+            EffectBefore::File { hash, mode } => {
                 Self { was: "file", mode: Some(format!("{mode:04o}")), sha256: Some(hex(hash)), ..blank }
             }
-            Before::Symlink { target } => Self { was: "symlink", target: Some(lossy(target)), ..blank },
+            EffectBefore::Symlink { target } => Self { was: "symlink", target: Some(lossy(target)), ..blank },
         }
     }
 }
 
 /// The rollback that undid the effect. `None` if it skipped the effect: that is not undone.
 fn undone_by(compensation: &Compensation) -> Option<&RollbackId> {
-    compensation.rolled_back_by.as_ref().filter(|_| compensation.state != State::Skipped)
+    compensation.rolled_back_by.as_ref().filter(|_| compensation.state != CompensationState::Skipped)
 }
 
 /// Compensations, one a line, and the errors of those that failed.
 pub(crate) fn list(all: &[Compensation]) -> String {
-    let mut table = Table::new(&["COMPENSATION", "STATE", "TRIES", "STEP", "PHASE", "UNDONE BY", "ABOUT"]);
+    let mut table = TextTable::new(&["COMPENSATION", "STATE", "TRIES", "STEP", "PHASE", "UNDONE BY", "ABOUT"]);
     for one in all {
         let state = one.state.as_str();
         let rolled_back = if undone_by(one).is_some() { ", rolled back" } else { "" };
@@ -182,11 +182,11 @@ pub(crate) fn list(all: &[Compensation]) -> String {
         ]);
     }
     let mut out = table.render("No compensations.");
-    for one in all.iter().filter(|one| one.state == State::Failed) {
+    for one in all.iter().filter(|one| one.state == CompensationState::Failed) {
         let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
         out += &format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why));
     }
-    let has_undo = |one: &&Compensation| !matches!(one.action, Action::Skip { .. });
+    let has_undo = |one: &&Compensation| !matches!(one.action, EffectAction::Skip { .. });
     let open = all.iter().filter(has_undo).filter(|one| one.state.is_open()).count();
     if let (Some(first), true) = (all.first(), open > 0) {
         let run = first.run_id.short();
@@ -200,16 +200,16 @@ pub(crate) fn list(all: &[Compensation]) -> String {
 }
 
 /// A few words about how an effect is undone.
-pub(crate) fn action(action: &Action) -> String {
+pub(crate) fn action(action: &EffectAction) -> String {
     action.said()
 }
 
-pub(crate) fn state_style(state: State) -> Style {
+pub(crate) fn state_style(state: CompensationState) -> Style {
     match state {
-        State::Done => style::GOOD,
-        State::Failed => style::BAD,
-        State::Running => style::WARN,
-        State::Registered | State::Skipped => style::DIM,
-        State::Armed => style::NONE,
+        CompensationState::Done => style::GOOD,
+        CompensationState::Failed => style::BAD,
+        CompensationState::Running => style::WARN,
+        CompensationState::Registered | CompensationState::Skipped => style::DIM,
+        CompensationState::Armed => style::NONE,
     }
 }

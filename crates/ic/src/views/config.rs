@@ -4,7 +4,7 @@ use ic_kernel::config::{Loaded, Setting};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::text::{Cell, Table, path_text, style};
+use crate::text::{Cell, TextTable, path_text, style};
 
 shape! {
     struct SettingJson {
@@ -53,7 +53,7 @@ impl Serialize for ConfigJson {
 
 /// Every setting, one a line, with its source.
 pub(crate) fn table(loaded: &Loaded) -> String {
-    let mut table = Table::new(&["KEY", "VALUE", "FROM"]);
+    let mut table = TextTable::new(&["KEY", "VALUE", "FROM"]);
     let file = loaded.file.as_deref().map_or_else(String::new, path_text);
     for setting in loaded.settings() {
         let value = match &setting.value {

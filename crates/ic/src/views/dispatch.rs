@@ -1,16 +1,16 @@
 //! Dispatches of a run.
 
 use ic_base::Code;
-use ic_dispatch::code::{Recorded, RecordedCommit, RecordedFile};
-use ic_dispatch::dispatch::Tokens;
-use ic_dispatch::{Dispatch, DispatchStatus, Verdict};
+use ic_dispatch::code::{RecordedCode, RecordedCommit, RecordedFile};
+use ic_dispatch::dispatch::TokenCounts;
+use ic_dispatch::{Dispatch, DispatchStatus, WorkVerdict};
 use ic_kernel::worker::{Life, life};
 use ic_ops::dispatch::Waited;
 use ic_worktree::Warning;
 use serde::Serialize;
 
-use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
-use crate::views::shared::WarningJson;
+use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
+use crate::views::common_shapes::WarningJson;
 use crate::views::{PathJson, exact};
 
 shape! {
@@ -41,8 +41,8 @@ shape! {
         alive: Option<AliveJson> = life(dispatch).map(AliveJson::from),
         summary: Option<String> = dispatch.summary.clone(),
         /// The verdict of a review: pass or fail.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_dispatch::Verdict::WORDS))))]
-        verdict: Option<&'static str> = dispatch.verdict.map(ic_dispatch::Verdict::as_str),
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_dispatch::WorkVerdict::WORDS))))]
+        verdict: Option<&'static str> = dispatch.verdict.map(ic_dispatch::WorkVerdict::as_str),
         error: Option<String> = dispatch.error.clone(),
         tokens: TokensJson = dispatch.tokens.into(),
         /// The rollback that undid it: its reports no longer satisfy a gate. Null: it counts.
@@ -59,7 +59,7 @@ shape! {
     }
 
     /// Tokens used so far.
-    pub(crate) struct TokensJson from tokens: Tokens {
+    pub(crate) struct TokensJson from tokens: TokenCounts {
         #[serde(rename = "in")]
         input: i64 = tokens.input,
         out: i64 = tokens.output,
@@ -100,12 +100,12 @@ shape! {
         #[serde(flatten)]
         dispatch: DispatchShowJson = dispatch,
         /// `process_gone` or `timed_out` if the wait ended before the work did; else null.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::ProcessGone, ic_base::Code::TimedOut].map(ic_base::Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::ProcessGone, ic_base::Code::TimedOut].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = code.map(Code::as_str),
     }
 
     /// The outcome of recording commits and files (`dispatch record`).
-    pub(crate) struct RecordedJson from (dispatch: &Dispatch, recorded: &Recorded) {
+    pub(crate) struct RecordedJson from (dispatch: &Dispatch, recorded: &RecordedCode) {
         dispatch_id: String = dispatch.id.to_string(),
         run_id: String = dispatch.run_id.to_string(),
         /// The number of commits that were not recorded before.
@@ -148,7 +148,7 @@ impl From<Life> for AliveJson {
 
 /// Dispatches, one a line.
 pub(crate) fn table(dispatches: &[Dispatch]) -> String {
-    let mut table = Table::new(&["DISPATCH", "STATUS", "VERDICT", "PHASE", "AGENT", "NAME", "RUN"]);
+    let mut table = TextTable::new(&["DISPATCH", "STATUS", "VERDICT", "PHASE", "AGENT", "NAME", "RUN"]);
     for d in dispatches {
         table.row(vec![
             Cell::new(style::STRONG, d.id.short()),
@@ -167,11 +167,7 @@ pub(crate) fn table(dispatches: &[Dispatch]) -> String {
 pub(crate) fn one_line(dispatch: &Dispatch) -> String {
     let name = dispatch.work.name.as_deref().map(|n| format!(" {}", plain(n))).unwrap_or_default();
     let status = styled(status_style(dispatch.status), &status(dispatch));
-    format!(
-        "{}{name} is {status} in {}\n",
-        styled(style::STRONG, dispatch.id.short()),
-        plain(&dispatch.phase)
-    )
+    format!("{}{name} is {status} in {}\n", styled(style::STRONG, dispatch.id.short()), plain(&dispatch.phase))
 }
 
 /// One dispatch with its commits and files.
@@ -215,7 +211,7 @@ pub(crate) fn waited(waited: Waited) -> String {
 }
 
 /// The number of new commits and files, in a sentence.
-pub(crate) fn recorded(dispatch: &Dispatch, recorded: &Recorded) -> String {
+pub(crate) fn recorded(dispatch: &Dispatch, recorded: &RecordedCode) -> String {
     format!(
         "recorded {} and {} for {}{}\n",
         counted(recorded.commits, "commit"),
@@ -246,10 +242,10 @@ fn status_style(status: DispatchStatus) -> anstyle::Style {
     }
 }
 
-fn verdict_style(verdict: Verdict) -> anstyle::Style {
+fn verdict_style(verdict: WorkVerdict) -> anstyle::Style {
     match verdict {
-        Verdict::Pass => style::GOOD,
-        Verdict::Fail => style::BAD,
+        WorkVerdict::Pass => style::GOOD,
+        WorkVerdict::Fail => style::BAD,
     }
 }
 

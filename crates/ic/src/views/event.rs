@@ -2,11 +2,11 @@
 
 use ic_base::{RollbackId, RunId};
 use ic_events::cursor::Cursor;
-use ic_events::{Event, Report, hex};
+use ic_events::{ChainReport, Event, hex};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::text::{Cell, Table, counted, plain, style, styled};
+use crate::text::{Cell, TextTable, counted, plain, style, styled};
 
 shape! {
     /// The position of a consumer of events (`events cursor`).
@@ -20,7 +20,7 @@ shape! {
     }
 
     /// Whether the chain of events is intact (`events verify`).
-    pub(crate) struct VerifyJson from report: &Report {
+    pub(crate) struct VerifyJson from report: &ChainReport {
         ok: bool = report.first_bad.is_none(),
         /// The number of events that were checked.
         event_count: i64 = report.events,
@@ -67,9 +67,9 @@ pub(crate) struct EventJson<'e> {
     to: Option<&'e str>,
     /// The run's epoch when it happened; for an event of a dispatch, the epoch of that work.
     epoch: Option<i64>,
-    #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_phase::gate::GateResult::WORDS))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_phase::gate::GateResult::WORDS))))]
     gate_result: Option<&'e str>,
-    #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&crate::views::words::tiers()))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&crate::views::schema_words::tiers()))))]
     gate_tier: Option<&'e str>,
     reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
@@ -149,7 +149,7 @@ fn short(id: &str) -> String {
 
 /// Cursors, one a line.
 pub(crate) fn cursors(cursors: &[Cursor]) -> String {
-    let mut table = Table::new(&["CURSOR", "FOLLOWS", "AFTER EVENT", "MOVED"]);
+    let mut table = TextTable::new(&["CURSOR", "FOLLOWS", "AFTER EVENT", "MOVED"]);
     for c in cursors {
         table.row(vec![
             Cell::new(style::STRONG, &c.name),
@@ -162,7 +162,7 @@ pub(crate) fn cursors(cursors: &[Cursor]) -> String {
 }
 
 /// The result of a verification, in a sentence.
-pub(crate) fn verified(report: &Report) -> String {
+pub(crate) fn verified(report: &ChainReport) -> String {
     let events = usize::try_from(report.events).unwrap_or(0);
     match report.first_bad {
         None => format!(

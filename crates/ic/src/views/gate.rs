@@ -2,21 +2,21 @@
 
 use ic_base::Label;
 use ic_events::EventType;
-use ic_ops::advance::Outcome;
-use ic_phase::gate::{Check, Condition, GateResult, Requirement, Tier, Unfinished};
+use ic_ops::advance::AdvanceOutcome;
+use ic_phase::gate::{GateCheck, GateCondition, GateResult, OpenWork, Requirement, Tier};
 use ic_worktree::Warning;
 
-use crate::text::{Table, plain, shell_word, style, styled};
-use crate::views::shared::WarningJson;
+use crate::text::{TextTable, plain, shell_word, style, styled};
+use crate::views::common_shapes::WarningJson;
 
 shape! {
     /// One requirement of a gate, with its result.
-    struct ConditionJson from c: &Condition {
-        check: &'static str as ic_phase::gate::Check = c.check.as_str(),
+    struct ConditionJson from c: &GateCondition {
+        check: &'static str as ic_phase::gate::GateCheck = c.check.as_str(),
         /// The phase whose records count; null: the whole run.
         phase: Option<String> = c.phase.as_ref().map(ToString::to_string),
         /// hard: a failure blocks the run; soft: it warns.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers()[..2])))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
         tier: &'static str = c.tier.as_str(),
         /// The result: pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS[..2])))]
@@ -32,7 +32,7 @@ shape! {
     }
 
     /// An agent or a dispatch that a gate waits for.
-    struct UnfinishedJson from work: &Unfinished {
+    struct UnfinishedJson from work: &OpenWork {
         #[cfg_attr(test, schemars(extend("enum" = ["agent", "dispatch"])))]
         kind: &'static str = work.kind,
         id: String = work.id.clone(),
@@ -46,12 +46,12 @@ shape! {
     }
 
     /// The results of all requirements of a gate.
-    struct EvidenceJson from conditions: &[Condition] {
+    struct EvidenceJson from conditions: &[GateCondition] {
         conditions: Vec<ConditionJson> = conditions.iter().map(ConditionJson::from).collect(),
     }
 
     /// The outcome of an advance (`run advance`, `gate override`).
-    pub(crate) struct AdvanceJson from outcome: &Outcome {
+    pub(crate) struct AdvanceJson from outcome: &AdvanceOutcome {
         run_id: String = outcome.run_id.to_string(),
         advanced: bool = outcome.advanced(),
         /// advance, override, block or pause.
@@ -62,7 +62,7 @@ shape! {
         /// pass, fail or none.
         gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
         /// hard, soft or none.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
         evidence: EvidenceJson = outcome.verdict.conditions.as_slice().into(),
         reason: Option<String> = outcome.reason.clone(),
@@ -71,7 +71,7 @@ shape! {
         /// The id of the checkpoint that the advance took.
         checkpoint_id: Option<String> = outcome.checkpoint_id.as_ref().map(ToString::to_string),
         /// The reason why the run did not move: `gate_blocked` or `paused`; null if it moved.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> =
@@ -79,7 +79,7 @@ shape! {
     }
 
     /// The outcome that an advance would have now (`gate check`).
-    pub(crate) struct GateCheckJson from outcome: &Outcome {
+    pub(crate) struct GateCheckJson from outcome: &AdvanceOutcome {
         run_id: String = outcome.run_id.to_string(),
         from_phase: String = outcome.from.clone(),
         to_phase: String = outcome.to.clone(),
@@ -87,13 +87,13 @@ shape! {
         #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
         would: &'static str = outcome.event_type.as_str(),
         gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
         evidence: EvidenceJson = outcome.verdict.conditions.as_slice().into(),
         reason: Option<String> = outcome.reason.clone(),
         epoch: i64 = outcome.epoch,
         /// `gate_blocked`, `paused` or null.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
     }
 
@@ -106,15 +106,15 @@ shape! {
 
     /// One requirement of a gate, in its declaration.
     pub(crate) struct RequirementJson from r: &Requirement {
-        pub(crate) check: &'static str as ic_phase::gate::Check = r.check.as_str(),
+        pub(crate) check: &'static str as ic_phase::gate::GateCheck = r.check.as_str(),
         pub(crate) phase: Option<String> = r.phase.as_ref().map(ToString::to_string),
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::tiers()[..2])))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
         pub(crate) tier: &'static str = r.tier.as_str(),
     }
 }
 
 /// The code of the reason why a run did not move.
-pub(crate) fn refusal(outcome: &Outcome) -> Option<ic_base::Code> {
+pub(crate) fn refusal(outcome: &AdvanceOutcome) -> Option<ic_base::Code> {
     match outcome.event_type {
         EventType::Block => Some(ic_base::Code::GateBlocked),
         EventType::Pause => Some(ic_base::Code::Paused),
@@ -123,13 +123,13 @@ pub(crate) fn refusal(outcome: &Outcome) -> Option<ic_base::Code> {
 }
 
 /// The warning of a soft gate that failed and let the run pass.
-pub(crate) fn soft_warning(outcome: &Outcome) -> Option<Warning> {
+pub(crate) fn soft_warning(outcome: &AdvanceOutcome) -> Option<Warning> {
     let soft = outcome.verdict.result == GateResult::Fail && outcome.verdict.tier == Tier::Soft;
     soft.then(|| Warning { code: "gate_failed_softly", message: format!("{}.", outcome.verdict.complaint()) })
 }
 
 /// The outcome of an advance, as text.
-pub(crate) fn advance(outcome: &Outcome) -> String {
+pub(crate) fn advance(outcome: &AdvanceOutcome) -> String {
     let (from, to) = (plain(&outcome.from), plain(&outcome.to));
     let mut out = match outcome.event_type {
         EventType::Advance => {
@@ -150,7 +150,7 @@ pub(crate) fn advance(outcome: &Outcome) -> String {
 }
 
 /// The outcome that an advance would have, as text.
-pub(crate) fn gate_check(outcome: &Outcome) -> String {
+pub(crate) fn gate_check(outcome: &AdvanceOutcome) -> String {
     let (from, to) = (plain(&outcome.from), plain(&outcome.to));
     let mut out = match outcome.event_type {
         EventType::Advance => format!("{from} → {to}: {}\n", styled(style::GOOD, "would advance")),
@@ -164,7 +164,7 @@ pub(crate) fn gate_check(outcome: &Outcome) -> String {
     out
 }
 
-fn conditions(conditions: &[Condition]) -> String {
+fn conditions(conditions: &[GateCondition]) -> String {
     conditions
         .iter()
         .map(|c| {
@@ -177,15 +177,14 @@ fn conditions(conditions: &[Condition]) -> String {
 }
 
 /// One piece of work that a gate waits for, with the command that ends it.
-fn unfinished(work: &Unfinished) -> String {
+fn unfinished(work: &OpenWork) -> String {
     let name = work.name.as_deref().map(|name| format!(" {}", plain(name))).unwrap_or_default();
-    let commands: Vec<&str> =
-        [&work.command].into_iter().chain(&work.other_commands).map(String::as_str).collect();
+    let commands: Vec<&str> = [&work.command].into_iter().chain(&work.other_commands).map(String::as_str).collect();
     let commands = styled(style::DIM, &commands.join(", or "));
     format!("      {} {}{name} is {}: {commands}\n", work.kind, work.short_id, work.status)
 }
 
-fn way_out(outcome: &Outcome) -> String {
+fn way_out(outcome: &AdvanceOutcome) -> String {
     let id = outcome.run_id.short();
     match outcome.event_type {
         EventType::Block => {
@@ -196,9 +195,7 @@ fn way_out(outcome: &Outcome) -> String {
         EventType::Pause => {
             styled(
                 style::DIM,
-                &format!(
-                    "  to advance: ic gate override {id} --reason WHY, or ic run set {id} --auto-advance true"
-                ),
+                &format!("  to advance: ic gate override {id} --reason WHY, or ic run set {id} --auto-advance true"),
             ) + "\n"
         }
         _ => String::new(),
@@ -206,8 +203,8 @@ fn way_out(outcome: &Outcome) -> String {
 }
 
 /// How to register the artifact that a gate asks for; empty if it asks for none.
-fn missing(outcome: &Outcome) -> String {
-    let is_missing = |condition: &&Condition| !condition.holds && condition.check == Check::ArtifactExists;
+fn missing(outcome: &AdvanceOutcome) -> String {
+    let is_missing = |condition: &&GateCondition| !condition.holds && condition.check == GateCheck::ArtifactExists;
     let Some(condition) = outcome.verdict.conditions.iter().find(is_missing) else { return String::new() };
     let elsewhere = condition.phase.as_ref().map(Label::as_str).filter(|phase| *phase != outcome.from);
     let phase = elsewhere.map(|phase| format!(" --phase {}", shell_word(phase))).unwrap_or_default();
@@ -217,7 +214,7 @@ fn missing(outcome: &Outcome) -> String {
 
 /// The requirements of gates, one a line.
 pub(crate) fn rules(rules: &[GateRuleJson]) -> String {
-    let mut table = Table::new(&["FROM", "TO", "CHECK", "OF", "TIER"]);
+    let mut table = TextTable::new(&["FROM", "TO", "CHECK", "OF", "TIER"]);
     for rule in rules {
         for check in &rule.checks {
             table.row(vec![

@@ -1,6 +1,6 @@
 //! The history of a run: JSON, a timeline, and a diagram.
 
-use ic_ops::history::{Stay, Story, Turn};
+use ic_ops::history::{PhaseStay, Story, Turn};
 
 use crate::text::{counted, plain, second, style, styled};
 
@@ -20,7 +20,7 @@ shape! {
     }
 
     /// A stay of the run in a phase.
-    struct StayJson from stay: &Stay {
+    struct StayJson from stay: &PhaseStay {
         phase: String = stay.phase.clone(),
         /// The number of this attempt at the phase, from 1.
         attempt: usize = stay.attempt,
@@ -36,7 +36,7 @@ shape! {
     }
 
     /// The numbers of what happened during a stay.
-    struct StayCountsJson from stay: &Stay {
+    struct StayCountsJson from stay: &PhaseStay {
         dispatches: usize = stay.dispatches,
         artifacts: usize = stay.artifacts,
         /// How many times a gate blocked the run.
@@ -79,7 +79,7 @@ pub(crate) fn timeline(story: &Story) -> String {
     out
 }
 
-fn stayed(stay: &Stay, is_current: bool) -> String {
+fn stayed(stay: &PhaseStay, is_current: bool) -> String {
     let (lane, dot, colour) = match (stay.rolled_back_by.is_some(), is_current) {
         (_, true) => ("", "▶", style::STRONG),
         (true, false) => ("│ ", "○", style::DIM),
@@ -116,9 +116,7 @@ fn turned(story: &Story, turn: &Turn) -> String {
     let why = turn.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
     let only = turn.only.as_ref().map(|only| format!("dispatch:{}", only.short()));
     let (mark, what) = match (turn.kind, only) {
-        ("undone", Some(only)) => {
-            ("╭─", format!("rollback {} undone: {only} again", turn.rollback_id.short()))
-        }
+        ("undone", Some(only)) => ("╭─", format!("rollback {} undone: {only} again", turn.rollback_id.short())),
         (_, Some(only)) => ("╰─", format!("undone alone: {only} ({}){why}", turn.layers.join(", "))),
         ("undone", None) => ("╭─", format!("rollback {} undone: {to} again", turn.rollback_id.short())),
         (_, None) => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
@@ -145,16 +143,13 @@ pub(crate) fn mermaid(story: &Story) -> String {
         out += &format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to);
     }
     let classes = [("takenback", true), ("current", false)];
-    out +=
-        "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n";
+    out += "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n";
     for (class, takes_back) in classes {
         let of_class: Vec<String> = story
             .stays
             .iter()
             .enumerate()
-            .filter(
-                |(at, stay)| if takes_back { stay.rolled_back_by.is_some() } else { *at == story.current },
-            )
+            .filter(|(at, stay)| if takes_back { stay.rolled_back_by.is_some() } else { *at == story.current })
             .map(|(at, _)| format!("s{at}"))
             .collect();
         if !of_class.is_empty() {

@@ -8,7 +8,7 @@ use ic_worktree::is_left_out_for;
 
 use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
-use crate::hook_log::Line;
+use crate::hook_log::HookLogLine;
 use crate::text::{age, path_text, plain, style, styled};
 use crate::views::{PathJson, exact};
 
@@ -39,7 +39,7 @@ shape! {
     }
 
     /// Whether the hooks of a client work (`hooks doctor`).
-    pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[Line]) where
+    pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[HookLogLine]) where
         own = lines.iter().filter(|line| line.client == client.as_str()).collect::<Vec<_>>();
         failed = own.iter().copied().filter(|line| line.code.is_some() && !line.is_note()).collect::<Vec<_>>();
         newest = &failed[failed.len().saturating_sub(FAILURES)..];
@@ -63,7 +63,7 @@ shape! {
     }
 
     /// A call of a hook whose capture left something out that the capture before had not.
-    pub(crate) struct HookLeftOutJson from line: &Line {
+    pub(crate) struct HookLeftOutJson from line: &HookLogLine {
         pub(crate) event: String = line.event.clone(),
         pub(crate) created_at: String = line.ended_at().to_string(),
         /// The names that were left out, each with its reason.
@@ -73,7 +73,7 @@ shape! {
     }
 
     /// A call of a hook that failed: the agent continued.
-    pub(crate) struct HookFailureJson from line: &Line {
+    pub(crate) struct HookFailureJson from line: &HookLogLine {
         pub(crate) event: String = line.event.clone(),
         pub(crate) created_at: String = line.ended_at().to_string(),
         pub(crate) code: String = line.code.clone().unwrap_or_default(),
@@ -91,9 +91,9 @@ fn taken_by(named: &str) -> Option<&'static str> {
         (true, true) => Some(
             "to capture it: rollback.checkpointing.include-secrets and max-file-size in .ic.yaml (docs/CONFIGURATION.md)",
         ),
-        (true, false) => Some(
-            "to capture it: name it in rollback.checkpointing.include-secrets in .ic.yaml (docs/CONFIGURATION.md)",
-        ),
+        (true, false) => {
+            Some("to capture it: name it in rollback.checkpointing.include-secrets in .ic.yaml (docs/CONFIGURATION.md)")
+        }
         (false, true) => {
             Some("to capture it: rollback.checkpointing.max-file-size in .ic.yaml (docs/CONFIGURATION.md)")
         }
@@ -102,8 +102,7 @@ fn taken_by(named: &str) -> Option<&'static str> {
 }
 
 /// A note about a record that is lost with its repository.
-const IN_GIT: &str =
-    "The record is in .git and is lost with it; how to keep it in another directory: ic init --help\n";
+const IN_GIT: &str = "The record is in .git and is lost with it; how to keep it in another directory: ic init --help\n";
 
 /// What was done to a client's settings. `installed`: after an installation, what else it did.
 pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
@@ -163,9 +162,7 @@ pub(crate) fn doctor(all: &[HooksDoctorJson], is_in_git: bool, now: Timestamp) -
         out += &format!("{}\n", styled(style::STRONG, one.client));
         if one.config_files.is_empty() {
             out += &match one.called_at {
-                Some(_) => {
-                    "  not in its settings: what called is a plugin, or was uninstalled since\n".to_owned()
-                }
+                Some(_) => "  not in its settings: what called is a plugin, or was uninstalled since\n".to_owned(),
                 None => format!("  not installed: ic hooks install {}\n", one.client),
             };
         }

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use ic_kernel::Kernel;
-use ic_store::Place;
-use ic_store::health::Check;
-use ic_worktree::backup::Backup;
+use ic_store::LedgerLocation;
+use ic_store::health::HealthCheck;
+use ic_worktree::backup::BackupResult;
 
-use crate::text::{Cell, Table, style};
+use crate::text::{Cell, TextTable, style};
 use crate::views::event::HeadJson;
 use crate::views::exact;
 
 shape! {
     /// Where the ledger is (`where`).
-    pub(crate) struct WhereJson from (place: &Place, config: Option<&Path>) where
+    pub(crate) struct WhereJson from (place: &LedgerLocation, config: Option<&Path>) where
         usual = place.root.join(".ic.yaml");
         config = config.or_else(|| usual.exists().then_some(usual.as_path()));
     {
@@ -56,7 +56,7 @@ shape! {
     }
 
     /// A copy of the ledger (`backup`).
-    pub(crate) struct BackupJson from (kernel: &Kernel, file: &Path, made: &Backup) where
+    pub(crate) struct BackupJson from (kernel: &Kernel, file: &Path, made: &BackupResult) where
         content = made.content.as_ref();
     {
         db: String = kernel.ledger.path().to_string_lossy().into_owned(),
@@ -90,7 +90,7 @@ shape! {
     }
 
     /// One check, with its result.
-    pub(crate) struct CheckJson from check: &Check {
+    pub(crate) struct CheckJson from check: &HealthCheck {
         name: &'static str = check.name,
         ok: bool = check.ok,
         detail: String = check.detail.clone(),
@@ -98,8 +98,8 @@ shape! {
 }
 
 /// The checks, one a line, each with its result.
-pub(crate) fn checks(checks: &[Check]) -> String {
-    let mut table = Table::new(&["CHECK", "", "FOUND"]);
+pub(crate) fn checks(checks: &[HealthCheck]) -> String {
+    let mut table = TextTable::new(&["CHECK", "", "FOUND"]);
     for check in checks {
         let mark = if check.ok { Cell::new(style::GOOD, "ok") } else { Cell::new(style::BAD, "BAD") };
         table.row(vec![check.name.into(), mark, check.detail.as_str().into()]);

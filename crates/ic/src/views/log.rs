@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use entry_text::{facts, title, went_back};
 use ic_base::Timestamp;
 use ic_phase::Run;
-use ic_point::log::{Entry, Files, Log, What};
-use ic_point::{Listed, Outside};
+use ic_point::log::{Files, LogEntry, PointLog, What};
+use ic_point::{ListedPoint, OtherRuns};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -35,7 +35,7 @@ shape! {
     }
 
     /// A place to which a run can go back.
-    pub(crate) struct PointJson from point: &Listed {
+    pub(crate) struct PointJson from point: &ListedPoint {
         /// Its reference, as `run rollback --to` takes it.
         reference: String = point.reference.clone(),
         #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
@@ -99,7 +99,7 @@ pub(crate) enum LogEntryJson {
 }
 
 impl LogEntryJson {
-    pub(crate) fn new(run: &Run, entry: &Entry, outside: &OutsideFiles) -> Self {
+    pub(crate) fn new(run: &Run, entry: &LogEntry, outside: &OutsideFiles) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
             What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {
@@ -154,17 +154,17 @@ impl Chosen {
 pub(crate) fn list(
     run: &Run,
     chosen: Chosen,
-    (log, files): (&Log, &OutsideFiles),
-    outside: Option<&Outside>,
+    (log, files): (&PointLog, &OutsideFiles),
+    outside: Option<&OtherRuns>,
     all: bool,
     now: Timestamp,
-    back: Back,
+    back: LogUndoJson,
 ) -> String {
     let mut out = head(run, chosen);
     let names: Vec<String> = log.entries.iter().map(name).collect();
     let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
     for (at, (entry, name)) in log.entries.iter().zip(&names).enumerate() {
-        let depth = |entry: &Entry| entry.taken_back_by.len();
+        let depth = |entry: &LogEntry| entry.taken_back_by.len();
         let lane = match (all, depth(entry)) {
             (false, _) => String::new(),
             (true, 0) => "● ".to_owned(),
@@ -187,7 +187,7 @@ pub(crate) fn list(
 }
 
 /// `2 newer prompts outside this run; the last: ic undo prompt:3f9a12c4 --dry-run; all: ic session list`
-pub(crate) fn prompts_outside(outside: &Outside, noun: &str) -> String {
+pub(crate) fn prompts_outside(outside: &OtherRuns, noun: &str) -> String {
     let count = counted(outside.count, noun);
     let (last, all) = if outside.count == 1 { ("", "") } else { ("; the last", "; all: ic session list") };
     format!("{count} outside this run{last}: {}{all}", outside.command())
@@ -195,14 +195,14 @@ pub(crate) fn prompts_outside(outside: &Outside, noun: &str) -> String {
 
 /// What an undo of recorded work covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Back {
+pub(crate) enum LogUndoJson {
     /// The record, and everything else that the work did.
     Undo,
     /// The record alone, because the ledger is on a server.
     Record,
 }
 
-impl Back {
+impl LogUndoJson {
     /// The kind of undo that a ledger allows.
     pub(crate) fn of(ledger: &ic_store::Ledger) -> Self {
         if ledger.is_of_one_host() { Self::Undo } else { Self::Record }
@@ -211,9 +211,9 @@ impl Back {
 
 /// The work of agents here, of all sessions, newest first.
 pub(crate) fn of_agents(
-    (log, files): (&Log<(Run, Entry)>, &OutsideFiles),
+    (log, files): (&PointLog<(Run, LogEntry)>, &OutsideFiles),
     now: Timestamp,
-    back: Back,
+    back: LogUndoJson,
 ) -> String {
     let entries = &log.entries;
     if entries.is_empty() {
@@ -230,14 +230,14 @@ pub(crate) fn of_agents(
     }
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match back {
-        Back::Undo => "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID",
-        Back::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
+        LogUndoJson::Undo => "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID",
+        LogUndoJson::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
     };
     out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
 }
 
 /// The lines below an entry: the files outside of the project that its work changed, and the command for what an undo left.
-fn below(entry: &Entry, files: &OutsideFiles) -> String {
+fn below(entry: &LogEntry, files: &OutsideFiles) -> String {
     let What::Point { point, .. } = &entry.what else { return String::new() };
     let line = |path: &String| format!("            outside: {}\n", plain(path));
     let outside: String = files.get(&point.reference).into_iter().flatten().map(line).collect();
@@ -260,13 +260,13 @@ pub(crate) fn elsewhere(said: Option<&str>) -> String {
 }
 
 /// The points that the run can go back to: their references, and a line of each to pick from.
-pub(crate) fn offered(log: &Log, now: Timestamp) -> (Vec<String>, Vec<String>) {
+pub(crate) fn offered(log: &PointLog, now: Timestamp) -> (Vec<String>, Vec<String>) {
     // Rollbacks are no points, and points that cannot be reached would only be refused.
-    let meant = |entry: &&Entry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
-    let entries: Vec<&Entry> = log.entries.iter().filter(meant).collect();
+    let meant = |entry: &&LogEntry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
+    let entries: Vec<&LogEntry> = log.entries.iter().filter(meant).collect();
     let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();
     let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
-    let reference = |entry: &&Entry| match &entry.what {
+    let reference = |entry: &&LogEntry| match &entry.what {
         What::Point { point, .. } => point.reference.clone(),
         What::Rollback(rollback) => rollback.id.to_string(),
     };
@@ -296,13 +296,13 @@ fn is_open(run: &Run) -> bool {
 }
 
 /// Whether an entry counts no longer: it was rolled back, or is a rollback that was undone or aborted.
-fn is_over(entry: &Entry) -> bool {
+fn is_over(entry: &LogEntry) -> bool {
     let is_undone = matches!(&entry.what, What::Rollback(rollback) if !rollback.status.stands());
     !entry.taken_back_by.is_empty() || is_undone
 }
 
 /// What a person types to name an entry.
-fn name(entry: &Entry) -> String {
+fn name(entry: &LogEntry) -> String {
     match &entry.what {
         What::Point { point, .. } => shell_word(&point.reference),
         What::Rollback(rollback) => format!("rollback {}", rollback.id.short()),
@@ -310,12 +310,12 @@ fn name(entry: &Entry) -> String {
 }
 
 /// An entry with its age instead of its time: its name distinguishes it.
-fn short_line(entry: &Entry, name: &str, widest: usize, now: Timestamp) -> String {
+fn short_line(entry: &LogEntry, name: &str, widest: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     line_from(entry, &format!("{:<10}  {name}{pad}", age(now, entry.created_at)), 0)
 }
 
-fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
+fn line(entry: &LogEntry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     let age = age(now, entry.created_at);
     let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
@@ -323,7 +323,7 @@ fn line(entry: &Entry, name: &str, widest: usize, indent: usize, now: Timestamp)
 }
 
 /// The rest of an entry's line, cut to the room that is left.
-fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
+fn line_from(entry: &LogEntry, start: &str, indent: usize) -> String {
     let (title, facts) = match &entry.what {
         What::Point { point, files, commits, .. } => (title(point), facts(point, *files, *commits)),
         What::Rollback(rollback) => (went_back(rollback), String::new()),
@@ -334,7 +334,7 @@ fn line_from(entry: &Entry, start: &str, indent: usize) -> String {
     format!("{start}  {}{facts}", cut_to(&title, room))
 }
 
-fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {
+fn hint(run: &Run, is_named: bool, log: &PointLog, back: LogUndoJson) -> String {
     let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match run.status {
@@ -343,19 +343,13 @@ fn hint(run: &Run, is_named: bool, log: &Log, back: Back) -> String {
             format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
         }
         ic_phase::RunStatus::Failed => {
-            format!(
-                "the run failed, and cannot go back; its files: ic checkpoint list --run {}",
-                run.id.short()
-            )
+            format!("the run failed, and cannot go back; its files: ic checkpoint list --run {}", run.id.short())
         }
         ic_phase::RunStatus::RollingBack => {
             format!("a rollback of the run is not finished: ic rollback show {}", run.id.short())
         }
-        _ if back == Back::Record => {
-            format!(
-                "to take the record back to before one: ic run rollback {} --to REFERENCE",
-                run.id.short()
-            )
+        _ if back == LogUndoJson::Record => {
+            format!("to take the record back to before one: ic run rollback {} --to REFERENCE", run.id.short())
         }
         _ => format!("to go back to before one: ic undo REFERENCE{of_run}"),
     };

@@ -55,19 +55,11 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
     if excluded == Some(true) && edit.is_change() {
         out += "Git and captures leave it out, by .git/info/exclude.\n";
     }
-    if client == Client::ClaudeCode
-        && excluded.is_some()
-        && !dry_run
-        && edit.is_change()
-        && !edit.is_of_user()
-    {
+    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() && !edit.is_of_user() {
         out += "Claude Code asks you at its start whether the server of a project may run.\n";
     }
     for name in &edit.left {
-        out += &format!(
-            "{} the server {name} is not as ic writes it; remove it there\n",
-            styled(style::WARN, "left:")
-        );
+        out += &format!("{} the server {name} is not as ic writes it; remove it there\n", styled(style::WARN, "left:"));
     }
     out
 }

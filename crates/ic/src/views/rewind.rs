@@ -5,20 +5,20 @@ pub(crate) mod preview;
 
 use std::path::Path;
 
-use ic_rewind::Scalar;
-use ic_rewind::journal::{Entry, Status};
-use ic_rows::{Preview, Undone, restore_command, resume_command, stages_left};
+use ic_rewind::SqlScalar;
+use ic_rewind::journal::{RewindEntry, RewindStatus};
+use ic_rows::{RewindPreview, UndoneRewind, restore_command, resume_command, stages_left};
 use ic_worktree::Warning;
 use serde_json::{Map, Value, json};
 
-use crate::text::{Cell, Table, counted, path_text, plain, style, styled, when};
+use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled, when};
+use crate::views::common_shapes::WarningJson;
 use crate::views::exact;
-use crate::views::shared::WarningJson;
 
 shape! {
     /// A rewind: what it deleted, which stages are done, and what is left.
     #[derive(Default)]
-    pub(crate) struct RewindJson from entry: &Entry where
+    pub(crate) struct RewindJson from entry: &RewindEntry where
         lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         git = entry.git_commit.as_ref().map(|commit| RewindGitJson {
             commit: commit.clone(),
@@ -45,12 +45,12 @@ shape! {
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         restored_row_counts: Option<Map<String, Value>> = None,
         /// The last finished stage: planned, `git_done`, `db_done` or `vector_done`; null if there was nothing to do.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::or_null(&ic_rewind::journal::Stage::WORDS))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_rewind::journal::Stage::WORDS))))]
         stage: Option<&'static str> = Some(entry.stage.as_str()),
         /// The move of the tree; null if it is not moved.
         git: Option<RewindGitJson> = git,
         /// done, stopped, `in_progress`, undone or `nothing_to_do`.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_rewind::journal::Status::WORDS, "nothing_to_do"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_rewind::journal::RewindStatus::WORDS, "nothing_to_do"))))]
         status: &'static str = entry.status.as_str(),
         /// Whether nothing was changed (`undo --dry-run`).
         dry_run: bool = false,
@@ -65,7 +65,7 @@ shape! {
         failure: Option<FailureJson> = entry
             .error
             .as_ref()
-            .filter(|_| entry.status == Status::Stopped)
+            .filter(|_| entry.status == RewindStatus::Stopped)
             .map(|error| FailureJson { code: error.code.clone(), message: error.message.clone() }),
         /// The remaining stages in their order: git, sqlite, vectors.
         stages_left: Vec<&'static str> = stages_left(entry),
@@ -103,7 +103,7 @@ shape! {
 
 impl RewindJson {
     /// A rewind after its undo.
-    pub(crate) fn undone(undone: &Undone) -> Self {
+    pub(crate) fn undone(undone: &UndoneRewind) -> Self {
         Self {
             restored_row_counts: Some(counts(pairs(&undone.restored))),
             dry_run: undone.is_dry_run,
@@ -118,7 +118,7 @@ impl RewindJson {
     }
 
     /// A rewind that was not begun, because everything was in its target state already.
-    pub(crate) fn nothing_to_do(preview: &Preview, warning: Option<&Warning>) -> Self {
+    pub(crate) fn nothing_to_do(preview: &RewindPreview, warning: Option<&Warning>) -> Self {
         let git = preview.git.as_ref();
         let git = git.map(|git| RewindGitJson { commit: git.commit.clone(), ..RewindGitJson::default() });
         Self {
@@ -149,7 +149,7 @@ fn pairs(rows: &[(String, u64)]) -> impl Iterator<Item = (&str, u64)> {
     rows.iter().map(|(table, rows)| (table.as_str(), *rows))
 }
 
-pub(crate) fn scalar(value: &Scalar) -> Value {
+pub(crate) fn scalar(value: &SqlScalar) -> Value {
     json!(value)
 }
 
@@ -158,12 +158,8 @@ pub(crate) fn short(commit: &str) -> &str {
 }
 
 /// The rows of each table, as in `  delete   3  agent_logs`.
-pub(crate) fn rows<'r>(
-    counts: impl Iterator<Item = (&'r str, u64)>,
-    word: &str,
-    word_style: anstyle::Style,
-) -> String {
-    let mut table = Table::headless();
+pub(crate) fn rows<'r>(counts: impl Iterator<Item = (&'r str, u64)>, word: &str, word_style: anstyle::Style) -> String {
+    let mut table = TextTable::headless();
     for (name, rows) in counts {
         let style = if rows == 0 { style::DIM } else { word_style };
         let rows = counted(usize::try_from(rows).unwrap_or(usize::MAX), "row");
@@ -173,16 +169,16 @@ pub(crate) fn rows<'r>(
 }
 
 /// One rewind: what it did, which stages are done, what is left.
-pub(crate) fn entry(entry: &Entry) -> String {
+pub(crate) fn entry(entry: &RewindEntry) -> String {
     let mut out = head(entry);
     if let Some(commit) = &entry.git_commit {
         out += &format!("  {} {}\n", styled(style::DIM, "git    "), git_of(entry, commit));
     }
     if let Some(deleted) = &entry.deleted.rows {
-        let word = if entry.status == Status::Undone { "had" } else { "deleted" };
+        let word = if entry.status == RewindStatus::Undone { "had" } else { "deleted" };
         out += &rows(pairs(deleted), word, style::BAD);
     }
-    if let Some(error) = entry.error.as_ref().filter(|_| entry.status == Status::Stopped) {
+    if let Some(error) = entry.error.as_ref().filter(|_| entry.status == RewindStatus::Stopped) {
         out += &format!("{}: {}\n", styled(style::BAD, "failed"), plain(&error.message));
     }
     let left = stages_left(entry);
@@ -190,16 +186,16 @@ pub(crate) fn entry(entry: &Entry) -> String {
         out += &format!("Left: {}; to resume: {resume}\n", left.join(", "));
     }
     match entry.status {
-        Status::Done if entry.is_given_up() => {
+        RewindStatus::Done if entry.is_given_up() => {
             out += "Its rows are no longer kept: it cannot be undone.\n";
             out += &tree_back(entry);
         }
-        Status::Done => {
+        RewindStatus::Done => {
             let undo = format!("ic rewind undo {} --yes", entry.id.short());
             out += &format!("To restore the rows: {undo}\n");
             out += &tree_back(entry);
         }
-        Status::Stopped | Status::InProgress if entry.has_begun() => {
+        RewindStatus::Stopped | RewindStatus::InProgress if entry.has_begun() => {
             out += &format!("To abort it: ic rewind undo {} --yes\n", entry.id.short());
             out += &tree_back(entry);
         }
@@ -208,22 +204,22 @@ pub(crate) fn entry(entry: &Entry) -> String {
     out
 }
 
-pub(crate) fn head(entry: &Entry) -> String {
+pub(crate) fn head(entry: &RewindEntry) -> String {
     let id = styled(style::STRONG, entry.id.short());
     let task = styled(style::STRONG, &plain(&entry.task_id));
     let order = plain(&entry.deleted.snapshot_created_at.to_string());
     let state = match entry.status {
-        Status::Done => styled(style::GOOD, "done"),
-        Status::Stopped => styled(style::BAD, &format!("stopped ({})", entry.stage.as_str())),
-        Status::InProgress => {
+        RewindStatus::Done => styled(style::GOOD, "done"),
+        RewindStatus::Stopped => styled(style::BAD, &format!("stopped ({})", entry.stage.as_str())),
+        RewindStatus::InProgress => {
             styled(style::WARN, &format!("under way, or its process died ({})", entry.stage.as_str()))
         }
-        Status::Undone => styled(style::DIM, "undone"),
+        RewindStatus::Undone => styled(style::DIM, "undone"),
     };
     format!("Rewind {id} of {} to {task} ({order}): {state}\n", path_text(&entry.database))
 }
 
-fn git_of(entry: &Entry, commit: &str) -> String {
+fn git_of(entry: &RewindEntry, commit: &str) -> String {
     let Some(head) = &entry.left.head else { return format!("at {}", short(commit)) };
     let from = match &entry.left.branch {
         Some(branch) => format!("{} at {}", plain(&String::from_utf8_lossy(branch)), short(head)),
@@ -232,15 +228,14 @@ fn git_of(entry: &Entry, commit: &str) -> String {
     format!("to {}; left: {from}", short(commit))
 }
 
-fn tree_back(entry: &Entry) -> String {
+fn tree_back(entry: &RewindEntry) -> String {
     restore_command(entry).map_or_else(String::new, |command| format!("To restore the tree: {command}\n"))
 }
 
 /// A rewind after its undo, or before it in a dry run.
-pub(crate) fn undone(undone: &Undone) -> String {
+pub(crate) fn undone(undone: &UndoneRewind) -> String {
     let mut out = head(&undone.entry);
-    let (word, style) =
-        if undone.is_dry_run { ("would come back", style::WARN) } else { ("restored", style::GOOD) };
+    let (word, style) = if undone.is_dry_run { ("would come back", style::WARN) } else { ("restored", style::GOOD) };
     out += &rows(pairs(&undone.restored), word, style);
     if undone.is_dry_run {
         return out + &styled(style::DIM, "The tree is unchanged.") + "\n";
@@ -250,16 +245,16 @@ pub(crate) fn undone(undone: &Undone) -> String {
 }
 
 /// Rewinds, one a line.
-pub(crate) fn list(all: &[Entry], now: ic_base::Timestamp) -> String {
-    let mut table = Table::new(&["REWIND", "STATUS", "STAGE", "TASK", "ROWS", "BEGUN"]);
+pub(crate) fn list(all: &[RewindEntry], now: ic_base::Timestamp) -> String {
+    let mut table = TextTable::new(&["REWIND", "STATUS", "STAGE", "TASK", "ROWS", "BEGUN"]);
     for entry in all {
         let rows = entry.deleted.rows.as_ref().map(|rows| rows.iter().map(|(_, rows)| rows).sum::<u64>());
         let kept = if entry.is_given_up() { ", not kept" } else { "" };
         let status_style = match entry.status {
-            Status::Done => style::GOOD,
-            Status::Stopped => style::BAD,
-            Status::InProgress => style::WARN,
-            Status::Undone => style::DIM,
+            RewindStatus::Done => style::GOOD,
+            RewindStatus::Stopped => style::BAD,
+            RewindStatus::InProgress => style::WARN,
+            RewindStatus::Undone => style::DIM,
         };
         table.row(vec![
             Cell::new(style::STRONG, entry.id.short()),

@@ -2,29 +2,29 @@
 
 pub(crate) mod commits;
 pub(crate) mod data;
-pub(crate) mod layered;
+pub(crate) mod layers_plan;
 pub(crate) mod record;
+pub(crate) mod rollback_undo;
 pub(crate) mod steps;
 pub(crate) mod tree;
-pub(crate) mod undone;
 
 use commits::{CommitJson, OwnCommitJson};
 use ic_dispatch::Dispatch;
 use ic_journal::steps::next_command;
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, OutsideChange, Plan, Refusal, Rollback};
+use ic_rollback::{Effects, LayeredRollback, LayeredStatus, OutsideChange, Refusal, RollbackPlan, RollbackSummary};
 use ic_runtrack::{Agent, Artifact};
 
-use crate::text::{Cell, Table, counted, path_text, plain, shell_word, style, styled};
+use crate::text::{Cell, TextTable, counted, path_text, plain, shell_word, style, styled};
 use crate::views::PathJson;
 use crate::views::checkpoint::restore::RestoreJson;
-use crate::views::compensation::undone::UndoneStepJson;
+use crate::views::common_shapes::{RefusalJson, WarningJson};
+use crate::views::compensation::compensation_report::UndoneStepJson;
 use crate::views::rollback::data::DataJson;
 use crate::views::rollback::steps::StepJson;
-use crate::views::shared::{RefusalJson, WarningJson};
 
 shape! {
     /// A rollback, planned or done (`run rollback`). Statuses inside the lists are those before it.
-    pub(crate) struct RollbackJson from rollback: &Rollback where
+    pub(crate) struct RollbackJson from rollback: &RollbackSummary where
         plan = &rollback.plan;
     {
         run_id: String = plan.run.id.to_string(),
@@ -102,7 +102,7 @@ shape! {
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }
 
-    struct CountsJson from plan: &Plan where
+    struct CountsJson from plan: &RollbackPlan where
         counts = plan.counts();
     {
         phases: usize = counts.phases,
@@ -165,7 +165,7 @@ shape! {
     }
 }
 
-fn status(rollback: &Rollback) -> &'static str {
+fn status(rollback: &RollbackSummary) -> &'static str {
     let status = match &rollback.done {
         Some(_) if rollback.is_at_once => LayeredStatus::AlreadyThere,
         Some(_) => LayeredStatus::RolledBack,
@@ -175,7 +175,7 @@ fn status(rollback: &Rollback) -> &'static str {
 }
 
 impl DispatchRef {
-    fn all(plan: &Plan, dispatches: &[Dispatch]) -> Vec<Self> {
+    fn all(plan: &RollbackPlan, dispatches: &[Dispatch]) -> Vec<Self> {
         dispatches.iter().map(|one| Self::new(one, plan.undone_in_part_from(one))).collect()
     }
 }
@@ -206,13 +206,10 @@ impl From<&LayeredRollback> for RollbackJson {
 }
 
 /// A rollback of the record, done or planned. `has_more`: whether the run has other layers, which could be asked for.
-pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
+pub(crate) fn summary(rollback: &RollbackSummary, has_more: bool) -> String {
     if let (true, Some((by, _))) = (rollback.is_at_once, &rollback.done) {
         let (run, phase) = (rollback.plan.run.id.short(), plain(&rollback.plan.to_phase));
-        return format!(
-            "{run} is at {phase} already: the rollback {} took it there at the same time\n",
-            by.short()
-        );
+        return format!("{run} is at {phase} already: the rollback {} took it there at the same time\n", by.short());
     }
     let stays = match rollback.done {
         Some(_) => "Files and commits stayed as they are: only the record was rolled back.",
@@ -225,7 +222,7 @@ pub(crate) fn summary(rollback: &Rollback, has_more: bool) -> String {
 }
 
 /// `has_effects`: whether effects are undone, too, which are a part of the record.
-fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
+fn head(rollback: &RollbackSummary, is_finished: bool, has_effects: bool) -> String {
     let plan = &rollback.plan;
     let is_of_one = plan.cut.only.is_some();
     let what = match (&rollback.done, is_finished) {
@@ -275,16 +272,13 @@ fn head(rollback: &Rollback, is_finished: bool, has_effects: bool) -> String {
 }
 
 /// The way that the run goes: `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`.
-fn route(plan: &Plan) -> String {
+fn route(plan: &RollbackPlan) -> String {
     if let Some(only) = &plan.cut.only {
         return format!("only {}", styled(style::STRONG, &format!("dispatch:{}", only.short())));
     }
     if let Some(point) = &plan.point {
-        let from = if plan.run.phase == plan.to_phase {
-            String::new()
-        } else {
-            format!(" ← {}", plain(&plan.run.phase))
-        };
+        let from =
+            if plan.run.phase == plan.to_phase { String::new() } else { format!(" ← {}", plain(&plan.run.phase)) };
         return format!("{}{from}, before {}", styled(style::STRONG, &plain(&plan.to_phase)), plain(point));
     }
     let mut stops: Vec<String> = Vec::new();
@@ -300,8 +294,8 @@ fn route(plan: &Plan) -> String {
     stops.join(" ← ")
 }
 
-fn details(plan: &Plan, has_effects: bool) -> String {
-    let mut table = Table::new(&["", "", "PHASE", "WAS", ""]);
+fn details(plan: &RollbackPlan, has_effects: bool) -> String {
+    let mut table = TextTable::new(&["", "", "PHASE", "WAS", ""]);
     for d in &plan.cancelled_dispatches {
         table.row(dispatch_row("cancel", d));
     }
@@ -338,16 +332,14 @@ fn details(plan: &Plan, has_effects: bool) -> String {
 }
 
 /// The dispatches above that began before the point.
-fn straddling(plan: &Plan) -> String {
+fn straddling(plan: &RollbackPlan) -> String {
     let ids: Vec<&str> = plan.straddling.iter().map(ic_base::DispatchId::short).collect();
     let Some(all) = (!ids.is_empty()).then(|| ids.join(", ")) else { return String::new() };
-    format!(
-        "began before that and worked on after it: {all}; what was done before stays, but counts no more\n"
-    )
+    format!("began before that and worked on after it: {all}; what was done before stays, but counts no more\n")
 }
 
 /// A sentence about the record, for a rollback that marks nothing.
-fn where_nothing_is_marked(plan: &Plan, has_effects: bool) -> &'static str {
+fn where_nothing_is_marked(plan: &RollbackPlan, has_effects: bool) -> &'static str {
     let moves = plan.run.phase != plan.to_phase;
     match (moves, plan.reopens()) {
         _ if has_effects => "No dispatch, artifact, agent or skip is marked.",
@@ -378,7 +370,7 @@ fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
     ]
 }
 
-fn next(rollback: &Rollback) -> String {
+fn next(rollback: &RollbackSummary) -> String {
     let id = rollback.plan.run.id.short();
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {

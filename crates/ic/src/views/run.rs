@@ -1,17 +1,17 @@
 //! Runs.
 
 use ic_base::Timestamp;
-use ic_dispatch::dispatch::Tokens;
-use ic_dispatch::spent::{self, Spent};
-use ic_ops::run::Created;
-use ic_phase::skip::Skip;
+use ic_dispatch::dispatch::TokenCounts;
+use ic_dispatch::token_totals::{self, Spent};
+use ic_ops::run::CreatedRun;
+use ic_phase::skip::SkipRecord;
 use ic_phase::{Run, RunStatus};
 use serde_json::value::RawValue;
 
-use crate::text::{Cell, Table, path_text, plain, style, styled, when};
+use crate::text::{Cell, TextTable, path_text, plain, style, styled, when};
+use crate::views::common_shapes::WarningJson;
 use crate::views::dispatch::TokensJson;
 use crate::views::exact;
-use crate::views::shared::WarningJson;
 
 shape! {
     /// The current state of a run.
@@ -44,7 +44,7 @@ shape! {
     }
 
     /// A run that was created, or was open already under the same scope (`run create`).
-    pub(crate) struct RunCreatedJson from created: &Created {
+    pub(crate) struct RunCreatedJson from created: &CreatedRun {
         #[serde(flatten)]
         run: RunJson = (&created.run).into(),
         /// Whether this call created it. False: a run with the same scope, goal and phases was open already.
@@ -62,7 +62,7 @@ shape! {
     }
 
     /// A phase marked to be skipped (`run skip`).
-    pub(crate) struct SkipJson from (run, skip, changed): &(Run, Skip, bool) {
+    pub(crate) struct SkipJson from (run, skip, changed): &(Run, SkipRecord, bool) {
         run_id: String = run.id.to_string(),
         phase: String = skip.phase.clone(),
         reason: Option<String> = skip.reason.clone(),
@@ -74,7 +74,7 @@ shape! {
     /// The current state of a run, with the tokens that its work used (`run status`).
     pub(crate) struct RunStatusJson from (run: &Run, spent: &[Spent]) where
         phases = spent.iter().map(PhaseTokensJson::from);
-        (all, rolled_back) = spent::total(spent);
+        (all, rolled_back) = token_totals::total(spent);
         sum = SpentJson::new(all, rolled_back);
     {
         #[serde(flatten)]
@@ -98,7 +98,7 @@ shape! {
     }
 
     /// What all dispatches used, rolled-back ones included.
-    struct SpentJson from (all: Tokens, rolled_back: Tokens) {
+    struct SpentJson from (all: TokenCounts, rolled_back: TokenCounts) {
         #[serde(flatten)]
         all: TokensJson = all.into(),
         /// The part that rolled-back dispatches used.
@@ -108,7 +108,7 @@ shape! {
 
 /// Runs, one a line.
 pub(crate) fn table(runs: &[Run], now: Timestamp) -> String {
-    let mut table = Table::new(&["RUN", "STATUS", "PHASE", "EPOCH", "CREATED", "GOAL"]);
+    let mut table = TextTable::new(&["RUN", "STATUS", "PHASE", "EPOCH", "CREATED", "GOAL"]);
     for run in runs {
         table.row(vec![
             Cell::new(style::STRONG, run.id.short()),
@@ -168,12 +168,12 @@ pub(crate) fn card(run: &Run, skipped: &[String], spent: &[Spent]) -> String {
 
 /// `12000 in, 3400 out, 0 cached`, and the part that was rolled back; `None` if no work reported any.
 fn tokens(spent: &[Spent]) -> Option<String> {
-    let (all, rolled_back) = spent::total(spent);
-    let told = |t: Tokens| format!("{} in, {} out, {} cached", t.input, t.output, t.cache);
-    let part = |t: Tokens| {
-        if t == Tokens::default() { String::new() } else { format!("; rolled back of it: {}", told(t)) }
+    let (all, rolled_back) = token_totals::total(spent);
+    let told = |t: TokenCounts| format!("{} in, {} out, {} cached", t.input, t.output, t.cache);
+    let part = |t: TokenCounts| {
+        if t == TokenCounts::default() { String::new() } else { format!("; rolled back of it: {}", told(t)) }
     };
-    (all != Tokens::default()).then(|| told(all) + &part(rolled_back))
+    (all != TokenCounts::default()).then(|| told(all) + &part(rolled_back))
 }
 
 /// The chain with a mark for each phase: `✓ a  ▶ b  · c  ⤼ d  · e`.

@@ -2,16 +2,16 @@
 
 use ic_base::Timestamp;
 use ic_dispatch::Dispatch;
-use ic_session::{Call, Session};
+use ic_session::{AgentSession, ToolCall};
 
-use crate::text::{Cell, Table, counted, path_text, plain, style, styled, when};
+use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled, when};
 use crate::views::blame::CallJson;
 use crate::views::dispatch::DispatchJson;
 use crate::views::exact;
 
 shape! {
     /// A session of a coding agent (`session list`).
-    pub(crate) struct SessionJson from session: &Session where
+    pub(crate) struct SessionJson from session: &AgentSession where
         transcript = session.transcript.as_deref();
     {
         id: String = session.id.to_string(),
@@ -39,8 +39,8 @@ shape! {
     // `all`: the dispatches of its prompts, each followed by those of its subagents, with their tool calls.
     /// A session with its prompts (`session show`).
     pub(crate) struct SessionShowJson from (
-        session: &Session,
-        all: &[(Dispatch, Vec<Call>)],
+        session: &AgentSession,
+        all: &[(Dispatch, Vec<ToolCall>)],
         with_calls: bool,
     ) where
         calls = all.iter().flat_map(|(_, calls)| calls);
@@ -63,7 +63,7 @@ shape! {
 }
 
 /// A sentence about a session that was attached to another run.
-pub(crate) fn attached(before: &Session, after: &Session) -> String {
+pub(crate) fn attached(before: &AgentSession, after: &AgentSession) -> String {
     let (id, run) = (after.id.short(), after.run_id.short());
     if before.run_id == after.run_id {
         return format!("Session {id} works in run {run} already\n");
@@ -72,8 +72,8 @@ pub(crate) fn attached(before: &Session, after: &Session) -> String {
 }
 
 /// Sessions, one a line.
-pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
-    let mut table = Table::new(&["SESSION", "CLIENT", "RUN", "BEGAN", "PROJECT"]);
+pub(crate) fn sessions(all: &[AgentSession], now: Timestamp) -> String {
+    let mut table = TextTable::new(&["SESSION", "CLIENT", "RUN", "BEGAN", "PROJECT"]);
     for session in all {
         table.row(vec![
             Cell::new(style::STRONG, session.id.short()),
@@ -87,12 +87,12 @@ pub(crate) fn sessions(all: &[Session], now: Timestamp) -> String {
 }
 
 /// Whether this is a subagent's dispatch, and not a prompt's.
-fn is_subagent(work: &Dispatch, all: &[(Dispatch, Vec<Call>)]) -> bool {
+fn is_subagent(work: &Dispatch, all: &[(Dispatch, Vec<ToolCall>)]) -> bool {
     work.work.parent_id.as_ref().is_some_and(|parent| all.iter().any(|(other, _)| other.id == *parent))
 }
 
 /// A session with its prompts.
-pub(crate) fn session(session: &Session, all: &[(Dispatch, Vec<Call>)], with_calls: bool) -> String {
+pub(crate) fn session(session: &AgentSession, all: &[(Dispatch, Vec<ToolCall>)], with_calls: bool) -> String {
     let prompts = all.iter().filter(|(work, _)| !is_subagent(work, all)).count();
     let mut out = format!(
         "{}  {}, run {}, {}\n",
@@ -101,7 +101,7 @@ pub(crate) fn session(session: &Session, all: &[(Dispatch, Vec<Call>)], with_cal
         session.run_id.short(),
         counted(prompts, "prompt")
     );
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for (prompt, calls) in all {
         let undone = if prompt.rolled_back_by.is_some() { "undone" } else { prompt.status.as_str() };
         let kind = if is_subagent(prompt, all) { "    dispatch" } else { "  prompt" };

@@ -3,20 +3,20 @@
 use ic_base::Timestamp;
 use ic_events::EventType;
 use ic_kernel::worker::Life;
-use ic_ops::advance::Outcome;
-use ic_ops::status::{Calling, Status, Unfinished, Working};
+use ic_ops::advance::AdvanceOutcome;
+use ic_ops::status::{Calling, RunOverview, UnfinishedWork, Working};
 use ic_phase::Run;
 
 use crate::text::{age, cut_to, plain, shell_word, style, styled};
 use crate::views;
 use crate::views::dispatch::AliveJson;
 use crate::views::gate::GateCheckJson;
-use crate::views::log::{Back, Chosen, PointJson};
+use crate::views::log::{Chosen, LogUndoJson, PointJson};
 use crate::views::run::RunJson;
 
 shape! {
     /// A run at a glance (`status`).
-    pub(crate) struct StatusJson from status: &Status {
+    pub(crate) struct StatusJson from status: &RunOverview {
         run: RunJson = (&status.run).into(),
         /// The outcome that an advance would have now; null for a run that has ended, is rolling back, or belongs to a session.
         gate: Option<GateCheckJson> = status.gate.as_ref().map(GateCheckJson::from),
@@ -81,7 +81,7 @@ shape! {
             .map(|at| at.to_string()),
     }
 
-    struct UnfinishedJson from unfinished: &Unfinished {
+    struct UnfinishedJson from unfinished: &UnfinishedWork {
         #[cfg_attr(test, schemars(extend("enum" = ["rollback", "restore", "rewind", "compensation", "workflow"])))]
         kind: &'static str = unfinished.kind,
         /// The id of the operation; for a workflow and for compensations, the id of the run.
@@ -96,7 +96,7 @@ shape! {
 const ROOM: usize = 66;
 
 /// The run, its gate, its workers, the last point, what is unfinished, and the command to type next.
-pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<&str>) -> String {
+pub(crate) fn screen(status: &RunOverview, now: Timestamp, back: LogUndoJson, store: Option<&str>) -> String {
     let is_alone = status.others_open.is_empty() && !status.is_of_session;
     let mut out = views::log::head(&status.run, Chosen::of(status.is_named, is_alone));
     let mut line = |label: &str, value: &str| {
@@ -148,8 +148,8 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<
     if let Some(prompt) = status.newest_prompt.as_ref().filter(|_| status.unfinished.is_empty()) {
         let run = if status.is_named { format!(" --run {}", status.run.id.short()) } else { String::new() };
         let way = match back {
-            Back::Undo => format!("ic undo{run} --dry-run"),
-            Back::Record => {
+            LogUndoJson::Undo => format!("ic undo{run} --dry-run"),
+            LogUndoJson::Record => {
                 let to = shell_word(&prompt.reference);
                 format!("ic run rollback {} --to {to} --dry-run", status.run.id.short())
             }
@@ -160,14 +160,14 @@ pub(crate) fn screen(status: &Status, now: Timestamp, back: Back, store: Option<
 }
 
 /// The next step in the chain: `executing → review  (5 of 9)`.
-fn way(run: &Run, outcome: &Outcome) -> String {
+fn way(run: &Run, outcome: &AdvanceOutcome) -> String {
     let at = run.chain.index_of(&run.phase).map_or(0, |at| at + 1);
     let of_all = format!("  ({at} of {})", run.chain.names().len());
     let way = format!("{} → {}", plain(&outcome.from), plain(&outcome.to));
     cut_to(&way, ROOM.saturating_sub(of_all.len())) + &of_all
 }
 
-fn gate(outcome: &Outcome) -> String {
+fn gate(outcome: &AdvanceOutcome) -> String {
     let (said, colour) = match outcome.event_type {
         EventType::Advance | EventType::Override => ("holds", style::GOOD),
         EventType::Pause => ("would pause", style::WARN),
@@ -204,10 +204,8 @@ fn worker(working: &Working, now: Timestamp) -> String {
         Working::Agent(agent) => {
             let start = format!("agent {} ", agent.id.short());
             let facts = format!(", added {}", age(now, agent.created_at));
-            let name = agent
-                .name
-                .as_ref()
-                .map_or_else(|| agent.kind.clone(), |name| format!("{name} ({})", agent.kind));
+            let name =
+                agent.name.as_ref().map_or_else(|| agent.kind.clone(), |name| format!("{name} ({})", agent.kind));
             let room = ROOM.saturating_sub(start.len() + facts.len());
             format!("{start}{}{facts}", cut_to(&plain(&ic_base::title(&name)), room))
         }
@@ -215,7 +213,7 @@ fn worker(working: &Working, now: Timestamp) -> String {
 }
 
 /// An unfinished operation; its command is on a line of its own, whole, because a person copies it.
-fn left(unfinished: &Unfinished) -> String {
+fn left(unfinished: &UnfinishedWork) -> String {
     let message = cut_to(&plain(&ic_base::title(&unfinished.message)), ROOM);
     let command = styled(style::STRONG, &plain(&unfinished.command));
     format!("{}\n{:<14}{command}", styled(style::WARN, &message), "")

@@ -18,7 +18,6 @@ shape! {
 /// The address, and how to end the page.
 pub(crate) fn served(url: &str, read_only: bool) -> String {
     let what = if read_only { ", to look at only" } else { "" };
-    let note =
-        format!("the page of this project{what}; who has this address has your rights here. Ctrl-C ends it");
+    let note = format!("the page of this project{what}; who has this address has your rights here. Ctrl-C ends it");
     format!("{}\n{}\n", styled(style::STRONG, url), styled(style::DIM, &note))
 }

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use ic_base::CompensationId;
-use ic_ops::status::Held;
-use ic_workflow::table::StepState;
-use ic_workflow::{EffectUndone, Report, Restored, Status, StepReport, TakenBack};
+use ic_ops::status::HeldPhase;
+use ic_workflow::table::WorkflowStepState;
+use ic_workflow::{EffectUndone, Restored, StepReport, UndoneSteps, WorkflowRunReport, WorkflowStatus};
 use ic_worktree::Warning;
 
-use crate::text::{Cell, Table, counted, path_text, plain, style, styled};
-use crate::views::compensation::undone::UndoneStepJson;
+use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
+use crate::views::common_shapes::{SkippedJson, WarningJson};
+use crate::views::compensation::compensation_report::UndoneStepJson;
 use crate::views::rollback::data::DataJson;
-use crate::views::shared::{SkippedJson, WarningJson};
 use crate::views::workflow::plan::again_at;
 use crate::views::{self, PathJson, exact};
 
@@ -19,11 +19,11 @@ pub(crate) mod plan;
 
 shape! {
     /// The outcome of a workflow, so far.
-    pub(crate) struct WorkflowJson from (report: &Report, warnings: &[Warning]) {
+    pub(crate) struct WorkflowJson from (report: &WorkflowRunReport, warnings: &[Warning]) {
         run_id: String = report.run_id.to_string(),
         workflow: String = report.workflow.clone(),
         /// running, completed, failed, `rolled_back`, `rolled_back_in_part` (something of it stays), `rolling_back` or stopped.
-        status: &'static str as ic_workflow::Status = report.status.as_str(),
+        status: &'static str as ic_workflow::WorkflowStatus = report.status.as_str(),
         steps: Vec<StepJson> = report.steps.iter().map(StepJson::from).collect(),
         failed_step: Option<String> = report.failed_step.clone(),
         error: Option<String> = report.error.clone(),
@@ -39,7 +39,7 @@ shape! {
     }
 
     /// The gate or the pause that a workflow waits for.
-    struct WaitsForJson from held: &Held {
+    struct WaitsForJson from held: &HeldPhase {
         /// The code of the reason: `gate_blocked` or `paused`.
         #[cfg_attr(test, schemars(extend("enum" = [ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str))))]
         code: &'static str = held.code.as_str(),
@@ -56,7 +56,7 @@ shape! {
         id: String = step.id.clone(),
         phase: String = step.phase.clone(),
         /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_workflow::table::StepState::WORDS, "rolled_back"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_workflow::table::WorkflowStepState::WORDS, "rolled_back"))))]
         status: &'static str = step.shown(),
         /// Whether a finished rollback went back to before it, and it has not begun again since. Its outside effect is undone, too, if the
         /// status is `rolled_back`.
@@ -86,7 +86,7 @@ shape! {
     }
 
     /// How a workflow was rolled back.
-    struct TakenBackJson from taken: &TakenBack {
+    struct TakenBackJson from taken: &UndoneSteps {
         strategy: &'static str = taken.strategy.as_str(),
         /// The compensations, in the order in which they were undone.
         compensations: Vec<UndoneStepJson> = taken.compensations.iter().map(UndoneStepJson::from).collect(),
@@ -146,10 +146,7 @@ shape! {
 }
 
 fn because<'p>(pairs: impl Iterator<Item = &'p (PathBuf, String)>) -> Vec<SkippedJson> {
-    let one = |(path, reason): &(PathBuf, String)| SkippedJson {
-        path: path.as_path().into(),
-        reason: reason.clone(),
-    };
+    let one = |(path, reason): &(PathBuf, String)| SkippedJson { path: path.as_path().into(), reason: reason.clone() };
     pairs.map(one).collect()
 }
 
@@ -163,12 +160,12 @@ pub(crate) fn took(millis: i64) -> String {
 }
 
 /// The progress of a workflow, with the states of its steps.
-pub(crate) fn state(report: &Report) -> String {
+pub(crate) fn state(report: &WorkflowRunReport) -> String {
     format!("{}\n{}\n", steps(report), verdict(report))
 }
 
 /// The outcome of a workflow, and the command that resumes it.
-pub(crate) fn report(report: &Report) -> String {
+pub(crate) fn report(report: &WorkflowRunReport) -> String {
     let mut text = steps(report);
     let failed = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
     if let Some(log) = failed.and_then(|step| step.row.as_ref()).and_then(|row| row.log.as_ref()) {
@@ -185,7 +182,7 @@ pub(crate) fn report(report: &Report) -> String {
     }
     if let Some(command) = resume(report) {
         let when = match report.status {
-            Status::RolledBack | Status::RolledBackInPart => "to run it again",
+            WorkflowStatus::RolledBack | WorkflowStatus::RolledBackInPart => "to run it again",
             _ => "to resume",
         };
         text += &format!("{}\n", styled(style::DIM, &format!("{when}: {command}")));
@@ -193,16 +190,16 @@ pub(crate) fn report(report: &Report) -> String {
     text
 }
 
-pub(crate) fn steps(report: &Report) -> String {
-    let mut table = Table::new(&["STEP", "PHASE", "STATE", "TOOK", "ABOUT"]);
+pub(crate) fn steps(report: &WorkflowRunReport) -> String {
+    let mut table = TextTable::new(&["STEP", "PHASE", "STATE", "TOOK", "ABOUT"]);
     for step in &report.steps {
         let row = step.row.as_ref();
         let state_style = match step.state {
             _ if step.is_rolled_back || step.is_undone => style::DIM,
-            StepState::Succeeded => style::GOOD,
-            StepState::Failed | StepState::Interrupted => style::BAD,
-            StepState::Running => style::WARN,
-            StepState::Pending | StepState::Skipped => style::DIM,
+            WorkflowStepState::Succeeded => style::GOOD,
+            WorkflowStepState::Failed | WorkflowStepState::Interrupted => style::BAD,
+            WorkflowStepState::Running => style::WARN,
+            WorkflowStepState::Pending | WorkflowStepState::Skipped => style::DIM,
         };
         let error = row.and_then(|row| row.error.as_deref()).unwrap_or_default();
         // The state of a step is that of its effect; that its work was undone with the tree is said here.
@@ -227,13 +224,12 @@ pub(crate) fn steps(report: &Report) -> String {
     table.render("No steps.")
 }
 
-fn taken_back(report: &Report, taken: &TakenBack) -> String {
-    let mut table = Table::headless();
-    taken.compensations.iter().for_each(|one| table.row(views::compensation::undone::result(one)));
+fn taken_back(report: &WorkflowRunReport, taken: &UndoneSteps) -> String {
+    let mut table = TextTable::headless();
+    taken.compensations.iter().for_each(|one| table.row(views::compensation::compensation_report::result(one)));
     let is_tried = |id: &CompensationId| taken.compensations.iter().any(|one| one.id == *id);
     for id in taken.left.iter().filter(|id| !is_tried(id)) {
-        let of =
-            |step: &&StepReport| step.row.as_ref().and_then(|row| row.compensation_id.as_ref()) == Some(id);
+        let of = |step: &&StepReport| step.row.as_ref().and_then(|row| row.compensation_id.as_ref()) == Some(id);
         let step = report.steps.iter().find(of).map_or(id.short(), |step| step.id.as_str());
         table.row(vec!["".into(), Cell::new(style::DIM, "left   "), Cell::new(style::STRONG, step)]);
     }
@@ -280,29 +276,27 @@ fn taken_back(report: &Report, taken: &TakenBack) -> String {
     text
 }
 
-fn has_failed_paths(taken: &TakenBack) -> bool {
+fn has_failed_paths(taken: &UndoneSteps) -> bool {
     taken.restored.as_ref().is_some_and(|restored| !restored.failed.is_empty())
 }
 
 /// The outcome of a workflow, in a sentence.
-fn verdict(report: &Report) -> String {
+fn verdict(report: &WorkflowRunReport) -> String {
     let run = report.run_id.short();
     let name = plain(&report.workflow);
     match report.status {
-        Status::Completed => {
+        WorkflowStatus::Completed => {
             format!("{} {name} is completed (run {run}).", styled(style::GOOD, "Done."))
         }
-        Status::RolledBack | Status::RolledBackInPart => {
+        WorkflowStatus::RolledBack | WorkflowStatus::RolledBackInPart => {
             let at = match &report.rollback {
                 Some(taken) => again_at(&taken.to_phase, &taken.before_steps),
                 None => standing(report),
             };
             let restored = report.rollback.as_ref().and_then(|taken| taken.restored.as_ref());
-            let is_exact = report.status == Status::RolledBack
+            let is_exact = report.status == WorkflowStatus::RolledBack
                 && restored.is_none_or(|restored| {
-                    [&restored.skipped, &restored.not_kept, &restored.differs]
-                        .iter()
-                        .all(|all| all.is_empty())
+                    [&restored.skipped, &restored.not_kept, &restored.differs].iter().all(|all| all.is_empty())
                 });
             let done = if is_exact {
                 styled(style::GOOD, "Rolled back.")
@@ -311,32 +305,28 @@ fn verdict(report: &Report) -> String {
             };
             format!("{done} The run {run} is at {}.", plain(&at))
         }
-        Status::RollingBack => {
+        WorkflowStatus::RollingBack => {
             let unfinished = styled(style::BAD, "The rollback is not finished.");
             format!("{unfinished} The run {run} stays closed until it is.")
         }
-        Status::Failed => format!(
-            "{} {}; what does not need it was run.",
-            styled(style::BAD, "Failed."),
-            what_happened(report)
-        ),
-        Status::Stopped => {
-            let is_any_undone = report
-                .steps
-                .iter()
-                .any(|step| step.is_undone || step.is_rolled_back || step.effect_undone.is_some());
+        WorkflowStatus::Failed => {
+            format!("{} {}; what does not need it was run.", styled(style::BAD, "Failed."), what_happened(report))
+        }
+        WorkflowStatus::Stopped => {
+            let is_any_undone =
+                report.steps.iter().any(|step| step.is_undone || step.is_rolled_back || step.effect_undone.is_some());
             let rest = if is_any_undone { "what is undone says so above" } else { "nothing is rolled back" };
             format!("{} {}; {rest}.", styled(style::WARN, "Stopped."), what_happened(report))
         }
-        Status::Running => format!("The run {run} is running, or was interrupted."),
-        Status::Cancelled => {
+        WorkflowStatus::Running => format!("The run {run} is running, or was interrupted."),
+        WorkflowStatus::Cancelled => {
             format!("{} Its run {run} is not active any more.", styled(style::WARN, "Cancelled."))
         }
     }
 }
 
 /// The position of a workflow that was rolled back earlier.
-fn standing(report: &Report) -> String {
+fn standing(report: &WorkflowRunReport) -> String {
     let ahead = report.steps.iter().find(|step| Some(&step.id) == report.ahead.as_ref());
     ahead.map_or_else(
         || "its first phase again".to_owned(),
@@ -345,25 +335,25 @@ fn standing(report: &Report) -> String {
 }
 
 /// The error of the step that failed, as in `build failed`.
-fn what_happened(report: &Report) -> String {
+fn what_happened(report: &WorkflowRunReport) -> String {
     let step = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
     match step {
-        Some(step) if step.state == StepState::Interrupted => format!("{} was interrupted", plain(&step.id)),
+        Some(step) if step.state == WorkflowStepState::Interrupted => format!("{} was interrupted", plain(&step.id)),
         Some(step) => format!("{} failed", plain(&step.id)),
         None => "No further step was begun".to_owned(),
     }
 }
 
 /// The command that resumes a workflow; `None` if nothing is left to do.
-pub(crate) fn resume(report: &Report) -> Option<String> {
+pub(crate) fn resume(report: &WorkflowRunReport) -> Option<String> {
     let run = report.run_id.short();
     match report.status {
-        Status::Completed | Status::Cancelled => None,
-        Status::RollingBack => Some(format!("ic workflow resume {run} --yes")),
-        Status::RolledBack
-        | Status::RolledBackInPart
-        | Status::Failed
-        | Status::Stopped
-        | Status::Running => Some(format!("ic workflow resume {run}")),
+        WorkflowStatus::Completed | WorkflowStatus::Cancelled => None,
+        WorkflowStatus::RollingBack => Some(format!("ic workflow resume {run} --yes")),
+        WorkflowStatus::RolledBack
+        | WorkflowStatus::RolledBackInPart
+        | WorkflowStatus::Failed
+        | WorkflowStatus::Stopped
+        | WorkflowStatus::Running => Some(format!("ic workflow resume {run}")),
     }
 }

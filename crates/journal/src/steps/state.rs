@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 
 ic_base::words! {
     /// How far a step is.
-    pub enum StepState {
+    pub enum RollbackStepState {
         /// It was not begun.
         Pending = "pending",
         /// It is being made, or its process died.
@@ -18,7 +18,7 @@ ic_base::words! {
     }
 }
 
-impl StepState {
+impl RollbackStepState {
     /// Whether nothing is left to do about it.
     pub fn is_over(self) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl StepState {
 
 /// What happens to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
+pub enum StepEvent {
     /// It begins, on the way forward.
     Begins,
     /// It begins to be undone.
@@ -50,10 +50,10 @@ pub enum Happening {
     /// The rollback changes its direction: the step is to come.
     IsToCome,
     /// The undo or abort was not begun after all, and nothing was changed: the step has its former state again.
-    IsAsBefore(StepState),
+    IsAsBefore(RollbackStepState),
 }
 
-impl Happening {
+impl StepEvent {
     fn as_str(self) -> &'static str {
         match self {
             Self::Begins => "to begin",
@@ -71,15 +71,16 @@ impl Happening {
 }
 
 /// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
-pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> {
-    use {Happening as H, StepState as S};
+pub(super) fn next(state: RollbackStepState, happening: StepEvent) -> Result<RollbackStepState> {
+    use {RollbackStepState as S, StepEvent as H};
     match (state, happening) {
         // A process may have died in the middle of a step, in either direction; the call that resumes begins the same step again.
         (S::Pending | S::Running | S::Failed, H::Begins)
         | (S::Running | S::Done | S::Failed, H::BeginsBack)
         | (S::Running, H::Learns) => Ok(S::Running),
-        (S::Running, H::Succeeds)
-        | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::TurnsBack) => Ok(S::Done),
+        (S::Running, H::Succeeds) | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::TurnsBack) => {
+            Ok(S::Done)
+        }
         (S::Running, H::Fails) => Ok(S::Failed),
         (S::Running | S::Failed, H::IsSkipped) => Ok(S::Skipped),
         // A step that an undo or abort skipped is undone later, by itself.
@@ -93,8 +94,7 @@ pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> 
         | (S::Pending | S::Done | S::Skipped, H::IsSkipped)
         | (S::Pending | S::Done | S::Failed, H::IsUndone)
         | (S::Failed | S::Skipped, H::IsAsBefore(_)) => {
-            let message =
-                format!("A step of a rollback that is {} was asked {}.", state.as_str(), happening.as_str());
+            let message = format!("A step of a rollback that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -102,39 +102,39 @@ pub(super) fn next(state: StepState, happening: Happening) -> Result<StepState> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Happening, StepState, next};
+    use super::{RollbackStepState, StepEvent, next};
 
     /// All pairs: a row for each state, a column for each thing that can happen to it.
     #[test]
     fn every_pair_of_state_and_happening_is_decided() {
         let happenings = [
-            Happening::Begins,
-            Happening::BeginsBack,
-            Happening::Learns,
-            Happening::Succeeds,
-            Happening::Fails,
-            Happening::IsSkipped,
-            Happening::IsUndone,
-            Happening::TurnsBack,
-            Happening::IsToCome,
+            StepEvent::Begins,
+            StepEvent::BeginsBack,
+            StepEvent::Learns,
+            StepEvent::Succeeds,
+            StepEvent::Fails,
+            StepEvent::IsSkipped,
+            StepEvent::IsUndone,
+            StepEvent::TurnsBack,
+            StepEvent::IsToCome,
         ];
         let table = [
-            (StepState::Pending, ["running", "-", "-", "-", "-", "-", "-", "done", "pending"]),
+            (RollbackStepState::Pending, ["running", "-", "-", "-", "-", "-", "-", "done", "pending"]),
             (
-                StepState::Running,
+                RollbackStepState::Running,
                 ["running", "running", "running", "done", "failed", "skipped", "pending", "done", "pending"],
             ),
-            (StepState::Done, ["-", "running", "-", "-", "-", "-", "-", "done", "pending"]),
-            (StepState::Failed, ["running", "running", "-", "-", "-", "skipped", "-", "done", "pending"]),
-            (StepState::Skipped, ["-", "-", "-", "-", "-", "-", "pending", "done", "pending"]),
+            (RollbackStepState::Done, ["-", "running", "-", "-", "-", "-", "-", "done", "pending"]),
+            (RollbackStepState::Failed, ["running", "running", "-", "-", "-", "skipped", "-", "done", "pending"]),
+            (RollbackStepState::Skipped, ["-", "-", "-", "-", "-", "-", "pending", "done", "pending"]),
         ];
-        assert_eq!(table.map(|(state, _)| state), StepState::ALL);
+        assert_eq!(table.map(|(state, _)| state), RollbackStepState::ALL);
         for (state, wanted) in table {
-            let found = happenings.map(|happening| next(state, happening).map_or("-", StepState::as_str));
+            let found = happenings.map(|happening| next(state, happening).map_or("-", RollbackStepState::as_str));
             assert_eq!(found, wanted, "{state:?}");
-            for before in StepState::ALL {
-                let found = next(state, Happening::IsAsBefore(before)).ok();
-                let is_legal = !matches!(state, StepState::Failed | StepState::Skipped);
+            for before in RollbackStepState::ALL {
+                let found = next(state, StepEvent::IsAsBefore(before)).ok();
+                let is_legal = !matches!(state, RollbackStepState::Failed | RollbackStepState::Skipped);
                 assert_eq!(found, is_legal.then_some(before), "{state:?} as before: {before:?}");
             }
         }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_cannot_follow_is_said_in_words() {
-        let refused = next(StepState::Done, Happening::IsSkipped).expect_err("it is over");
+        let refused = next(RollbackStepState::Done, StepEvent::IsSkipped).expect_err("it is over");
         assert_eq!(refused.message(), "A step of a rollback that is done was asked to be skipped.");
     }
 }

@@ -9,7 +9,7 @@ use super::Loaded;
 use super::scalar::brief;
 
 /// A place in the file: line and column, from 1.
-pub type Place = (u64, u64);
+pub type ConfigPlace = (u64, u64);
 
 /// What the parser found wrong, as `invalid_config`.
 pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
@@ -23,7 +23,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
 }
 
 /// `invalid_config` with the file and, if it is known, the place.
-pub(super) fn invalid(path: &Path, place: Option<Place>, what: &str, hint: Option<String>) -> Diagnosis {
+pub(super) fn invalid(path: &Path, place: Option<ConfigPlace>, what: &str, hint: Option<String>) -> Diagnosis {
     let name = path.display();
     let message = match place {
         Some((line, column)) => format!("{name}, line {line}, column {column}: {what}."),
@@ -49,9 +49,7 @@ pub fn cause(error: &Error) -> &Error {
 /// What the parser found wrong, as a sentence without its end.
 pub fn sentence(error: &Error) -> String {
     match error {
-        Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
-            msg.trim_end_matches('.').to_owned()
-        }
+        Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => msg.trim_end_matches('.').to_owned(),
         Error::DuplicateMappingKey { key: Some(twice), .. } => {
             format!("the key {} appears twice", key(twice))
         }
@@ -65,9 +63,7 @@ pub fn sentence(error: &Error) -> String {
         Error::NullIntoString { .. } => "nothing where a single text is expected".to_owned(),
         Error::MultipleDocuments { .. } => "a second document begins; the file may hold one".to_owned(),
         Error::UnknownAnchor { .. } => "the alias has no anchor".to_owned(),
-        Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            "the alias stands inside its own anchor".to_owned()
-        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => "the alias stands inside its own anchor".to_owned(),
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
 use super::rewind::Rewinding;
-use super::units::{Flag, Given, Guarded, Size, Span, When, Whole};
+use super::units::{Flag, Given, GuardedDirectory, Size, Span, When, Whole};
 use super::{Config, OwnHooks};
 
 #[derive(Deserialize, Default)]
@@ -57,7 +57,7 @@ struct Retention {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct Hooks {
-    guard: Given<Guarded>,
+    guard: Given<GuardedDirectory>,
     gate: Given<Flag>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<OwnHooks> {
     let file: Option<OwnFile> = read(bytes, path)?;
     let hooks = file.unwrap_or_default().hooks.unwrap_or_default();
     let gate = hooks.gate.0.is_some_and(|Flag(on)| on);
-    Ok(OwnHooks { guard: hooks.guard.0.map(|Guarded(guard)| guard), gate })
+    Ok(OwnHooks { guard: hooks.guard.0.map(|GuardedDirectory(guard)| guard), gate })
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
@@ -153,7 +153,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.retention.max-size", retention.max_size => |size| r.max_size = size.map(|Size(bytes)| bytes);
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
-        "hooks.guard", hooks.guard => |Guarded(guard)| config.guard = Some(guard);
+        "hooks.guard", hooks.guard => |GuardedDirectory(guard)| config.guard = Some(guard);
         "hooks.gate", hooks.gate => |Flag(on)| config.gate = on;
     }
     set.extend(file.rewind.iter().flat_map(|rewind| rewind.set.iter().copied()));

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_rewind::journal::Setup;
-use ic_rewind::{Anchor, Audit, Profile, Table, Target};
+use ic_rewind::journal::RewindJournalSetup;
+use ic_rewind::{Anchor, Audit, Profile, RewindTarget, TableConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub struct Rewinding {
     /// The database, from the project's root; `None`: beside the ledger.
     pub database: Option<PathBuf>,
     /// Everything else; its database is not the one to be used.
-    target: Target,
+    target: RewindTarget,
     /// The program that prunes an outside store of vectors, with its arguments.
     pub vectors: Option<Vec<String>>,
     /// The keys that the file sets: what a profile says is not of the file.
@@ -36,7 +36,7 @@ struct Given {
     #[serde(default)]
     anchor: Option<Anchor>,
     #[serde(default)]
-    tables: Option<Vec<Table>>,
+    tables: Option<Vec<TableConfig>>,
     #[serde(default)]
     audit: Option<Audit>,
     #[serde(default)]
@@ -63,7 +63,7 @@ impl TryFrom<Given> for Rewinding {
         if vectors.as_ref().is_some_and(|vectors| vectors.exec.first().is_none_or(String::is_empty)) {
             return Err("`rewind.vectors.exec` names no program".to_owned());
         }
-        let own = profile.map(|profile| Target::of_profile(profile, Path::new("")));
+        let own = profile.map(|profile| RewindTarget::of_profile(profile, Path::new("")));
         let own = own.as_ref();
         let missing = |key: &str| format!("`rewind` has no `{key}`, and no `profile` (devs, langgraph)");
         let tables = tables.filter(|tables| !tables.is_empty());
@@ -76,7 +76,7 @@ impl TryFrom<Given> for Rewinding {
             ("rewind.vectors", vectors.is_some()),
         ];
         let set = given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key)).collect();
-        let target = Target {
+        let target = RewindTarget {
             database: PathBuf::new(),
             anchor: anchor.or_else(|| own.map(|own| own.anchor.clone())).ok_or_else(|| missing("anchor"))?,
             tables: tables.or_else(|| own.map(|own| own.tables.clone())).ok_or_else(|| missing("tables"))?,
@@ -89,14 +89,14 @@ impl TryFrom<Given> for Rewinding {
 
 impl Rewinding {
     /// What is acted on in the project with this root, whose ledger lies in `store`.
-    pub fn setup(&self, root: &Path, store: &Path) -> Setup {
+    pub fn setup(&self, root: &Path, store: &Path) -> RewindJournalSetup {
         let database = match &self.database {
             Some(path) => root.join(path),
             None => store.join(DEVS_DATABASE),
         };
         // A second name of the same file, through a link, would be a second database to the journal.
         let database = std::fs::canonicalize(&database).unwrap_or(database);
-        Setup { target: Target { database, ..self.target.clone() }, vectors: self.vectors.clone() }
+        RewindJournalSetup { target: RewindTarget { database, ..self.target.clone() }, vectors: self.vectors.clone() }
     }
 
     /// The settings by their flat keys.

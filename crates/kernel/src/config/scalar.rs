@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// A value of any kind; of lists and mappings only that they are ones.
-pub enum Scalar {
+pub enum ConfigScalar {
     /// A plain `true` or `false`.
     Flag(bool),
     /// A whole number, 0 or more.
@@ -29,12 +29,12 @@ pub enum Scalar {
 /// Reads a value and makes something of it. Errors: what is wrong with it, where it stands.
 pub(super) fn read<'de, D: Deserializer<'de>, T>(
     deserializer: D,
-    make: impl FnOnce(Scalar) -> Result<T, String>,
+    make: impl FnOnce(ConfigScalar) -> Result<T, String>,
 ) -> Result<T, D::Error> {
-    make(Scalar::deserialize(deserializer)?).map_err(D::Error::custom)
+    make(ConfigScalar::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-impl Scalar {
+impl ConfigScalar {
     /// Says that `expected` should stand in this value's place.
     pub fn instead_of(&self, expected: &str) -> String {
         let found = match self {
@@ -51,7 +51,7 @@ impl Scalar {
     }
 }
 
-impl<'de> Deserialize<'de> for Scalar {
+impl<'de> Deserialize<'de> for ConfigScalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Scalars)
     }
@@ -60,44 +60,44 @@ impl<'de> Deserialize<'de> for Scalar {
 struct Scalars;
 
 impl<'de> Visitor<'de> for Scalars {
-    type Value = Scalar;
+    type Value = ConfigScalar;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Scalar, E> {
-        Ok(Scalar::Flag(flag))
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<ConfigScalar, E> {
+        Ok(ConfigScalar::Flag(flag))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
-        Ok(Scalar::Whole(number))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<ConfigScalar, E> {
+        Ok(ConfigScalar::Whole(number))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
-        Ok(u64::try_from(number).map_or(Scalar::Negative(number), Scalar::Whole))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<ConfigScalar, E> {
+        Ok(u64::try_from(number).map_or(ConfigScalar::Negative(number), ConfigScalar::Whole))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Fraction(number))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<ConfigScalar, E> {
+        Ok(ConfigScalar::Fraction(number))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<ConfigScalar, E> {
+        Ok(ConfigScalar::Text(text.to_owned()))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Nothing)
+    fn visit_unit<E: Error>(self) -> Result<ConfigScalar, E> {
+        Ok(ConfigScalar::Nothing)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ConfigScalar, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::List)
+        Ok(ConfigScalar::List)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut mapping: A) -> Result<Scalar, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut mapping: A) -> Result<ConfigScalar, A::Error> {
         while mapping.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Mapping)
+        Ok(ConfigScalar::Mapping)
     }
 }
 

@@ -72,15 +72,10 @@ fn without_a_file_the_defaults_are_in_force() {
 
 #[test]
 fn a_file_that_says_nothing_changes_nothing() {
-    for text in
-        ["", "\n", "# nothing\n", "---\n...\n", "null\n", "{}\n", "rollback:\n", "rollback: {retention: }\n"]
-    {
+    for text in ["", "\n", "# nothing\n", "---\n...\n", "null\n", "{}\n", "rollback:\n", "rollback: {retention: }\n"] {
         let loaded = read(text).unwrap_or_else(|e| panic!("{text:?}: {e}"));
         assert_eq!(loaded.config, Config::default(), "{text:?}");
-        assert!(
-            loaded.file.is_some() && loaded.settings().iter().all(|setting| !setting.from_file),
-            "{text:?}"
-        );
+        assert!(loaded.file.is_some() && loaded.settings().iter().all(|setting| !setting.from_file), "{text:?}");
     }
 }
 
@@ -153,11 +148,9 @@ fn values_are_read_as_people_write_them() {
 
 #[test]
 fn parts_that_have_a_form_of_their_own_are_not_looked_into() {
-    for text in [
-        "workflow:\n  steps: [{run: a}, !shell b]\n  rollback: [1]\n",
-        "workflow: text\n",
-        "rewind:\nworkflow: []\n",
-    ] {
+    for text in
+        ["workflow:\n  steps: [{run: a}, !shell b]\n  rollback: [1]\n", "workflow: text\n", "rewind:\nworkflow: []\n"]
+    {
         assert_eq!(read(text).unwrap_or_else(|e| panic!("{text}: {e}")).config, Config::default());
     }
 }

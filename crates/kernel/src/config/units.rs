@@ -6,7 +6,7 @@ use ic_checkpoint::capture::Flush;
 use serde::de::{Deserialize, Deserializer};
 
 use super::Guard;
-use super::scalar::{Scalar, brief, read};
+use super::scalar::{ConfigScalar, brief, read};
 
 /// What a key was given; `None` if the key is absent. A null is left to `T`, which mostly refuses it.
 pub struct Given<T>(pub Option<T>);
@@ -29,7 +29,7 @@ pub struct Flag(pub bool);
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |scalar| match scalar {
-            Scalar::Flag(flag) => Ok(Self(flag)),
+            ConfigScalar::Flag(flag) => Ok(Self(flag)),
             other => Err(other.instead_of("true or false")),
         })
     }
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         const FORM: &str = "auto, always or never";
         read(deserializer, |scalar| match scalar {
-            Scalar::Text(text) => [Flush::Auto, Flush::Always, Flush::Never]
+            ConfigScalar::Text(text) => [Flush::Auto, Flush::Always, Flush::Never]
                 .into_iter()
                 .find(|flush| flush.as_str() == text)
                 .map(Self)
@@ -53,13 +53,13 @@ impl<'de> Deserialize<'de> for When {
 }
 
 /// `allow`, `ask` or `deny`.
-pub(super) struct Guarded(pub(super) Guard);
+pub(super) struct GuardedDirectory(pub(super) Guard);
 
-impl<'de> Deserialize<'de> for Guarded {
+impl<'de> Deserialize<'de> for GuardedDirectory {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         const FORM: &str = "allow, ask or deny";
         read(deserializer, |scalar| match scalar {
-            Scalar::Text(text) => {
+            ConfigScalar::Text(text) => {
                 Guard::parse(&text).map(Self).ok_or_else(|| format!("{} is not one of {FORM}", brief(&text)))
             }
             other => Err(other.instead_of(FORM)),
@@ -72,14 +72,11 @@ pub(super) struct Whole<T, const LEAST: u64>(pub(super) T);
 
 impl<'de, T: TryFrom<u64>, const LEAST: u64> Deserialize<'de> for Whole<T, LEAST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let too_small =
-            |number: &dyn std::fmt::Display| format!("{number} is too small; the least is {LEAST}");
+        let too_small = |number: &dyn std::fmt::Display| format!("{number} is too small; the least is {LEAST}");
         read(deserializer, |scalar| match scalar {
-            Scalar::Whole(number) if number < LEAST => Err(too_small(&number)),
-            Scalar::Whole(number) => {
-                T::try_from(number).map(Self).map_err(|_| format!("{number} is too large"))
-            }
-            Scalar::Negative(number) => Err(too_small(&number)),
+            ConfigScalar::Whole(number) if number < LEAST => Err(too_small(&number)),
+            ConfigScalar::Whole(number) => T::try_from(number).map(Self).map_err(|_| format!("{number} is too large")),
+            ConfigScalar::Negative(number) => Err(too_small(&number)),
             other => Err(other.instead_of(&format!("a whole number, {LEAST} or more,"))),
         })
     }
@@ -120,8 +117,8 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |scalar| {
             let text = match scalar {
-                Scalar::Whole(bytes) => bytes.to_string(),
-                Scalar::Text(text) => text,
+                ConfigScalar::Whole(bytes) => bytes.to_string(),
+                ConfigScalar::Text(text) => text,
                 other => return Err(other.instead_of("a size, as in 10MB or 64KiB,")),
             };
             Self::parse(&text).map_err(|wrong| format!("{} {wrong}", brief(&text)))
@@ -136,7 +133,7 @@ pub struct Span(pub Duration);
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |scalar| match scalar {
-            Scalar::Text(text) => humantime::parse_duration(&text)
+            ConfigScalar::Text(text) => humantime::parse_duration(&text)
                 .map(Self)
                 .map_err(|_| format!("{} is not a duration; write 7d, 2w or 36h", brief(&text))),
             other => Err(other.instead_of("a duration with its unit, as in 7d or 36h,")),
@@ -156,10 +153,7 @@ pub(super) fn written(duration: Duration) -> String {
         (u64::from(nanos / 1_000 % 1_000), "us"),
         (u64::from(nanos % 1_000), "ns"),
     ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, unit)| format!("{number}{unit}"))
-        .collect();
+    let parts: Vec<String> =
+        parts.into_iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect();
     if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }

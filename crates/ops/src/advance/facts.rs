@@ -3,7 +3,7 @@
 use ic_base::{DispatchId, Result, RunId, Seq};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_phase::Run;
-use ic_phase::gate::{Artifacts, Check, Facts, Requirement, Unfinished, Work};
+use ic_phase::gate::{Artifacts, CountedWork, Facts, GateCheck, OpenWork, Requirement};
 use ic_runtrack::{Agent, Artifact, agent, artifact};
 use ic_store::Snapshot;
 
@@ -20,7 +20,7 @@ pub(super) fn gather(
     let mut gathered = Vec::new();
     for requirement in requirements {
         let mut facts = count(snapshot, run, requirement)?;
-        let is_left = |unfinished: &Unfinished| ending.is_none_or(|id| unfinished.id != id.as_str());
+        let is_left = |unfinished: &OpenWork| ending.is_none_or(|id| unfinished.id != id.as_str());
         match &mut facts {
             Facts::Work(work) => {
                 let all = work.unfinished.len();
@@ -39,15 +39,15 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
     let phase = requirement.phase.as_ref().map(ic_base::Label::as_str);
     let run_id = &run.id;
     Ok(match requirement.check {
-        Check::ArtifactExists => Facts::Artifacts(artifacts(snapshot, run, phase)?),
-        Check::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
-        Check::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
-        Check::VerdictExists => {
+        GateCheck::ArtifactExists => Facts::Artifacts(artifacts(snapshot, run, phase)?),
+        GateCheck::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
+        GateCheck::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
+        GateCheck::VerdictExists => {
             let newest = dispatch::newest_verdict(snapshot, run_id, phase)?;
-            let is_pass = |verdict| verdict == ic_dispatch::status::Verdict::Pass;
+            let is_pass = |verdict| verdict == ic_dispatch::status::WorkVerdict::Pass;
             Facts::NewestVerdict(newest.map(|(id, verdict)| (id.short().to_owned(), is_pass(verdict))))
         }
-        Check::VerdictClean => {
+        GateCheck::VerdictClean => {
             let (pass, fail) = dispatch::count_verdicts(snapshot, run_id, phase)?;
             Facts::Verdicts { pass, fail }
         }
@@ -56,7 +56,7 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
 
 /// The artifacts that count, by whether their files exist now: the record of a file that never came, or is gone, proves nothing.
 fn artifacts(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Artifacts> {
-    let filter = artifact::Filter { phase, status: Some(artifact::ArtifactStatus::Active) };
+    let filter = artifact::ArtifactFilter { phase, status: Some(artifact::ArtifactStatus::Active) };
     let registered = artifact::list(snapshot, &run.id, filter)?;
     // The project of a run on another machine cannot be looked at from here: there the record decides.
     let is_here = run.project_dir.is_dir();
@@ -80,26 +80,24 @@ fn is_absent(artifact: &Artifact, run: &Run) -> bool {
             .is_err_and(|e| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-fn work(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Work> {
-    let mut unfinished: Vec<Unfinished> =
-        agent::active(snapshot, &run.id, phase)?.iter().map(unfinished_agent).collect();
+fn work(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<CountedWork> {
+    let mut unfinished: Vec<OpenWork> = agent::active(snapshot, &run.id, phase)?.iter().map(unfinished_agent).collect();
     unfinished.extend(dispatches(snapshot, &run.id, phase)?);
     // What is unfinished decides; only a gate that nothing holds is asked whether anything was done at all.
     let has_ended = !unfinished.is_empty() || {
         let since: Seq = ic_events::entered(snapshot, &run.id, phase.unwrap_or(&run.phase))?;
-        agent::has_ended_since(snapshot, &run.id, since)?
-            || dispatch::has_ended_since(snapshot, &run.id, since)?
+        agent::has_ended_since(snapshot, &run.id, since)? || dispatch::has_ended_since(snapshot, &run.id, since)?
     };
-    Ok(Work { unfinished, has_ended })
+    Ok(CountedWork { unfinished, has_ended })
 }
 
-fn dispatches(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Unfinished>> {
+fn dispatches(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<OpenWork>> {
     Ok(dispatch::unfinished(snapshot, run_id, phase)?.iter().map(unfinished_dispatch).collect())
 }
 
-fn unfinished_agent(agent: &Agent) -> Unfinished {
+fn unfinished_agent(agent: &Agent) -> OpenWork {
     let short_id = agent.id.short().to_owned();
-    Unfinished {
+    OpenWork {
         kind: "agent",
         id: agent.id.to_string(),
         name: agent.name.clone().or_else(|| Some(agent.kind.clone())),
@@ -110,7 +108,7 @@ fn unfinished_agent(agent: &Agent) -> Unfinished {
     }
 }
 
-fn unfinished_dispatch(dispatch: &Dispatch) -> Unfinished {
+fn unfinished_dispatch(dispatch: &Dispatch) -> OpenWork {
     let short_id = dispatch.id.short().to_owned();
     let complete = format!("ic dispatch complete {short_id}");
     let fail = |why: &str| format!("ic dispatch fail {short_id} --error {why}");
@@ -119,7 +117,7 @@ fn unfinished_dispatch(dispatch: &Dispatch) -> Unfinished {
         Some(Life::Gone) => (fail("'its process is gone'"), complete),
         Some(Life::Alive | Life::Unknown) | None => (complete, fail("WHY")),
     };
-    Unfinished {
+    OpenWork {
         kind: "dispatch",
         id: dispatch.id.to_string(),
         name: dispatch.work.name.clone().or_else(|| dispatch.work.agent_type.clone()),

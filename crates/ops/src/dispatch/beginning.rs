@@ -10,8 +10,8 @@ use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_kernel::Kernel;
 use ic_saga::process::ProcessIdentity;
 use ic_store::path_from_bytes;
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, Workspace, root_of};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning, Workspace, root_of};
 
 /// Start times are told to a hundredth of a second, and so is the time since boot.
 const INACCURACY_NANOS: i128 = 30_000_000;
@@ -48,8 +48,8 @@ pub(super) fn ended(dispatch: &Dispatch) -> Option<Warning> {
 /// process began. `None`: the tree as it was captured now is what the work begins with. `process`: `None` if it has ended.
 pub(super) fn look_before(
     kernel: &Kernel,
-    settings: &Settings,
-    taken: &Taken,
+    settings: &CaptureSettings,
+    taken: &TakenTree,
     project: &Path,
     process: Option<&ProcessIdentity>,
 ) -> Result<Option<CheckpointId>> {
@@ -61,8 +61,7 @@ pub(super) fn look_before(
         return Ok(None);
     }
     // If it is not told when the work began, every change since the newest look is taken for its work.
-    let age =
-        process.and_then(ProcessIdentity::age).map(|age| i128::try_from(age.as_nanos()).unwrap_or(i128::MAX));
+    let age = process.and_then(ProcessIdentity::age).map(|age| i128::try_from(age.as_nanos()).unwrap_or(i128::MAX));
     let began = age.map(|age| kernel.context.nanos().saturating_sub(age).saturating_sub(INACCURACY_NANOS));
     let workspace = Workspace::open(kernel, root, settings)?;
     let mut is_its = true;

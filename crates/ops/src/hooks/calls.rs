@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{CallId, DispatchId, Result};
 use ic_checkpoint::git;
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::run;
-use ic_session::outside;
+use ic_session::outside_files;
 use ic_session::{self as session, NewCall, Prompt, call};
 use ic_store::Snapshot;
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, root_of};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning, root_of};
 
+use super::caller::{Teller, prompt_of_work};
 use super::commits::{self, Since};
-use super::guard::{Danger, Held};
-use super::teller::{Teller, prompt_of_work};
-use super::undone::refusal;
-use super::{first_look, queued, subagents, uncaptured_files, unseen};
+use super::guard::{Danger, StoredPaths};
+use super::undone_work::refusal;
+use super::{first_look, queued_prompts, subagents, uncaptured_files, unseen_prompts};
 
-pub use super::told::{Guarded, Told};
+pub use super::tool_call::{GuardedCall, ToldCall};
 
 /// What became of the beginning of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +37,14 @@ pub enum Begun {
 /// Says whether a call may be made, and records that it begins.
 ///
 /// Errors: whatever the ledger says; a look that fails is a warning.
-pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<&Settings>) -> Result<Begun> {
-    let mut warnings = queued::begin(kernel, teller, told.prompt_id, kept)?;
-    warnings.extend(unseen::begin(kernel, teller, told, kept)?);
+pub fn begin(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    told: &ToldCall<'_>,
+    kept: Option<&CaptureSettings>,
+) -> Result<Begun> {
+    let mut warnings = queued_prompts::begin(kernel, teller, told.prompt_id, kept)?;
+    warnings.extend(unseen_prompts::begin(kernel, teller, told, kept)?);
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
@@ -60,10 +65,10 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
     let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
     let is_first = maker.is_none() && may_begin(&run);
     let taken = if is_first {
-        Taken::look_for_subagent(kernel, kept, root.clone(), link)
+        TakenTree::look_for_subagent(kernel, kept, root.clone(), link)
     } else {
-        let link = Link { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
-        Taken::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
+        let link = CheckpointLink { dispatch_id: maker.clone().or(link.dispatch_id.clone()), ..link };
+        TakenTree::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
     let outside = uncaptured_files::of_call(kernel, kept, &root, told, &mut warnings);
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
@@ -82,7 +87,7 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
             ..told.call((&id, &work, &prompt.session_id), (seen.seq, seen.end()))
         };
         call::begin(tx, now, &new)?;
-        outside.iter().try_for_each(|(path, was)| outside::begin(tx, now, (&id, &work), path, was))
+        outside.iter().try_for_each(|(path, was)| outside_files::begin(tx, now, (&id, &work), path, was))
     })?;
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
     warnings.extend(taken.warnings.iter().cloned());
@@ -93,10 +98,10 @@ pub fn begin(kernel: &Kernel, teller: Teller<'_>, told: &Told<'_>, kept: Option<
 fn begin_with_look(
     kernel: &Kernel,
     teller: Teller<'_>,
-    told: &Told<'_>,
-    kept: Option<&Settings>,
+    told: &ToldCall<'_>,
+    kept: Option<&CaptureSettings>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<(Option<String>, Taken)>> {
+) -> Result<Option<(Option<String>, TakenTree)>> {
     let waiting = kernel.read(|snapshot| {
         let Some(prompt) = prompt_of(snapshot, teller, told.prompt_id)? else { return Ok(None) };
         let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
@@ -132,12 +137,7 @@ fn maker(snapshot: &Snapshot<'_>, prompt: &Prompt, agent_id: Option<&str>) -> Re
 
 /// As [`maker`], in the transaction that records the call: by now another call of the subagent may have begun its work, and a run that was
 /// closed takes no new work.
-fn maker_now(
-    tx: &Snapshot<'_>,
-    prompt: &Prompt,
-    agent_id: Option<&str>,
-    is_first: bool,
-) -> Result<Option<DispatchId>> {
+fn maker_now(tx: &Snapshot<'_>, prompt: &Prompt, agent_id: Option<&str>, is_first: bool) -> Result<Option<DispatchId>> {
     let found = maker(tx, prompt, agent_id)?;
     let run = run::get(tx, &dispatch::get(tx, &prompt.dispatch_id)?.run_id)?;
     let is_begun = found.is_none() && is_first && may_begin(&run);
@@ -154,13 +154,13 @@ fn may_begin(run: &ic_phase::Run) -> bool {
 fn doubt(
     kernel: &Kernel,
     danger: &Danger,
-    taken: &Taken,
-    kept: Option<&Settings>,
+    taken: &TakenTree,
+    kept: Option<&CaptureSettings>,
     root: &Path,
 ) -> Result<Option<String>> {
     let kept = kept.filter(|kept| kept.checkpointing.auto);
     let left_out = kept.map(|kept| taken.left_out(kernel, kept, root)).transpose()?.flatten();
-    Ok(danger.doubt(root, left_out.as_deref().map_or(Held::Nothing, Held::AllBut)))
+    Ok(danger.doubt(root, left_out.as_deref().map_or(StoredPaths::Nothing, StoredPaths::AllBut)))
 }
 
 /// Records that a call has ended. A call whose beginning was not told is ignored.
@@ -169,8 +169,8 @@ fn doubt(
 pub fn end(
     kernel: &Kernel,
     teller: Teller<'_>,
-    told: &Told<'_>,
-    kept: Option<&Settings>,
+    told: &ToldCall<'_>,
+    kept: Option<&CaptureSettings>,
 ) -> Result<Vec<Warning>> {
     let open = kernel.read(|snapshot| {
         let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
@@ -188,9 +188,9 @@ pub fn end(
     })?;
     let Some((call, run, link, prompt)) = open else { return Ok(Vec::new()) };
     let root = root_of(&run.project_dir);
-    let taken = Taken::look_for_call(kernel, kept, root.clone(), link, false);
+    let taken = TakenTree::look_for_call(kernel, kept, root.clone(), link, false);
     let mut warnings = taken.warnings.clone();
-    let named = kernel.read(|snapshot| outside::of_call(snapshot, &call.id))?;
+    let named = kernel.read(|snapshot| outside_files::of_call(snapshot, &call.id))?;
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
     let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);
     let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
@@ -200,7 +200,7 @@ pub fn end(
         if let Some(made) = &made {
             commits::record(tx, now, &dispatch::get(tx, &call.dispatch_id)?, made)?;
         }
-        outside.iter().try_for_each(|(path, became)| outside::end(tx, &call.id, path, became))?;
+        outside.iter().try_for_each(|(path, became)| outside_files::end(tx, &call.id, path, became))?;
         call::end(tx, now, &call.id, seen.end())
     })?;
     Ok(warnings)
@@ -223,18 +223,18 @@ pub(super) fn prompt_of(
     session::latest(snapshot, &session.id)
 }
 
-fn link(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<(ic_phase::Run, Link)> {
+fn link(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<(ic_phase::Run, CheckpointLink)> {
     let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
     let run = run::get(snapshot, &work.run_id)?;
     let link = link_of(&run, &work.id);
     Ok((run, link))
 }
 
-pub(super) fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> Link {
-    Link {
+pub(super) fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> CheckpointLink {
+    CheckpointLink {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
         dispatch_id: Some(dispatch.clone()),
-        ..Link::default()
+        ..CheckpointLink::default()
     }
 }

@@ -10,14 +10,14 @@ use std::path::Path;
 
 use ic_base::{Result, Timestamp};
 use ic_checkpoint::git;
-use ic_checkpoint::manifest::Manifest;
+use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record;
 use ic_dispatch::code;
 use ic_dispatch::dispatch::Dispatch;
-use ic_dispatch::report::{self, Report};
+use ic_dispatch::report::{self, DispatchReport};
 use ic_kernel::Kernel;
 use ic_phase::point;
-use ic_session::{Call, Prompt, call};
+use ic_session::{Prompt, ToolCall, call};
 use ic_store::{OpenOptions, Snapshot, Transaction};
 use ic_worktree::look_into_store;
 
@@ -33,7 +33,7 @@ pub(super) struct Since {
 
 impl Since {
     /// From the beginning of a call on.
-    pub(super) fn call(call: &Call) -> Self {
+    pub(super) fn call(call: &ToolCall) -> Self {
         Self { head: call.head.clone(), at: call.created_at, log_start: call.head_log_start }
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn unrecorded_by_interrupted(
     prompt: &Prompt,
 ) -> Result<Option<Since>> {
     let calls = call::of_dispatch(snapshot, &work.id)?;
-    let speaks_of_git = |call: &Call| call.line.as_deref().is_none_or(|line| line.contains("git"));
+    let speaks_of_git = |call: &ToolCall| call.line.as_deref().is_none_or(|line| line.contains("git"));
     let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
     if cut_off.clone().count() > 0 && !cut_off.clone().any(speaks_of_git) {
         return Ok(None);
@@ -69,14 +69,14 @@ pub(super) fn unrecorded_by_interrupted(
 }
 
 /// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
-pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> Report {
+pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> DispatchReport {
     // The log of HEAD names exactly what was committed here. It is preferred to the graph, which also shows what was fetched.
     if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {
         let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
         return report::parse(&log).unwrap_or_default();
     }
     if git::head(root) == since.head {
-        return Report::default();
+        return DispatchReport::default();
     }
     let known = branches_before(kernel, prompt).unwrap_or_default();
     let log = git::log_since(root, since.head.as_deref(), &known).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since)
 }
 
 /// Records commits for work, but for those that are on record as the work of others.
-pub(super) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made: &Report) -> Result<()> {
+pub(super) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made: &DispatchReport) -> Result<()> {
     let mut own = made.clone();
     let mut others = Vec::new();
     for commit in &own.commits {
@@ -105,13 +105,13 @@ pub(super) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made
 /// Where branches, tags and remotes were as a prompt was given.
 fn branches_before(kernel: &Kernel, prompt: &Prompt) -> Result<Vec<String>> {
     let before = kernel.read(|snapshot| {
-        let points = point::named(snapshot, point::Kind::Prompt, prompt.dispatch_id.as_str())?;
+        let points = point::named(snapshot, point::PointKind::Prompt, prompt.dispatch_id.as_str())?;
         let id = points.into_iter().find_map(|point| point.checkpoint_id);
         id.map(|id| record::get(snapshot, &id)).transpose()
     })?;
     let (Some(before), Some(objects)) = (before, look_into_store(kernel, OpenOptions::default())?) else {
         return Ok(Vec::new());
     };
-    let state = Manifest::read(&objects, &before.manifest)?.git;
+    let state = CheckpointManifest::read(&objects, &before.manifest)?.git;
     Ok(state.map(|state| state.refs.into_iter().map(|(_, oid)| oid).collect()).unwrap_or_default())
 }

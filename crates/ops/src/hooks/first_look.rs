@@ -9,18 +9,18 @@
 
 use ic_base::{CallId, DispatchId, Result, Timestamp};
 use ic_checkpoint::git;
-use ic_checkpoint::record::{self, Link};
+use ic_checkpoint::record::{self, CheckpointLink};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_kernel::Kernel;
-use ic_phase::point::{self, Kind};
+use ic_phase::point::{self, PointKind};
 use ic_phase::{Run, run};
-use ic_session::{NewCall, Prompt, call, outside};
+use ic_session::{NewCall, Prompt, call, outside_files};
 use ic_store::{Snapshot, Transaction};
-use ic_worktree::auto::{Seen, Taken};
-use ic_worktree::{Settings, Warning, root_of};
+use ic_worktree::auto::{SeenTree, TakenTree};
+use ic_worktree::{CaptureSettings, Warning, root_of};
 
-use super::told::Told;
+use super::tool_call::ToldCall;
 use super::uncaptured_files;
 
 /// Whether the tree was not looked at yet for a prompt's work.
@@ -29,12 +29,12 @@ pub(super) fn is_missing(work: &Dispatch) -> bool {
 }
 
 /// Looks at the tree, and begins the work of a prompt. Where the look was cut off, the work waits for its first call.
-pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &Settings) -> Result<(Dispatch, Vec<Warning>)> {
+pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &CaptureSettings) -> Result<(Dispatch, Vec<Warning>)> {
     if !is_missing(&work) || !kernel.read(|snapshot| call::of_dispatch(snapshot, &work.id))?.is_empty() {
         return Ok((work, Vec::new()));
     }
     let run = kernel.read(|snapshot| run::get(snapshot, &work.run_id))?;
-    let taken = Taken::take(kernel, kept, &run.project_dir, link(&run));
+    let taken = TakenTree::take(kernel, kept, &run.project_dir, link(&run));
     if taken.is_cut_off() {
         return Ok((work, taken.warnings.clone()));
     }
@@ -50,10 +50,10 @@ pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &Settings) -> Result<(
 pub(super) fn take_with_call(
     kernel: &Kernel,
     prompt: &Prompt,
-    told: &Told<'_>,
-    kept: Option<&Settings>,
+    told: &ToldCall<'_>,
+    kept: Option<&CaptureSettings>,
     warnings: &mut Vec<Warning>,
-) -> Result<Taken> {
+) -> Result<TakenTree> {
     let run = kernel.read(|snapshot| {
         let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
         run::get(snapshot, &work.run_id)
@@ -72,11 +72,10 @@ pub(super) fn take_with_call(
         };
         call::begin(tx, now, &new)?;
         let mut uncaptured = uncaptured.iter();
-        uncaptured
-            .try_for_each(|(path, was)| outside::begin(tx, now, (&id, &prompt.dispatch_id), path, was))?;
+        uncaptured.try_for_each(|(path, was)| outside_files::begin(tx, now, (&id, &prompt.dispatch_id), path, was))?;
         Ok(is_first)
     })?;
-    let taken = Taken::take_if(kernel, kept, &run.project_dir, link(&run));
+    let taken = TakenTree::take_if(kernel, kept, &run.project_dir, link(&run));
     kernel.write_late_too(|tx, now| {
         let (_, seen) = begin(tx, now, &prompt.dispatch_id, is_first.then_some(&taken))?;
         let seen = match seen {
@@ -94,7 +93,7 @@ pub(super) fn take_at_end(
     tx: &Transaction<'_>,
     now: Timestamp,
     work: &Dispatch,
-    taken: &Taken,
+    taken: &TakenTree,
 ) -> Result<(Dispatch, bool)> {
     if !is_missing(work) {
         return Ok((work.clone(), false));
@@ -113,15 +112,15 @@ fn begin(
     tx: &Transaction<'_>,
     now: Timestamp,
     id: &DispatchId,
-    first: Option<&Taken>,
-) -> Result<(Dispatch, Option<Seen>)> {
+    first: Option<&TakenTree>,
+) -> Result<(Dispatch, Option<SeenTree>)> {
     let work = dispatch::get(tx, id)?;
     let run = run::get(tx, &work.run_id)?;
     // It was begun, ended or undone while the tree was looked at.
     if !is_missing(&work) || run.require_settled().is_err() {
         return Ok((work, None));
     }
-    let point = point::named_in(tx, &run.id, Kind::Prompt, id.as_str())?.pop();
+    let point = point::named_in(tx, &run.id, PointKind::Prompt, id.as_str())?.pop();
     let seen = match first.zip(point) {
         Some((taken, point)) => Some(taken.record_at_point(tx, now, &run, &point)?),
         None => None,
@@ -129,6 +128,6 @@ fn begin(
     Ok((dispatch::start(tx, now, &work, None)?, seen))
 }
 
-fn link(run: &Run) -> Link {
-    Link { run_id: Some(run.id.clone()), phase: Some(run.phase.clone()), ..Link::default() }
+fn link(run: &Run) -> CheckpointLink {
+    CheckpointLink { run_id: Some(run.id.clone()), phase: Some(run.phase.clone()), ..CheckpointLink::default() }
 }

@@ -2,20 +2,20 @@
 //!
 //! A help against accidents, and no boundary: a script, `make` or `python -c` passes it.
 
-mod danger;
+mod destructive_command;
 mod git;
+mod path_words;
 mod pipe;
-mod place;
 mod shell;
-mod wrapped;
+mod wrapper_command;
 
 use std::path::{Path, PathBuf};
 
-use danger::{Act, Reach, Target};
-pub use danger::{Danger, Held};
+pub use destructive_command::{Danger, StoredPaths};
+use destructive_command::{DangerAct, DangerReach, DangerTarget};
 use git::Destroys;
-use pipe::Output;
-use shell::{Step, Word};
+use pipe::PipeOutput;
+use shell::{ShellStep, Word};
 
 /// What a line for a shell would destroy that runs in this directory, as far as its words say so.
 pub fn read(line: &str, directory: &Path, home: Option<&Path>) -> Danger {
@@ -28,10 +28,10 @@ const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "su"];
 
 /// Whether these words begin a shell that reads its commands from standard input.
 fn is_shell_that_reads(words: &[Word]) -> bool {
-    let Some((program, rest)) = wrapped::unwrapped(words).words.split_first() else { return false };
+    let Some((program, rest)) = wrapper_command::unwrapped(words).words.split_first() else { return false };
     let is_line = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
     let reads = rest.iter().any(|word| word.text == "-s") || plain(rest).next().is_none();
-    SHELLS.contains(&wrapped::name(program)) && reads && !rest.iter().any(is_line)
+    SHELLS.contains(&wrapper_command::name(program)) && reads && !rest.iter().any(is_line)
 }
 
 struct Reader<'h> {
@@ -40,7 +40,7 @@ struct Reader<'h> {
     here: Option<PathBuf>,
     /// Whether a list names more of what commands are about.
     by_list: bool,
-    acts: Vec<Act>,
+    acts: Vec<DangerAct>,
 }
 
 impl Reader<'_> {
@@ -48,36 +48,36 @@ impl Reader<'_> {
         const DEEPEST: usize = 3;
         // A line in a line, as in `sh -c "sh -c …"`, is followed to a depth. What is deeper counts as unreadable.
         let Some(steps) = shell::steps(line).filter(|_| depth <= DEEPEST) else {
-            self.acts.push(Act {
+            self.acts.push(DangerAct {
                 what: "a command that cannot be parsed",
                 is_unknown: true,
-                ..Act::default()
+                ..DangerAct::default()
             });
             return;
         };
-        let (mut outer, mut output, mut is_piped) = (Vec::new(), Output::default(), false);
+        let (mut outer, mut output, mut is_piped) = (Vec::new(), PipeOutput::default(), false);
         for step in steps {
             let (words, fed) = match step {
-                Step::Opens => {
+                ShellStep::Opens => {
                     outer.push((self.here.clone(), is_piped));
                     continue;
                 }
-                Step::Closes => {
+                ShellStep::Closes => {
                     (self.here, is_piped) = outer.pop().unwrap_or_default();
                     continue;
                 }
-                Step::Pipe => {
+                ShellStep::Pipe => {
                     is_piped = true;
                     continue;
                 }
-                Step::Command(words) => (words, None),
-                Step::Fed(words, text) => (words, Some(text)),
+                ShellStep::Command(words) => (words, None),
+                ShellStep::Fed(words, text) => (words, Some(text)),
             };
             let before = std::mem::take(&mut output);
-            let mut input = if is_piped { before } else { Output::default() };
+            let mut input = if is_piped { before } else { PipeOutput::default() };
             is_piped = false;
             if let Some(text) = fed {
-                input = Output { text: Some(text), ..Output::default() };
+                input = PipeOutput { text: Some(text), ..PipeOutput::default() };
             }
             self.wrapped(&words, depth);
             if let Some(text) = input.text.as_deref().filter(|_| is_shell_that_reads(&words)) {
@@ -86,14 +86,14 @@ impl Reader<'_> {
                 self.here = here;
             }
             if let Some(found) = input.found.as_ref().filter(|_| pipe::removes_what_it_reads(&words)) {
-                self.act("find -delete", found.iter(), Reach::All);
+                self.act("find -delete", found.iter(), DangerReach::All);
             }
             output = pipe::output(&words, input);
         }
     }
 
     fn wrapped(&mut self, words: &[Word], depth: usize) {
-        let inner = wrapped::unwrapped(words);
+        let inner = wrapper_command::unwrapped(words);
         let by_list = self.by_list;
         self.by_list |= inner.by_list;
         if inner.is_elsewhere {
@@ -109,15 +109,15 @@ impl Reader<'_> {
     fn command(&mut self, words: &[Word], depth: usize) {
         let Some((program, rest)) = words.split_first() else { return };
         let has = |flag: &str| rest.iter().any(|word| word.text == flag);
-        match wrapped::name(program) {
+        match wrapper_command::name(program) {
             "cd" | "pushd" => self.go(rest),
             "popd" => self.here = None,
             "rm" if has("--recursive") || has_letter(rest, &['r', 'R']) => {
-                self.act("rm -r", plain(rest), Reach::All);
+                self.act("rm -r", plain(rest), DangerReach::All);
             }
             "rm" | "unlink" => self.names("rm", rest),
-            "shred" => self.act("shred", plain(rest), Reach::Content),
-            "truncate" => self.act("truncate", plain(rest), Reach::Content),
+            "shred" => self.act("shred", plain(rest), DangerReach::Content),
+            "truncate" => self.act("truncate", plain(rest), DangerReach::Content),
             "dd" => {
                 let of = rest.iter().filter_map(|word| {
                     let text = word.text.strip_prefix("of=")?;
@@ -125,7 +125,7 @@ impl Reader<'_> {
                 });
                 let of: Vec<Word> = of.collect();
                 if !of.is_empty() {
-                    self.act("dd of=", of.iter(), Reach::Content);
+                    self.act("dd of=", of.iter(), DangerReach::Content);
                 }
             }
             "find" => self.find(rest, depth),
@@ -156,22 +156,22 @@ impl Reader<'_> {
         let to = match plain(words).next() {
             None if words.iter().any(|word| word.text == "-") => None,
             None => self.home.map(Path::to_owned),
-            Some(word) => self.place(word).filter(|_| !place::is_pattern(&word.text)),
+            Some(word) => self.place(word).filter(|_| !path_words::is_pattern(&word.text)),
         };
         self.here = to.filter(|to| to.is_dir());
     }
 
     /// Where a word leads; `None`: only the shell knows.
     fn place(&self, word: &Word) -> Option<PathBuf> {
-        place::named(&word.text, self.here.as_deref(), self.home).filter(|_| word.is_plain)
+        path_words::named(&word.text, self.here.as_deref(), self.home).filter(|_| word.is_plain)
     }
 
     /// Something is destroyed that these words name.
-    fn act<'w>(&mut self, what: &'static str, words: impl Iterator<Item = &'w Word>, reach: Reach) {
-        let mut act = Act { what, is_unknown: self.by_list, ..Act::default() };
+    fn act<'w>(&mut self, what: &'static str, words: impl Iterator<Item = &'w Word>, reach: DangerReach) {
+        let mut act = DangerAct { what, is_unknown: self.by_list, ..DangerAct::default() };
         for word in words {
             match self.place(word) {
-                Some(path) => act.targets.push(Target { path, reach }),
+                Some(path) => act.targets.push(DangerTarget { path, reach }),
                 None => act.is_unknown = true,
             }
         }
@@ -181,9 +181,9 @@ impl Reader<'_> {
     /// Single files go: those that only the shell knows are let through, as each `rm` of a script's own files has some.
     fn names(&mut self, what: &'static str, words: &[Word]) {
         let paths = plain(words).filter_map(|word| self.place(word));
-        let targets: Vec<Target> = paths.map(|path| Target { path, reach: Reach::Name }).collect();
+        let targets: Vec<DangerTarget> = paths.map(|path| DangerTarget { path, reach: DangerReach::Name }).collect();
         if !targets.is_empty() {
-            self.acts.push(Act { what, targets, ..Act::default() });
+            self.acts.push(DangerAct { what, targets, ..DangerAct::default() });
         }
     }
 
@@ -194,8 +194,8 @@ impl Reader<'_> {
             let words = &tests[at..end.map_or(tests.len(), |end| at + end)];
             let mut inner = Reader { home: self.home, here: None, by_list: true, acts: Vec::new() };
             inner.wrapped(words, depth + 1);
-            let program = wrapped::unwrapped(words).words.first();
-            program.is_some_and(|program| wrapped::name(program) == "rm") || !inner.acts.is_empty()
+            let program = wrapper_command::unwrapped(words).words.first();
+            program.is_some_and(|program| wrapper_command::name(program) == "rm") || !inner.acts.is_empty()
         };
         let destroys = tests.iter().enumerate().any(|(at, word)| match word.text.as_str() {
             "-delete" => true,
@@ -203,7 +203,7 @@ impl Reader<'_> {
             _ => false,
         });
         if destroys {
-            self.act("find -delete", from.iter(), Reach::All);
+            self.act("find -delete", from.iter(), DangerReach::All);
         }
     }
 
@@ -214,21 +214,20 @@ impl Reader<'_> {
             self.here = self.place(directory);
         }
         if act.is_of_all {
-            let top =
-                self.here.as_ref().and_then(|here| here.ancestors().find(|at| at.join(".git").exists()));
+            let top = self.here.as_ref().and_then(|here| here.ancestors().find(|at| at.join(".git").exists()));
             self.here = top.map(Path::to_owned).or(self.here.take());
         }
         let here = Word { text: ".".to_owned(), is_plain: true };
         match act.destroys {
-            Destroys::Remote => self.acts.push(Act { what: act.what, is_remote: true, ..Act::default() }),
+            Destroys::Remote => self.acts.push(DangerAct { what: act.what, is_remote: true, ..DangerAct::default() }),
             Destroys::OwnState => {
-                let target = self.place(&here).map(|path| Target { path, reach: Reach::GitState });
+                let target = self.place(&here).map(|path| DangerTarget { path, reach: DangerReach::GitState });
                 let targets = target.into_iter().collect();
-                self.acts.push(Act { what: act.what, targets, takes_git: true, ..Act::default() });
+                self.acts.push(DangerAct { what: act.what, targets, takes_git: true, ..DangerAct::default() });
             }
             Destroys::Untracked { paths, with_ignored, others } => {
                 let paths = if paths.is_empty() { vec![&here] } else { paths };
-                self.act(act.what, paths.into_iter(), Reach::Untracked { with_ignored, others });
+                self.act(act.what, paths.into_iter(), DangerReach::Untracked { with_ignored, others });
             }
         }
         self.here = shell;

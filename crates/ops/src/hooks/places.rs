@@ -8,10 +8,10 @@ use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_session::places::{self, key_of};
 use ic_session::{self as session};
-use ic_worktree::{Settings, Warning};
+use ic_worktree::{CaptureSettings, Warning};
 
-use super::prompts::{Asked, prompt};
-use super::teller::Teller;
+use super::caller::Teller;
+use super::prompts::{AskedPrompt, prompt};
 
 /// The other places of a session, each with the name that it has there. One may be gone: clients remove the work trees of subagents.
 ///
@@ -26,9 +26,7 @@ pub fn elsewhere(kernel: &Kernel, teller: Teller<'_>) -> Result<Vec<(String, Pat
 ///
 /// Errors: whatever the ledger says.
 pub fn key(kernel: &Kernel, teller: Teller<'_>, prompt_id: Option<&str>) -> Result<Option<String>> {
-    kernel.read(|snapshot| {
-        Ok(super::calls::prompt_of(snapshot, teller, prompt_id)?.map(|prompt| key_of(&prompt)))
-    })
+    kernel.read(|snapshot| Ok(super::calls::prompt_of(snapshot, teller, prompt_id)?.map(|prompt| key_of(&prompt))))
 }
 
 /// Whether a session has the prompt of this key.
@@ -36,7 +34,7 @@ pub fn key(kernel: &Kernel, teller: Teller<'_>, prompt_id: Option<&str>) -> Resu
 /// Errors: whatever the ledger says.
 pub fn has_prompt(kernel: &Kernel, there: Teller<'_>, key: &str) -> Result<bool> {
     kernel.read(|snapshot| {
-        let latest = super::teller::latest_of(snapshot, there)?;
+        let latest = super::caller::latest_of(snapshot, there)?;
         Ok(latest.is_some_and(|latest| latest.prompt_id.as_deref() == Some(key)))
     })
 }
@@ -48,7 +46,7 @@ pub fn begin(
     kernel: &Kernel,
     (teller, there): (Teller<'_>, Teller<'_>),
     prompt_id: Option<&str>,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
 ) -> Result<Vec<Warning>> {
     let found = kernel.read(|snapshot| {
         let Some(own) = super::calls::prompt_of(snapshot, teller, prompt_id)? else { return Ok(None) };
@@ -63,7 +61,7 @@ pub fn begin(
         Ok(Some((key, name, transcript)))
     })?;
     let Some((key, name, transcript)) = found else { return Ok(Vec::new()) };
-    let asked = Asked {
+    let asked = AskedPrompt {
         prompt_id: Some(&key),
         text: &name,
         model: None,

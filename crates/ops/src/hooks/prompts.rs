@@ -4,25 +4,25 @@ use std::path::Path;
 
 use ic_base::{DispatchId, Result, RunId, SessionId, Timestamp, title};
 use ic_checkpoint::git;
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Work};
-use ic_dispatch::report::Report;
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
+use ic_dispatch::report::DispatchReport;
 use ic_kernel::Kernel;
 use ic_phase::gate::Gates;
-use ic_phase::point::{Kind, NewPoint};
+use ic_phase::point::{NewPoint, PointKind};
 use ic_phase::run::{self, NewRun, RunStatus};
 use ic_phase::{Chain, Run};
-use ic_session::{self as session, NewPrompt, NewSession, Prompt, Session};
+use ic_session::{self as session, AgentSession, NewPrompt, NewSession, Prompt};
 use ic_store::{Snapshot, Transaction};
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning};
 
-use super::teller::{Teller, is_going, latest_of};
-use super::undone::since_told;
-use super::{commits, first_look, queued, subagents};
+use super::caller::{Teller, is_going, latest_of};
+use super::undone_work::since_told;
+use super::{commits, first_look, queued_prompts, subagents};
 
 /// What a client says of a prompt.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct AskedPrompt<'a> {
     /// The client's name of the prompt, if it has one.
     pub prompt_id: Option<&'a str>,
     /// What the person typed.
@@ -45,7 +45,7 @@ pub struct Asked<'a> {
 
 /// A prompt that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedPrompt {
     /// The work that it began.
     pub dispatch: Dispatch,
     /// Whether it is the first one of its session.
@@ -65,10 +65,10 @@ pub struct Recorded {
 pub fn prompt(
     kernel: &Kernel,
     teller: Teller<'_>,
-    asked: &Asked<'_>,
-    kept: Option<&Settings>,
-) -> Result<Recorded> {
-    queued::keep(kernel, teller, asked)?;
+    asked: &AskedPrompt<'_>,
+    kept: Option<&CaptureSettings>,
+) -> Result<RecordedPrompt> {
+    queued_prompts::keep(kernel, teller, asked)?;
     let mut recorded = record(kernel, teller, asked, kept)?;
     if let Some(kept) = kept {
         let (dispatch, warnings) = first_look::take(kernel, recorded.dispatch, kept)?;
@@ -89,12 +89,12 @@ pub fn prompt(
 pub(super) fn record(
     kernel: &Kernel,
     teller: Teller<'_>,
-    asked: &Asked<'_>,
-    kept: Option<&Settings>,
-) -> Result<Recorded> {
+    asked: &AskedPrompt<'_>,
+    kept: Option<&CaptureSettings>,
+) -> Result<RecordedPrompt> {
     let (is_first, begins_run, undone, warnings) = (false, false, None, Vec::new());
     if let Some(dispatch) = kernel.read(|snapshot| repeated(snapshot, teller, asked))? {
-        return Ok(Recorded { dispatch, is_first, begins_run, undone, warnings });
+        return Ok(RecordedPrompt { dispatch, is_first, begins_run, undone, warnings });
     }
     let root = kernel.project.root.clone();
     let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
@@ -125,24 +125,21 @@ pub(super) fn record(
         Ok((begun, is_first, undone))
     })?;
     let begins_run = dispatch.run_id == run_id;
-    Ok(Recorded { dispatch, is_first, begins_run, undone, warnings })
+    Ok(RecordedPrompt { dispatch, is_first, begins_run, undone, warnings })
 }
 
 /// The point before a prompt, and the work that it begins.
 fn begin_work(
     tx: &Transaction<'_>,
     now: Timestamp,
-    (teller, asked): (Teller<'_>, &Asked<'_>),
-    (session, run, id): (&Session, &Run, &DispatchId),
+    (teller, asked): (Teller<'_>, &AskedPrompt<'_>),
+    (session, run, id): (&AgentSession, &Run, &DispatchId),
     head: Option<&str>,
 ) -> Result<Dispatch> {
-    let point = NewPoint {
-        kind: Kind::Prompt,
-        session: Some(session.id.as_str()),
-        ..NewPoint::of_dispatch(id.as_str())
-    };
-    Taken::nothing().record_point(tx, now, run, &point)?;
-    let work = Work {
+    let point =
+        NewPoint { kind: PointKind::Prompt, session: Some(session.id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
+    TakenTree::nothing().record_point(tx, now, run, &point)?;
+    let work = DispatchWork {
         agent_type: Some(teller.client.to_owned()),
         name: Some(title(first_line(asked.text))),
         model: asked.model.map(title),
@@ -169,7 +166,7 @@ pub(super) fn first_line(text: &str) -> &str {
 }
 
 /// The work of this very prompt, if a hook recorded it before.
-fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Dispatch>> {
+fn repeated(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &AskedPrompt<'_>) -> Result<Option<Dispatch>> {
     let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
     // Calls of one turn come at the same time. The first of them began its work.
     let is_begun = asked.is_unseen && asked.prompt_id.is_none() && prompt.ended_at.is_none();
@@ -185,9 +182,9 @@ fn session_of(
     tx: &Transaction<'_>,
     now: Timestamp,
     teller: Teller<'_>,
-    asked: &Asked<'_>,
+    asked: &AskedPrompt<'_>,
     (id, run_id): (&SessionId, &RunId),
-) -> Result<Session> {
+) -> Result<AgentSession> {
     let known = session::by_client(tx, teller.client, teller.client_id)?;
     let open = match open_run(tx, teller, asked)? {
         None => resumed(tx, now, known.as_ref())?,
@@ -221,7 +218,7 @@ fn session_of(
 }
 
 /// The open run that the prompt belongs to: the one that was named, else the one that the session works in.
-fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> Result<Option<Run>> {
+fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &AskedPrompt<'_>) -> Result<Option<Run>> {
     let known = session::by_client(snapshot, teller.client, teller.client_id)?;
     let wanted = asked.run.cloned().or_else(|| known.map(|known| known.run_id));
     let Some(wanted) = wanted else { return Ok(None) };
@@ -229,7 +226,7 @@ fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &Asked<'_>) -> R
 }
 
 /// The run that was made for a session and that its end completed, open again: a conversation has one run, however often it is resumed.
-fn resumed(tx: &Transaction<'_>, now: Timestamp, known: Option<&Session>) -> Result<Option<Run>> {
+fn resumed(tx: &Transaction<'_>, now: Timestamp, known: Option<&AgentSession>) -> Result<Option<Run>> {
     let Some(known) = known.filter(|known| known.owns_run) else { return Ok(None) };
     let run = run::get(tx, &known.run_id)?;
     if run.status != RunStatus::Completed {
@@ -259,7 +256,7 @@ fn short_of(client_id: &str) -> &str {
 }
 
 /// Ends what a prompt began, if it still runs: the agent was interrupted, and a person typed again.
-fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &Report) -> Result<()> {
+fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &DispatchReport) -> Result<()> {
     if prompt.ended_at.is_some() {
         return Ok(());
     }
@@ -268,7 +265,7 @@ fn interrupt(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, made: &Repor
     let is_open = work.require_current().is_ok() && work.finished_at.is_none();
     // While the run is being rolled back, the rollback decides what becomes of its work.
     if is_open && run::get(tx, &work.run_id)?.require_settled().is_ok() {
-        dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("interrupted") })?;
+        dispatch::finish(tx, now, &work, &DispatchEnding::Cancelled { reason: Some("interrupted") })?;
     }
     session::end_prompt(tx, now, prompt)
 }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, title};
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Filter};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter};
 use ic_kernel::Kernel;
 use ic_phase::{Run, run};
-use ic_session::{self as session, Session};
+use ic_session::{self as session, AgentSession};
 use ic_store::Snapshot;
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning, retention};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning, retention};
 
-use super::teller::{Counted, Teller, is_going, latest_of};
+use super::caller::{Counted, Teller, is_going, latest_of};
 use super::{commits, first_look, subagents};
 use crate::advance;
 
@@ -23,7 +23,7 @@ use crate::advance;
 pub fn stop(
     kernel: &Kernel,
     teller: Teller<'_>,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     count: Counted<'_>,
 ) -> Result<Option<(Dispatch, Vec<Warning>)>> {
     let open = kernel.read(|snapshot| {
@@ -45,14 +45,14 @@ pub fn stop(
         let run = run::get(snapshot, &work.run_id)?;
         Ok((run, commits::unrecorded(snapshot, &work, &prompt)?))
     })?;
-    let link = Link {
+    let link = CheckpointLink {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
         dispatch_id: Some(prompt.dispatch_id.clone()),
-        ..Link::default()
+        ..CheckpointLink::default()
     };
     let kept = kept.filter(|_| is_going(&work, &run));
-    let mut taken = Taken::take_if(kernel, kept, &run.project_dir, link);
+    let mut taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
     if kernel.read(|snapshot| is_last_at_work(snapshot, &work, &run))? {
         taken = taken.settled();
     }
@@ -73,7 +73,7 @@ pub fn stop(
         if !is_recorded {
             taken.record_after(tx, now, &run)?;
         }
-        dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })
+        dispatch::finish(tx, now, &work, &DispatchEnding::Completed { summary: None, verdict: None })
     })?;
     let mut warnings = taken.warnings.clone();
     // Pruning waits for the store's locks, which `taken` still has.
@@ -97,7 +97,7 @@ fn end_unprompted(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
 /// Whether no other work that has begun is unfinished in the tree of a run, a subagent's included.
 fn is_last_at_work(snapshot: &Snapshot<'_>, work: &Dispatch, run: &Run) -> Result<bool> {
     let running = Some(DispatchStatus::Running);
-    let filter = Filter { run_id: None, phase: None, status: running, limit: i64::MAX };
+    let filter = DispatchFilter { run_id: None, phase: None, status: running, limit: i64::MAX };
     for other in dispatch::list(snapshot, &filter)? {
         let is_here = run::get(snapshot, &other.run_id)?.project_dir == run.project_dir;
         if other.id != work.id && is_here && other.rolled_back_by.is_none() {
@@ -112,7 +112,7 @@ pub fn end(
     kernel: &Kernel,
     teller: Teller<'_>,
     why: Option<&str>,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     count: Counted<'_>,
 ) -> Result<()> {
     stop(kernel, teller, kept, count)?;
@@ -148,7 +148,7 @@ fn complete_left(kernel: &Kernel, id: &SessionId) -> Result<()> {
 
 fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
     let running = Some(DispatchStatus::Running);
-    let filter = Filter { run_id: Some(run), phase: None, status: running, limit: i64::MAX };
+    let filter = DispatchFilter { run_id: Some(run), phase: None, status: running, limit: i64::MAX };
     let all = dispatch::list(snapshot, &filter)?;
     Ok(all.iter().any(|work| work.rolled_back_by.is_none()))
 }
@@ -157,7 +157,7 @@ fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
 fn complete(kernel: &Kernel, run: &RunId) -> Result<()> {
     let run = kernel.read(|snapshot| run::get(snapshot, run))?;
     if run.require_active().is_ok() {
-        advance::advance(kernel, run.id.as_str(), &advance::Request::default(), None)?;
+        advance::advance(kernel, run.id.as_str(), &advance::AdvanceRequest::default(), None)?;
     }
     Ok(())
 }
@@ -166,14 +166,13 @@ fn complete(kernel: &Kernel, run: &RunId) -> Result<()> {
 /// prompt is being worked on in it when the agent stops.
 ///
 /// Errors: `session_not_found`, `run_not_active`, `invalid_value` for a run of another project; nothing is written.
-pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Session> {
+pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<AgentSession> {
     let (left, attached) = kernel.write(|tx, _| {
         let known = session::get(tx, id)?;
         let run = kernel.run(tx, run_reference)?;
         run.require_active()?;
         if run.project_dir != known.project_dir {
-            let why =
-                format!("Run {} is of another project than session {}.", run.id.short(), known.id.short());
+            let why = format!("Run {} is of another project than session {}.", run.id.short(), known.id.short());
             return Err(Diagnosis::new(Code::InvalidValue, why).hint("see: ic run list"));
         }
         if known.run_id == run.id {
@@ -232,7 +231,7 @@ pub fn project_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<
 }
 
 /// The run of a session, and the work that it is in the middle of.
-pub fn calling(snapshot: &Snapshot<'_>, session: &Session) -> Result<(Run, Option<DispatchId>)> {
+pub fn calling(snapshot: &Snapshot<'_>, session: &AgentSession) -> Result<(Run, Option<DispatchId>)> {
     let prompt = session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
     let run = run::get(snapshot, &session.run_id)?;
     Ok((run, prompt.map(|prompt| prompt.dispatch_id)))

@@ -12,28 +12,28 @@
 //! background.
 
 use ic_base::{DispatchId, Result, Timestamp, title};
-use ic_checkpoint::record::Link;
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Dispatch, Ending, Tokens, Work};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, TokenCounts};
 use ic_kernel::Kernel;
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
-use ic_session::{self as session, Prompt, Session, call};
+use ic_session::{self as session, AgentSession, Prompt, call};
 use ic_store::{Snapshot, Transaction};
-use ic_worktree::auto::Taken;
-use ic_worktree::{Settings, Warning};
+use ic_worktree::auto::TakenTree;
+use ic_worktree::{CaptureSettings, Warning};
 
+use super::caller::{Counted, Teller, is_going, prompt_of_work};
 use super::commits;
-use super::teller::{Counted, Teller, is_going, prompt_of_work};
-use super::told::Told;
+use super::tool_call::ToldCall;
 
 /// Begins the work of a subagent with its first call that may change files: a point, with what was captured before the call.
 pub(super) fn begin(
     tx: &Transaction<'_>,
     now: Timestamp,
     (id, prompt): (&DispatchId, &Prompt),
-    told: &Told<'_>,
-    taken: &Taken,
+    told: &ToldCall<'_>,
+    taken: &TakenTree,
 ) -> Result<Dispatch> {
     let parent = dispatch::get(tx, &prompt.dispatch_id)?;
     let run = run::get(tx, &parent.run_id)?;
@@ -47,7 +47,7 @@ pub(super) fn begin(
     let is_continuation = told.agent_id.is_none();
     // The line may hold a password or a token, and the name is shown in every list.
     let line = title(&ic_base::mask::mask(told.line));
-    let work = Work {
+    let work = DispatchWork {
         name: Some(match (is_continuation, line.as_str()) {
             (true, _) => title(&format!("after its end: {line}")),
             (false, "") => kind.clone(),
@@ -55,24 +55,20 @@ pub(super) fn begin(
         }),
         agent_type: Some(kind),
         parent_id: Some(parent.id.clone()),
-        ..Work::default()
+        ..DispatchWork::default()
     };
     let created = dispatch::create(tx, now, id, &run.id, run.epoch, &run.phase, &work)?;
     dispatch::start(tx, now, &created, None)
 }
 
 /// The work of a subagent that has not ended; `None`: it has none, or a call of it begins another piece.
-pub(super) fn unfinished(
-    snapshot: &Snapshot<'_>,
-    session: &Session,
-    agent_id: &str,
-) -> Result<Option<Dispatch>> {
+pub(super) fn unfinished(snapshot: &Snapshot<'_>, session: &AgentSession, agent_id: &str) -> Result<Option<Dispatch>> {
     let found = newest(snapshot, session, agent_id)?;
     Ok(found.filter(|work| work.status == DispatchStatus::Running && work.require_current().is_ok()))
 }
 
 /// The newest work of a subagent.
-pub(super) fn newest(snapshot: &Snapshot<'_>, session: &Session, agent_id: &str) -> Result<Option<Dispatch>> {
+pub(super) fn newest(snapshot: &Snapshot<'_>, session: &AgentSession, agent_id: &str) -> Result<Option<Dispatch>> {
     let found = call::work_of_agent(snapshot, &session.id, agent_id)?;
     found.map(|id| dispatch::get(snapshot, &id)).transpose()
 }
@@ -91,7 +87,7 @@ pub fn stop(
     kernel: &Kernel,
     teller: Teller<'_>,
     agent_id: &str,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     count: Counted<'_>,
 ) -> Result<Vec<Warning>> {
     let found = kernel.read(|snapshot| {
@@ -107,8 +103,8 @@ pub fn stop(
 pub(super) fn finish(
     kernel: &Kernel,
     work: &Dispatch,
-    kept: Option<&Settings>,
-    tokens: Option<Tokens>,
+    kept: Option<&CaptureSettings>,
+    tokens: Option<TokenCounts>,
 ) -> Result<Vec<Warning>> {
     let (run, prompt, since) = kernel.read(|snapshot| {
         let run = run::get(snapshot, &work.run_id)?;
@@ -116,16 +112,15 @@ pub(super) fn finish(
         let since = prompt.as_ref().map_or(Ok(None), |prompt| commits::unrecorded(snapshot, work, prompt))?;
         Ok((run, prompt, since))
     })?;
-    let link = Link {
+    let link = CheckpointLink {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
         dispatch_id: Some(work.id.clone()),
-        ..Link::default()
+        ..CheckpointLink::default()
     };
     let kept = kept.filter(|_| is_going(work, &run));
-    let taken = Taken::take_if(kernel, kept, &run.project_dir, link);
-    let made =
-        prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));
+    let taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
+    let made = prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));
     kernel.write_late_too(|tx, now| {
         // Another hook of the same stop may have finished the work since it was looked up.
         let work = dispatch::get(tx, &work.id)?;
@@ -142,7 +137,7 @@ pub(super) fn finish(
             return Ok(());
         }
         taken.record_after(tx, now, &run)?;
-        dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None }).map(drop)
+        dispatch::finish(tx, now, &work, &DispatchEnding::Completed { summary: None, verdict: None }).map(drop)
     })?;
     Ok(taken.warnings.clone())
 }
@@ -152,26 +147,26 @@ pub(super) fn record_tokens(
     tx: &Transaction<'_>,
     now: Timestamp,
     work: &Dispatch,
-    tokens: Option<Tokens>,
+    tokens: Option<TokenCounts>,
 ) -> Result<()> {
-    let Some(tokens) = tokens.filter(|tokens| *tokens != Tokens::default() && *tokens != work.tokens) else {
+    let Some(tokens) = tokens.filter(|tokens| *tokens != TokenCounts::default() && *tokens != work.tokens) else {
         return Ok(());
     };
     dispatch::record_tokens(tx, now, work, tokens).map(drop)
 }
 
 /// Ends the subagents of a session: all of them where the session is over, else those that are in no call.
-pub(super) fn end_left(tx: &Transaction<'_>, now: Timestamp, session: &Session, is_over: bool) -> Result<()> {
+pub(super) fn end_left(tx: &Transaction<'_>, now: Timestamp, session: &AgentSession, is_over: bool) -> Result<()> {
     for work in of_session(tx, session)? {
         if work.finished_at.is_some() || work.require_current().is_err() || !is_settled(tx, &work)? {
             continue;
         }
         if is_over {
             call::end_all(tx, &work.id)?;
-            dispatch::finish(tx, now, &work, &Ending::Cancelled { reason: Some("the session ended") })?;
+            dispatch::finish(tx, now, &work, &DispatchEnding::Cancelled { reason: Some("the session ended") })?;
         } else if !call::is_running(tx, &work.id)? && call::is_quiet(tx, &work.id, now)? {
             // A subagent may be between two calls while it waits for the model, so it must have been quiet for a time.
-            dispatch::finish(tx, now, &work, &Ending::Completed { summary: None, verdict: None })?;
+            dispatch::finish(tx, now, &work, &DispatchEnding::Completed { summary: None, verdict: None })?;
         }
     }
     Ok(())
@@ -183,7 +178,7 @@ fn is_settled(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
 }
 
 /// The work of the subagents of a session's newest prompts.
-fn of_session(snapshot: &Snapshot<'_>, session: &Session) -> Result<Vec<Dispatch>> {
+fn of_session(snapshot: &Snapshot<'_>, session: &AgentSession) -> Result<Vec<Dispatch>> {
     /// A subagent that began more prompts ago than this was ended with one of them.
     const RECENT: i64 = 8;
     let mut found = Vec::new();

@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use ic_kernel::Kernel;
-use ic_session::outside::Standing;
-use ic_worktree::{Settings, Warning, Workspace};
+use ic_session::outside_files::OutsideStanding;
+use ic_worktree::{CaptureSettings, Warning, Workspace};
 
-use super::told::Told;
+use super::tool_call::ToldCall;
 
 /// What stands at the paths that a call names and no capture has: those outside of the project, and those that a rule ignores.
 pub(super) fn of_call(
     kernel: &Kernel,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     root: &Path,
-    told: &Told<'_>,
+    told: &ToldCall<'_>,
     warnings: &mut Vec<Warning>,
-) -> Vec<(String, Standing)> {
+) -> Vec<(String, OutsideStanding)> {
     let paths = told.outside.iter().cloned().chain(ignored(kernel, kept, root, told.paths));
     look(kernel, kept, root, paths, warnings)
 }
@@ -23,11 +23,11 @@ pub(super) fn of_call(
 /// What stands at these paths, with its content in the store. One that cannot be looked at is a warning.
 pub(super) fn look(
     kernel: &Kernel,
-    kept: Option<&Settings>,
+    kept: Option<&CaptureSettings>,
     root: &Path,
     paths: impl Iterator<Item = PathBuf>,
     warnings: &mut Vec<Warning>,
-) -> Vec<(String, Standing)> {
+) -> Vec<(String, OutsideStanding)> {
     let mut paths = paths.peekable();
     let Some(settings) = kept.filter(|kept| kept.checkpointing.auto && paths.peek().is_some()) else {
         return Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn look(
 }
 
 /// Those of these paths of the project that no capture has, because a rule ignores them, absolute.
-fn ignored(kernel: &Kernel, kept: Option<&Settings>, root: &Path, paths: &[String]) -> Vec<PathBuf> {
+fn ignored(kernel: &Kernel, kept: Option<&CaptureSettings>, root: &Path, paths: &[String]) -> Vec<PathBuf> {
     let Some(settings) = kept.filter(|kept| kept.checkpointing.auto && !paths.is_empty()) else {
         return Vec::new();
     };

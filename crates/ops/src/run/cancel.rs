@@ -40,7 +40,7 @@ pub struct Cancelled {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     /// Which part of the run's work it does.
-    pub part: Part,
+    pub part: CancelPart,
     /// Its number; `None` if that is not on record.
     pub pid: Option<u32>,
     /// Why it could not be ended.
@@ -49,7 +49,7 @@ pub struct Worker {
 
 /// What a process does for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum CancelPart {
     /// It executes the workflow.
     Executor,
     /// The command of a step, by the step's name.
@@ -125,13 +125,13 @@ impl Cancelled {
         if is_executed(kernel, &self.run.id) {
             let holder = kernel.read(|snapshot| owner::holder(snapshot, &self.run.id))?;
             let pid = holder.filter(ProcessIdentity::is_alive).map(|holder| holder.pid);
-            self.still_running.insert(0, Worker { part: Part::Executor, pid, error: None });
+            self.still_running.insert(0, Worker { part: CancelPart::Executor, pid, error: None });
         }
         // A step's process is on record for its dispatch too, and was named above.
         let is_step = |pid: u32| steps.iter().any(|(_, identity)| identity.pid == pid);
         let living = handed_out.iter().filter(|dispatch| is_living_other(dispatch)).filter_map(|dispatch| {
             let pid = u32::try_from(dispatch.process.as_ref()?.pid).ok()?;
-            let part = Part::Dispatch(dispatch.id.clone());
+            let part = CancelPart::Dispatch(dispatch.id.clone());
             (!is_step(pid)).then_some(Worker { part, pid: Some(pid), error: None })
         });
         self.still_running.extend(living);
@@ -140,7 +140,7 @@ impl Cancelled {
 }
 
 fn worker((step, identity): &Step, error: Option<String>) -> Worker {
-    Worker { part: Part::Step(step.clone()), pid: Some(identity.pid), error }
+    Worker { part: CancelPart::Step(step.clone()), pid: Some(identity.pid), error }
 }
 
 fn living_steps(kernel: &Kernel, run_id: &RunId) -> Result<Vec<Step>> {

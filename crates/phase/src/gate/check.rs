@@ -2,7 +2,7 @@
 
 ic_base::words! {
     /// A question that a gate asks of the run.
-    pub enum Check {
+    pub enum GateCheck {
         /// The phase has an artifact.
         ArtifactExists = "artifact_exists",
         /// No agent is active, and no dispatch is unfinished.

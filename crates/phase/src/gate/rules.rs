@@ -3,14 +3,14 @@
 use ic_base::{Code, Diagnosis, Label, Result};
 use serde::{Deserialize, Serialize};
 
-use super::check::{Check, Tier};
+use super::check::{GateCheck, Tier};
 use crate::chain::Chain;
 
 /// One thing that must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     /// The question that must be answered with yes.
-    pub check: Check,
+    pub check: GateCheck,
     /// The phase that it asks about; `None`: the whole run.
     pub phase: Option<Label>,
     /// How much it weighs.
@@ -50,14 +50,14 @@ impl Gates {
                 tier: Tier::Hard,
             }],
         };
-        let artifact = |from: &str, to: &str| asks(from, to, Check::ArtifactExists, Some(from));
+        let artifact = |from: &str, to: &str| asks(from, to, GateCheck::ArtifactExists, Some(from));
         Self(vec![
             artifact("brainstorm", "brainstorm-reviewed"),
             artifact("brainstorm-reviewed", "strategized"),
             artifact("strategized", "planned"),
             artifact("planned", "executing"),
-            asks("executing", "review", Check::AgentsComplete, None),
-            asks("review", "polish", Check::VerdictExists, Some("review")),
+            asks("executing", "review", GateCheck::AgentsComplete, None),
+            asks("review", "polish", GateCheck::VerdictExists, Some("review")),
             artifact("reflect", "done"),
         ])
     }
@@ -80,8 +80,7 @@ impl Gates {
             }
             let texts: Vec<RequirementText> =
                 serde_json::from_value(value).map_err(|e| invalid(format!("The gate {key:?}: {e}.")))?;
-            let requirements =
-                texts.into_iter().map(|text| requirement(text, &from, chain)).collect::<Result<_>>()?;
+            let requirements = texts.into_iter().map(|text| requirement(text, &from, chain)).collect::<Result<_>>()?;
             gates.push(Gate { from, to, requirements });
         }
         Ok(Self(gates))
@@ -98,8 +97,7 @@ impl Gates {
             .0
             .iter()
             .map(|gate| {
-                let texts: Vec<RequirementText> =
-                    gate.requirements.iter().map(RequirementText::from).collect();
+                let texts: Vec<RequirementText> = gate.requirements.iter().map(RequirementText::from).collect();
                 (written(&gate.from, &gate.to), serde_json::json!(texts))
             })
             .collect();
@@ -137,8 +135,8 @@ impl From<&Requirement> for RequirementText {
 }
 
 fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requirement> {
-    let check = Check::parse(&text.check).ok_or_else(|| {
-        invalid(format!("{:?} is not a check; the checks are {}.", text.check, Check::WORDS.join(", ")))
+    let check = GateCheck::parse(&text.check).ok_or_else(|| {
+        invalid(format!("{:?} is not a check; the checks are {}.", text.check, GateCheck::WORDS.join(", ")))
     })?;
     let tier = match text.tier.as_deref() {
         None | Some("hard") => Tier::Hard,
@@ -151,7 +149,7 @@ fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requi
             Some(Label::from_ledger(phase))
         }
         // A verdict on an earlier phase says nothing about the work of this one.
-        (None, Check::ArtifactExists | Check::VerdictExists) => Some(Label::from_ledger(from.to_owned())),
+        (None, GateCheck::ArtifactExists | GateCheck::VerdictExists) => Some(Label::from_ledger(from.to_owned())),
         (None, _) => None,
     };
     Ok(Requirement { check, phase, tier })
@@ -177,10 +175,9 @@ fn transition(key: &str, chain: &Chain) -> Result<(String, String)> {
     }
     match <[(String, String); 1]>::try_from(found) {
         Ok([one]) => Ok(one),
-        Err(found) if found.is_empty() => Err(invalid(format!(
-            "{key:?} is not a transition of this chain ({}).",
-            chain.names().join(" → ")
-        ))),
+        Err(found) if found.is_empty() => {
+            Err(invalid(format!("{key:?} is not a transition of this chain ({}).", chain.names().join(" → "))))
+        }
         Err(_) => Err(invalid(format!("{key:?} can be read as more than one transition."))),
     }
 }
@@ -195,7 +192,7 @@ fn invalid(message: String) -> Diagnosis {
 mod tests {
     use ic_base::Code;
 
-    use super::{Check, Gates};
+    use super::{GateCheck, Gates};
     use crate::chain::Chain;
 
     #[test]
@@ -203,7 +200,7 @@ mod tests {
         let chain = Chain::default();
         let gates = Gates::defaults();
         assert_eq!(Gates::from_ledger(&gates.to_json(), &chain), Some(gates.clone()));
-        assert_eq!(gates.at("executing", "review", &chain)[0].check, Check::AgentsComplete);
+        assert_eq!(gates.at("executing", "review", &chain)[0].check, GateCheck::AgentsComplete);
         assert!(gates.at("polish", "reflect", &chain).is_empty());
     }
 
@@ -221,10 +218,7 @@ mod tests {
         let chain = Chain::parse("a,b,c").unwrap();
         for key in ["a→a", "b→a", "a→d", "a", "→", ""] {
             let error = Gates::parse(&format!(r#"{{"{key}": []}}"#), &chain).unwrap_err();
-            assert!(
-                error.message().contains("is not a transition of this chain (a → b → c)"),
-                "{key}: {error}"
-            );
+            assert!(error.message().contains("is not a transition of this chain (a → b → c)"), "{key}: {error}");
         }
     }
 

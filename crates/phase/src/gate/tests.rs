@@ -1,14 +1,14 @@
 //! What each check counts, and how much it weighs.
 
-use super::{Artifacts, Check, Facts, GateResult, Requirement, Tier, Unfinished, Work, evaluate};
+use super::{Artifacts, CountedWork, Facts, GateCheck, GateResult, OpenWork, Requirement, Tier, evaluate};
 
-fn requirement(check: Check, tier: Tier) -> Requirement {
+fn requirement(check: GateCheck, tier: Tier) -> Requirement {
     Requirement { check, phase: None, tier }
 }
 
-fn unfinished(kind: &'static str) -> Unfinished {
+fn unfinished(kind: &'static str) -> OpenWork {
     let id = "0198c0de-0000-7000-8000-00000a000001".to_owned();
-    Unfinished {
+    OpenWork {
         kind,
         short_id: "0a000001".to_owned(),
         id,
@@ -22,7 +22,7 @@ fn unfinished(kind: &'static str) -> Unfinished {
 /// Agents and dispatches that have not ended, and whether others did.
 fn work(agents: usize, dispatches: usize, has_ended: bool) -> Facts {
     let unfinished = [vec![unfinished("agent"); agents], vec![unfinished("dispatch"); dispatches]].concat();
-    Facts::Work(Work { unfinished, has_ended })
+    Facts::Work(CountedWork { unfinished, has_ended })
 }
 
 fn artifacts(present: i64) -> Facts {
@@ -39,17 +39,14 @@ fn newest(is_pass: bool) -> Facts {
 
 #[test]
 fn the_strongest_failed_tier_decides() {
-    let soft = (requirement(Check::ArtifactExists, Tier::Soft), artifacts(0));
-    let hard = (requirement(Check::AgentsComplete, Tier::Hard), work(2, 0, true));
-    let held = (requirement(Check::VerdictExists, Tier::Hard), newest(true));
+    let soft = (requirement(GateCheck::ArtifactExists, Tier::Soft), artifacts(0));
+    let hard = (requirement(GateCheck::AgentsComplete, Tier::Hard), work(2, 0, true));
+    let held = (requirement(GateCheck::VerdictExists, Tier::Hard), newest(true));
 
     let verdict = evaluate(&[soft.clone(), hard.clone(), held.clone()], Tier::Hard);
     assert_eq!((verdict.result, verdict.tier), (GateResult::Fail, Tier::Hard));
     assert!(verdict.blocks());
-    assert_eq!(
-        verdict.complaint(),
-        "no artifact in the run; 2 active agents and no unfinished dispatch in the run"
-    );
+    assert_eq!(verdict.complaint(), "no artifact in the run; 2 active agents and no unfinished dispatch in the run");
 
     let verdict = evaluate(&[soft.clone(), held.clone()], Tier::Hard);
     assert_eq!((verdict.result, verdict.tier), (GateResult::Fail, Tier::Soft));
@@ -71,47 +68,43 @@ fn each_check_counts_what_it_asks_for() {
         (verdict.result.as_str(), condition.count, condition.detail)
     };
     for (check, facts, says) in [
-        (Check::ArtifactExists, artifacts(0), ("fail", 0, "no artifact in the run")),
-        (Check::ArtifactExists, artifacts(2), ("pass", 2, "2 artifacts in the run")),
+        (GateCheck::ArtifactExists, artifacts(0), ("fail", 0, "no artifact in the run")),
+        (GateCheck::ArtifactExists, artifacts(2), ("pass", 2, "2 artifacts in the run")),
         (
-            Check::AgentsComplete,
+            GateCheck::AgentsComplete,
             work(0, 0, true),
             ("pass", 0, "no active agent and no unfinished dispatch in the run"),
         ),
-        (Check::AgentsComplete, work(0, 0, false), ("pass", 0, "no work was recorded in this phase")),
+        (GateCheck::AgentsComplete, work(0, 0, false), ("pass", 0, "no work was recorded in this phase")),
         (
-            Check::AgentsComplete,
+            GateCheck::AgentsComplete,
             work(1, 0, false),
             ("fail", 1, "1 active agent and no unfinished dispatch in the run"),
         ),
         (
-            Check::AgentsComplete,
+            GateCheck::AgentsComplete,
             work(0, 2, true),
             ("fail", 2, "no active agent and 2 unfinished dispatches in the run"),
         ),
+        (GateCheck::DispatchesComplete, Facts::Dispatches(vec![]), ("pass", 0, "no unfinished dispatch in the run")),
         (
-            Check::DispatchesComplete,
-            Facts::Dispatches(vec![]),
-            ("pass", 0, "no unfinished dispatch in the run"),
-        ),
-        (
-            Check::DispatchesComplete,
+            GateCheck::DispatchesComplete,
             Facts::Dispatches(vec![unfinished("dispatch"); 3]),
             ("fail", 3, "3 unfinished dispatches in the run"),
         ),
         (
-            Check::VerdictClean,
+            GateCheck::VerdictClean,
             Facts::Verdicts { pass: 3, fail: 2 },
             ("fail", 5, "3 passing verdicts and 2 failing ones in the run"),
         ),
-        (Check::VerdictExists, Facts::NewestVerdict(None), ("fail", 0, "no verdict in the run")),
+        (GateCheck::VerdictExists, Facts::NewestVerdict(None), ("fail", 0, "no verdict in the run")),
         (
-            Check::VerdictExists,
+            GateCheck::VerdictExists,
             newest(false),
             ("fail", 0, "the newest verdict in the run, of dispatch 0a000001, is fail"),
         ),
         (
-            Check::VerdictExists,
+            GateCheck::VerdictExists,
             newest(true),
             ("pass", 1, "the newest verdict in the run, of dispatch 0a000001, is pass"),
         ),
@@ -124,7 +117,7 @@ fn each_check_counts_what_it_asks_for() {
 
 #[test]
 fn a_priority_of_four_asks_nothing() {
-    let hard = (requirement(Check::ArtifactExists, Tier::Hard), artifacts(0));
+    let hard = (requirement(GateCheck::ArtifactExists, Tier::Hard), artifacts(0));
     for (priority, result) in
         [(0, GateResult::Fail), (1, GateResult::Fail), (3, GateResult::Fail), (4, GateResult::None)]
     {
@@ -138,11 +131,8 @@ fn a_priority_of_four_asks_nothing() {
 #[test]
 fn a_clean_verdict_needs_one_pass_and_no_fail() {
     let holds = |pass, fail| {
-        evaluate(
-            &[(requirement(Check::VerdictClean, Tier::Hard), Facts::Verdicts { pass, fail })],
-            Tier::Hard,
-        )
-        .result
+        evaluate(&[(requirement(GateCheck::VerdictClean, Tier::Hard), Facts::Verdicts { pass, fail })], Tier::Hard)
+            .result
             == GateResult::Pass
     };
     assert!(holds(1, 0));
@@ -156,11 +146,8 @@ fn an_artifact_whose_file_does_not_exist_is_named_and_not_counted() {
         (0, &["plan.md"][..], "no artifact in the run; 1 registered file does not exist: plan.md"),
         (1, &["a", "b", "c", "d"], "1 artifact in the run; 4 registered files do not exist: a, b, c, ..."),
     ] {
-        let asked = (requirement(Check::ArtifactExists, Tier::Hard), absent(present, missing));
+        let asked = (requirement(GateCheck::ArtifactExists, Tier::Hard), absent(present, missing));
         let condition = evaluate(&[asked], Tier::Hard).conditions.into_iter().next().unwrap();
-        assert_eq!(
-            (condition.holds, condition.count, condition.detail.as_str()),
-            (present > 0, present, says)
-        );
+        assert_eq!((condition.holds, condition.count, condition.detail.as_str()), (present > 0, present, says));
     }
 }

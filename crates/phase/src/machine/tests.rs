@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use ic_base::{Code, RunId, Timestamp};
 
-use super::{Expectation, Step, check_rollback, check_skip, decide, destination};
-use crate::gate::{Artifacts, Check, Facts, Gates, Requirement, Tier, Verdict, evaluate};
+use super::{Expectation, PhaseStep, check_rollback, check_skip, decide, destination};
+use crate::gate::{Artifacts, Facts, GateCheck, GateVerdict, Gates, Requirement, Tier, evaluate};
 use crate::{Chain, Run, RunStatus};
 
 fn run(status: RunStatus, phase: &str) -> Run {
@@ -27,20 +27,20 @@ fn run(status: RunStatus, phase: &str) -> Run {
     }
 }
 
-fn failing() -> Verdict {
-    let requirement = Requirement { check: Check::ArtifactExists, phase: None, tier: Tier::Hard };
+fn failing() -> GateVerdict {
+    let requirement = Requirement { check: GateCheck::ArtifactExists, phase: None, tier: Tier::Hard };
     evaluate(&[(requirement, Facts::Artifacts(Artifacts::default()))], Tier::Hard)
 }
 
 #[test]
 fn an_advance_moves_blocks_or_pauses() {
     let active = run(RunStatus::Active, "b");
-    assert_eq!(decide(&active, "c", &Verdict::unasked()), Step::Advance { completes: false });
-    assert_eq!(decide(&active, "d", &Verdict::unasked()), Step::Advance { completes: true });
-    assert_eq!(decide(&active, "c", &failing()), Step::Block);
+    assert_eq!(decide(&active, "c", &GateVerdict::unasked()), PhaseStep::Advance { completes: false });
+    assert_eq!(decide(&active, "d", &GateVerdict::unasked()), PhaseStep::Advance { completes: true });
+    assert_eq!(decide(&active, "c", &failing()), PhaseStep::Block);
     let manual = Run { auto_advance: false, ..active };
-    assert_eq!(decide(&manual, "c", &Verdict::unasked()), Step::Pause);
-    assert_eq!(decide(&manual, "c", &failing()), Step::Pause);
+    assert_eq!(decide(&manual, "c", &GateVerdict::unasked()), PhaseStep::Pause);
+    assert_eq!(decide(&manual, "c", &failing()), PhaseStep::Pause);
 }
 
 #[test]
@@ -57,8 +57,7 @@ fn every_status_answers_an_advance() {
 #[test]
 fn expectations_name_phase_and_epoch() {
     let run = run(RunStatus::Active, "b");
-    let check =
-        |text: &str| Expectation::parse(text, &run.chain).and_then(|e| e.check(&run)).map_err(|e| e.code());
+    let check = |text: &str| Expectation::parse(text, &run.chain).and_then(|e| e.check(&run)).map_err(|e| e.code());
     assert_eq!(check("b"), Ok(()));
     assert_eq!(check("b@2"), Ok(()));
     assert_eq!(check("b@1"), Err(Code::StalePhase));
@@ -79,8 +78,7 @@ fn only_a_phase_ahead_can_be_skipped() {
 
 #[test]
 fn each_refusal_of_a_rollback_has_its_own_code() {
-    let check =
-        |status, target, include| check_rollback(&run(status, "c"), target, include).map_err(|e| e.code());
+    let check = |status, target, include| check_rollback(&run(status, "c"), target, include).map_err(|e| e.code());
     assert_eq!(check(RunStatus::Active, "a", false), Ok(vec!["b".into(), "c".into()]));
     assert_eq!(check(RunStatus::Active, "b", true), Ok(vec!["b".into(), "c".into()]));
     assert_eq!(check(RunStatus::Active, "c", true), Ok(vec!["c".into()]));

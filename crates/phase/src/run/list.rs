@@ -9,7 +9,7 @@ use super::row::{Run, get};
 
 /// Which runs are wanted.
 #[derive(Debug, Clone, Copy)]
-pub struct Filter<'a> {
+pub struct RunFilter<'a> {
     /// Only runs that have not ended.
     pub open: bool,
     /// Only runs of this project.
@@ -21,7 +21,7 @@ pub struct Filter<'a> {
 }
 
 /// The wanted runs, newest first. Errors: `run_not_found` if `before` does not exist.
-pub fn list(snapshot: &Snapshot<'_>, filter: &Filter<'_>) -> Result<Vec<Run>> {
+pub fn list(snapshot: &Snapshot<'_>, filter: &RunFilter<'_>) -> Result<Vec<Run>> {
     let before: Seq = match filter.before {
         Some(id) => get(snapshot, id)?.seq,
         None => Seq::MAX,

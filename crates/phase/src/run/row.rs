@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_store::{Row, Snapshot};
+use ic_store::{LedgerRow, Snapshot};
 
 use crate::chain::Chain;
 use crate::gate::Gates;
@@ -65,7 +65,7 @@ impl Run {
     pub(crate) const COLUMNS: &'static str = "id, seq, goal, status, phase, phases, project_dir, complexity, \
         auto_advance, gates, scope_id, metadata, epoch, created_at, updated_at, completed_at";
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+    pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let chain = row.parse(5, "runs", Chain::from_ledger)?;
         // Gates are read after the chain, because they must fit it.
         let gates = row.parse(9, "runs", |text| Gates::from_ledger(text, &chain))?;
@@ -91,9 +91,8 @@ impl Run {
 
     /// The caller's own facts. Errors: `corrupt`.
     pub(super) fn metadata(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
-        serde_json::from_str(&self.metadata).map_err(|e| {
-            Diagnosis::new(Code::Corrupt, format!("The metadata of run {} is damaged: {e}.", self.id))
-        })
+        serde_json::from_str(&self.metadata)
+            .map_err(|e| Diagnosis::new(Code::Corrupt, format!("The metadata of run {} is damaged: {e}.", self.id)))
     }
 
     /// Errors: `run_not_active` for a run that has ended, `rolling_back` for one in the middle of a rollback.
@@ -104,10 +103,7 @@ impl Run {
             RunStatus::Completed | RunStatus::Cancelled | RunStatus::Failed => {
                 let hint = match self.status {
                     RunStatus::Completed => {
-                        format!(
-                            "to redo a part of it: ic run rollback {} --to-phase PHASE --yes",
-                            self.id.short()
-                        )
+                        format!("to redo a part of it: ic run rollback {} --to-phase PHASE --yes", self.id.short())
                     }
                     RunStatus::Cancelled => {
                         format!("to make it active again: ic run reopen {} --reason WHY", self.id.short())
@@ -130,12 +126,11 @@ impl Run {
         if self.status != RunStatus::RollingBack {
             return Ok(());
         }
-        Err(Diagnosis::new(
-            Code::RollingBack,
-            format!("The run {} is in the middle of a rollback.", self.id.short()),
-        )
-        .hint("finish what closed it: ic rollback list; ic workflow resume RUN --yes; ic compensation run RUN --yes")
-        .detail("run_id", self.id.as_str()))
+        Err(Diagnosis::new(Code::RollingBack, format!("The run {} is in the middle of a rollback.", self.id.short()))
+            .hint(
+                "finish what closed it: ic rollback list; ic workflow resume RUN --yes; ic compensation run RUN --yes",
+            )
+            .detail("run_id", self.id.as_str()))
     }
 
     /// `phase` if it is given and in the chain, else where the run is. Errors: `unknown_phase`.

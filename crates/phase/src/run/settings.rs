@@ -12,7 +12,7 @@ pub const MAX_METADATA: usize = 1024 * 1024;
 
 /// What `run set` changes; `None` leaves a setting unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct RunSettings {
     /// How complex the work is, 1 to 5.
     pub complexity: Option<i64>,
     /// Whether it advances by itself.
@@ -22,7 +22,7 @@ pub struct Settings {
 }
 
 /// Changes settings of a run and returns the run as it then is. Errors: `rolling_back`.
-pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &Settings) -> Result<Run> {
+pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &RunSettings) -> Result<Run> {
     run.require_settled()?;
     let mut metadata = run.metadata()?;
     let before = run.metadata.len();

@@ -2,16 +2,16 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-use super::file::{ArchiveState, ArchivedTable, Manifest, rows_table};
+use super::file::{ArchiveManifest, ArchiveState, ArchivedTable, rows_table};
 use super::write::archived_column;
 use crate::order::unsigned;
-use crate::plan::{COMPLETED, Plan, UNDONE};
+use crate::plan::{COMPLETED, CutPlan, UNDONE};
 use crate::schema::{Catalog, Rowid, TableInfo};
-use crate::session::{Session, quote};
+use crate::session::{DatabaseSession, quote};
 
 /// The number of the `n`-th table's archived rows that are not in the database with exactly the same values.
 pub(crate) fn missing_from(
-    session: &Session,
+    session: &DatabaseSession,
     info: &TableInfo,
     table: &ArchivedTable,
     n: usize,
@@ -34,14 +34,13 @@ fn same_key(info: &TableInfo, table: &ArchivedTable) -> Vec<String> {
     };
     // A module finds a key only by `=`, and its keys are never NULL.
     let is = if info.is_virtual() { "=" } else { "IS" };
-    let found = |column: &str| {
-        archived_column(&table.columns, column).map(|own| format!("m.{} {is} a.{own}", quote(column)))
-    };
+    let found =
+        |column: &str| archived_column(&table.columns, column).map(|own| format!("m.{} {is} a.{own}", quote(column)));
     key.into_iter().filter_map(found).collect()
 }
 
 /// The number of the `n`-th table's archived rows `a` for which the database has no row `m` that satisfies all of `same`.
-fn without(session: &Session, info: &TableInfo, n: usize, same: &[String]) -> Result<u64> {
+fn without(session: &DatabaseSession, info: &TableInfo, n: usize, same: &[String]) -> Result<u64> {
     let sql = format!(
         "SELECT count(*) FROM {} AS a WHERE NOT EXISTS (SELECT 1 FROM main.{} AS m WHERE {})",
         rows_table(n),
@@ -53,10 +52,10 @@ fn without(session: &Session, info: &TableInfo, n: usize, same: &[String]) -> Re
 
 /// Whether the rows of the attached archive are gone: by the audit if it has the archive, else by the rows themselves.
 pub(crate) fn is_applied(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &Catalog,
-    manifest: &Manifest,
+    manifest: &ArchiveManifest,
 ) -> Result<ArchiveState> {
     if let Some(audit) = &plan.audit {
         let (event, payload) = (quote(&audit.event), quote(&audit.payload));
@@ -92,7 +91,7 @@ fn names(payload: &str, rewind_id: &str) -> bool {
 }
 
 /// The number of rows of the attached archive that are not in the database with the same values.
-pub(crate) fn missing(session: &Session, catalog: &Catalog, manifest: &Manifest) -> Result<u64> {
+pub(crate) fn missing(session: &DatabaseSession, catalog: &Catalog, manifest: &ArchiveManifest) -> Result<u64> {
     let mut missing = 0;
     for (n, table) in manifest.tables.iter().enumerate() {
         missing += match catalog.table(&table.name) {
@@ -108,10 +107,10 @@ pub(crate) fn missing(session: &Session, catalog: &Catalog, manifest: &Manifest)
 ///
 /// The application may have changed some of them after a rewind that did not commit, and may have assigned keys anew after one that did.
 fn without_audit_row(
-    session: &Session,
+    session: &DatabaseSession,
     log: &str,
     catalog: &Catalog,
-    manifest: &Manifest,
+    manifest: &ArchiveManifest,
 ) -> Result<ArchiveState> {
     let filled = || manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
     // Rows of the log itself are gone in either case once it was cleared.

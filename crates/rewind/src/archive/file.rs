@@ -2,7 +2,7 @@
 
 use crate::error::diagnose;
 use crate::faults;
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
@@ -37,15 +37,15 @@ pub enum ArchiveState {
 
 /// The description of an archive that is stored in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct ArchiveManifest {
     /// The rewind that made it.
     pub rewind_id: String,
     /// The task to which the rewind went; `None` for a mark without one.
     pub task_id: Option<String>,
     /// The order above which rows were removed; NULL: all rows.
-    pub order: Scalar,
+    pub order: SqlScalar,
     /// The values of the anchor's scope columns.
-    pub scope: Vec<(String, Scalar)>,
+    pub scope: Vec<(String, SqlScalar)>,
     /// When it was made, in Unix milliseconds.
     pub created_at: i64,
     /// The tables, in the order in which they were cut.
@@ -88,13 +88,10 @@ impl Archive {
     /// Reads the description of the archive.
     ///
     /// Errors: `path_not_found` when there is none, `foreign_database`, `newer_schema`, `corrupt`.
-    pub fn manifest(&self) -> Result<Manifest> {
+    pub fn manifest(&self) -> Result<ArchiveManifest> {
         if !self.exists()? {
-            return Err(Diagnosis::new(
-                Code::PathNotFound,
-                format!("There is no archive at {}.", self.path.display()),
-            )
-            .hint("without it a rewind cannot be undone"));
+            return Err(Diagnosis::new(Code::PathNotFound, format!("There is no archive at {}.", self.path.display()))
+                .hint("without it a rewind cannot be undone"));
         }
         let doing = || format!("reading the archive {}", self.path.display());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -112,15 +109,10 @@ impl Archive {
         };
         let damaged = |why: String| Diagnosis::new(Code::Corrupt, format!("{}: {why}.", doing()));
         match read().map_err(|e| diagnose(e, &doing()))? {
-            (_, _, Some(json)) => {
-                serde_json::from_str(&json).map_err(|e| damaged(e.to_string()).caused_by(e))
-            }
+            (_, _, Some(json)) => serde_json::from_str(&json).map_err(|e| damaged(e.to_string()).caused_by(e)),
             (APPLICATION_ID, version, None) => Err(Diagnosis::new(
                 Code::NewerSchema,
-                format!(
-                    "{} was written by a newer version of this program (format {version}).",
-                    self.path.display()
-                ),
+                format!("{} was written by a newer version of this program (format {version}).", self.path.display()),
             )
             .hint("use that version")),
             _ => Err(Diagnosis::new(

@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 
-use super::file::{
-    APPLICATION_ID, Archive, ArchivedTable, Manifest, SCHEMA, VERSION, fingerprint, rows_table,
-};
+use super::file::{APPLICATION_ID, Archive, ArchiveManifest, ArchivedTable, SCHEMA, VERSION, fingerprint, rows_table};
 use crate::faults;
-use crate::plan::{CutTable, Line, Plan};
+use crate::plan::{CutPlan, CutTable, PlanLine};
 use crate::schema::parent::{has_parent, is_reference};
 use crate::schema::{Column, ForeignKey, Rowid};
-use crate::session::{Session, quote};
-use crate::value::Scalar;
+use crate::session::{DatabaseSession, quote};
+use crate::value::SqlScalar;
 
 /// Copies the rows that are to be deleted into a new archive, which is complete and durable when this returns. An unused one is replaced.
 ///
@@ -26,9 +24,9 @@ pub(crate) fn write(
     archive: &Archive,
     database: &Path,
     busy_timeout: Duration,
-    plan: &Plan,
-    line: &Line,
-    manifest: &mut Manifest,
+    plan: &CutPlan,
+    line: &PlanLine,
+    manifest: &mut ArchiveManifest,
 ) -> Result<()> {
     let partial = archive.partial();
     let built = build(&partial, database, busy_timeout, plan, line, manifest)
@@ -44,9 +42,9 @@ fn build(
     partial: &Path,
     database: &Path,
     busy_timeout: Duration,
-    plan: &Plan,
-    line: &Line,
-    manifest: &mut Manifest,
+    plan: &CutPlan,
+    line: &PlanLine,
+    manifest: &mut ArchiveManifest,
 ) -> Result<()> {
     faults::statement("-- making the archive")?;
     let made = || -> std::io::Result<()> {
@@ -57,7 +55,7 @@ fn build(
         ic_store::private::create_new(partial).map(drop)
     };
     made().while_doing(|| format!("making {}", partial.display()))?;
-    let session = Session::open(database, busy_timeout)?.doing(format!(
+    let session = DatabaseSession::open(database, busy_timeout)?.doing(format!(
         "copying rows of {} into the archive {}",
         database.display(),
         partial.display()
@@ -83,14 +81,13 @@ fn build(
     let json = serde_json::to_string(manifest)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the archive: {e}.")).caused_by(e))?;
     session.batch(&format!("CREATE TABLE {SCHEMA}.manifest (json TEXT NOT NULL)"))?;
-    session.execute(&format!("INSERT INTO {SCHEMA}.manifest (json) VALUES (?1)"), &[Scalar::Text(json)])?;
-    session.batch(&format!(
-        "PRAGMA {SCHEMA}.application_id={APPLICATION_ID}; PRAGMA {SCHEMA}.user_version={VERSION}"
-    ))?;
+    session.execute(&format!("INSERT INTO {SCHEMA}.manifest (json) VALUES (?1)"), &[SqlScalar::Text(json)])?;
+    session
+        .batch(&format!("PRAGMA {SCHEMA}.application_id={APPLICATION_ID}; PRAGMA {SCHEMA}.user_version={VERSION}"))?;
     session.batch("COMMIT")
 }
 
-fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -> Result<ArchivedTable> {
+fn copy(session: &DatabaseSession, plan: &CutPlan, cut: &CutTable, line: &PlanLine, n: usize) -> Result<ArchivedTable> {
     let info = &cut.info;
     let columns: Vec<&Column> = info.stored().collect();
     let hidden = match &info.rowid {
@@ -98,11 +95,8 @@ fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -
         _ => None,
     };
     // Columns without a type keep every storage class unchanged.
-    let own: Vec<String> = hidden
-        .map(|_| "r".to_owned())
-        .into_iter()
-        .chain((0..columns.len()).map(|i| format!("c{i}")))
-        .collect();
+    let own: Vec<String> =
+        hidden.map(|_| "r".to_owned()).into_iter().chain((0..columns.len()).map(|i| format!("c{i}"))).collect();
     let theirs: Vec<String> = hidden
         .map(str::to_owned)
         .into_iter()
@@ -133,8 +127,8 @@ fn copy(session: &Session, plan: &Plan, cut: &CutTable, line: &Line, n: usize) -
 }
 
 /// For each table, the number of rows to be deleted that have no parent, by each of its foreign keys.
-fn orphans(database: &Path, busy_timeout: Duration, plan: &Plan, line: &Line) -> Result<Vec<Vec<u64>>> {
-    let session = Session::open(database, busy_timeout)?
+fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanLine) -> Result<Vec<Vec<u64>>> {
+    let session = DatabaseSession::open(database, busy_timeout)?
         .doing(format!("looking for parents of rows of {}", database.display()));
     let of_key = |cut: &CutTable, key: &ForeignKey| -> Result<u64> {
         // Compared as in an archive, whose columns have no type.
@@ -146,10 +140,8 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &Plan, line: &Line) ->
             return Ok(0);
         };
         let (table, doomed) = (quote(&cut.info.name), plan.doomed(cut, line));
-        let sql = format!(
-            "SELECT count(*) FROM main.{table} AS c WHERE ({}) AND {refers} AND NOT {parent}",
-            doomed.sql
-        );
+        let sql =
+            format!("SELECT count(*) FROM main.{table} AS c WHERE ({}) AND {refers} AND NOT {parent}", doomed.sql);
         session.query_one(&sql, &doomed.params, |row| row.get::<_, i64>(0)).map(crate::order::unsigned)
     };
     let of_table = |cut: &CutTable| {

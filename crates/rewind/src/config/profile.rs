@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Anchor, Audit, Follow, Table, Triggers};
+use super::{Anchor, Audit, Follow, TableConfig, Triggers};
 
 /// A known layout of a state database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,10 +67,10 @@ impl Profile {
         }
     }
 
-    pub(crate) fn tables(self) -> Vec<Table> {
+    pub(crate) fn tables(self) -> Vec<TableConfig> {
         match self {
             Self::Devs => ["agent_logs", "langgraph_checkpoints", "requirements", "tasks"]
-                .map(|name| Table::by_column(name, "created_at"))
+                .map(|name| TableConfig::by_column(name, "created_at"))
                 .to_vec(),
             Self::Langgraph => {
                 let on = ["thread_id", "checkpoint_ns", "checkpoint_id"];
@@ -78,8 +78,8 @@ impl Profile {
                     table: "checkpoints".to_owned(),
                     on: on.map(|c| (c.to_owned(), c.to_owned())).to_vec(),
                 };
-                let writes = Table::following("writes", follow).inclusive();
-                vec![writes, Table::by_column("checkpoints", "checkpoint_id")]
+                let writes = TableConfig::following("writes", follow).inclusive();
+                vec![writes, TableConfig::by_column("checkpoints", "checkpoint_id")]
             }
         }
     }

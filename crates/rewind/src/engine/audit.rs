@@ -5,30 +5,29 @@ use serde::Serialize;
 
 use crate::order::Unit;
 use crate::plan::AuditPlan;
-use crate::session::{Session, quote};
-use crate::value::Scalar;
+use crate::session::{DatabaseSession, quote};
+use crate::value::SqlScalar;
 
 /// The values of an audit row beside its payload.
-pub(super) struct Entry<'a> {
+pub(super) struct AuditEntry<'a> {
     pub(super) event: &'a str,
     pub(super) rewind_id: &'a str,
     pub(super) task_id: Option<&'a str>,
     /// The order of the task, whose form the row's own time gets.
-    pub(super) order: &'a Scalar,
+    pub(super) order: &'a SqlScalar,
     pub(super) now: Timestamp,
     /// A rowid that was free before anything was deleted.
     pub(super) rowid: Option<i64>,
 }
 
 /// A rowid that no row of the audit's table has; `None` if any may be taken, because the table is empty or has none.
-pub(super) fn free_rowid(session: &Session, audit: &AuditPlan) -> Result<Option<i64>> {
+pub(super) fn free_rowid(session: &DatabaseSession, audit: &AuditPlan) -> Result<Option<i64>> {
     let Some(rowid) = audit.table.rowid_sql() else { return Ok(None) };
     let table = quote(&audit.table.name);
     // `min` or `max` alone is found at an end of the table; together in one query they would read every row.
-    let sql =
-        format!("SELECT (SELECT min({rowid}) FROM main.{table}), (SELECT max({rowid}) FROM main.{table})");
-    let (low, high) = session
-        .query_one(&sql, &[], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)))?;
+    let sql = format!("SELECT (SELECT min({rowid}) FROM main.{table}), (SELECT max({rowid}) FROM main.{table})");
+    let (low, high) =
+        session.query_one(&sql, &[], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)))?;
     Ok(high.and_then(|high| high.checked_add(1)).or_else(|| low.and_then(|low| low.checked_sub(1))))
 }
 
@@ -37,21 +36,21 @@ pub(super) fn free_rowid(session: &Session, audit: &AuditPlan) -> Result<Option<
 /// Its rowid is none of those of the deleted rows, so `undo` finds those free. Errors: `row_conflict` when the table demands more than the
 /// configuration fills.
 pub(super) fn write(
-    session: &Session,
+    session: &DatabaseSession,
     audit: &AuditPlan,
-    entry: &Entry<'_>,
+    entry: &AuditEntry<'_>,
     payload: &impl Serialize,
 ) -> Result<()> {
     let payload = serde_json::to_string(payload)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the audit: {e}.")).caused_by(e))?;
     let mut columns = vec![quote(&audit.event), quote(&audit.payload)];
-    let mut values = vec![entry.event.into(), Scalar::Text(payload)];
-    let mut add = |column: String, value: Scalar| {
+    let mut values = vec![entry.event.into(), SqlScalar::Text(payload)];
+    let mut add = |column: String, value: SqlScalar| {
         columns.push(column);
         values.push(value);
     };
     if let (Some(column), Some(rowid)) = (audit.table.rowid_sql(), entry.rowid) {
-        add(column, Scalar::Integer(rowid));
+        add(column, SqlScalar::Integer(rowid));
     }
     if let Some(column) = &audit.order {
         add(quote(column), time_like(entry.order, entry.now));
@@ -60,7 +59,7 @@ pub(super) fn write(
         add(quote(column), task_id.into());
     }
     if let Some(column) = &audit.id {
-        add(quote(column), Scalar::Text(format!("{}-{}", entry.rewind_id, entry.event.to_ascii_lowercase())));
+        add(quote(column), SqlScalar::Text(format!("{}-{}", entry.rewind_id, entry.event.to_ascii_lowercase())));
     }
     let places: Vec<String> = (1..=values.len()).map(|n| format!("?{n}")).collect();
     let sql = format!(
@@ -73,7 +72,7 @@ pub(super) fn write(
 }
 
 /// `now` in the form of `order`. Where that is no time (a counter, an id), `order` itself: the row is then beside the task of the rewind.
-fn time_like(order: &Scalar, now: Timestamp) -> Scalar {
+fn time_like(order: &SqlScalar, now: Timestamp) -> SqlScalar {
     let as_number = |unit: Unit| match unit {
         Unit::Seconds => now.millis() / 1000,
         finer => now.millis().saturating_mul(finer.per_second() / 1000),
@@ -81,18 +80,15 @@ fn time_like(order: &Scalar, now: Timestamp) -> Scalar {
     #[allow(clippy::cast_precision_loss, reason = "a time in milliseconds fits into 53 bits")]
     let as_seconds = || now.millis() as f64 / 1000.0;
     match (order, Unit::of(order)) {
-        (Scalar::Null, _) => Scalar::Integer(now.millis()),
-        (Scalar::Real(_), Some(Unit::Seconds)) => Scalar::Real(as_seconds()),
-        (Scalar::Real(_), Some(unit)) =>
+        (SqlScalar::Null, _) => SqlScalar::Integer(now.millis()),
+        (SqlScalar::Real(_), Some(Unit::Seconds)) => SqlScalar::Real(as_seconds()),
+        (SqlScalar::Real(_), Some(unit)) =>
         {
-            #[allow(
-                clippy::cast_precision_loss,
-                reason = "finer than a microsecond is lost, as in the column itself"
-            )]
-            Scalar::Real(as_number(unit) as f64)
+            #[allow(clippy::cast_precision_loss, reason = "finer than a microsecond is lost, as in the column itself")]
+            SqlScalar::Real(as_number(unit) as f64)
         }
-        (Scalar::Integer(_), Some(unit)) => Scalar::Integer(as_number(unit)),
-        (Scalar::Text(text), _) => iso_like(text, now).map_or_else(|| order.clone(), Scalar::Text),
+        (SqlScalar::Integer(_), Some(unit)) => SqlScalar::Integer(as_number(unit)),
+        (SqlScalar::Text(text), _) => iso_like(text, now).map_or_else(|| order.clone(), SqlScalar::Text),
         _ => order.clone(),
     }
 }
@@ -109,8 +105,7 @@ fn iso_like(like: &str, now: Timestamp) -> Option<String> {
     if !matches!(zone, "" | "Z" | "+00:00" | "+0000" | "+00") {
         return None;
     }
-    let fraction =
-        if digits > 0 { format!(".{:0<digits$}", utc.get(20..20 + digits.min(3))?) } else { String::new() };
+    let fraction = if digits > 0 { format!(".{:0<digits$}", utc.get(20..20 + digits.min(3))?) } else { String::new() };
     Some(format!("{}{separator}{}{fraction}{zone}", utc.get(..10)?, utc.get(11..19)?))
 }
 
@@ -119,12 +114,12 @@ mod tests {
     use ic_base::Timestamp;
 
     use super::time_like;
-    use crate::value::Scalar;
+    use crate::value::SqlScalar;
 
     #[test]
     fn the_time_has_the_form_of_the_task() {
         let now = Timestamp(1_771_606_515_007);
-        let text = |like: &str| time_like(&Scalar::Text(like.into()), now).to_string();
+        let text = |like: &str| time_like(&SqlScalar::Text(like.into()), now).to_string();
         assert_eq!(text("2025-01-01T00:00:00.000Z"), "2026-02-20T16:55:15.007Z");
         assert_eq!(text("2025-01-01 00:00:00"), "2026-02-20 16:55:15");
         assert_eq!(text("2025-01-01T00:00:00.123456+00:00"), "2026-02-20T16:55:15.007000+00:00");
@@ -133,12 +128,12 @@ mod tests {
             assert_eq!(text(like), like);
         }
         let number = |like| time_like(&like, now);
-        assert_eq!(number(Scalar::Integer(1_700_000_000)), Scalar::Integer(1_771_606_515));
-        assert_eq!(number(Scalar::Integer(1_700_000_000_000)), Scalar::Integer(1_771_606_515_007));
-        assert_eq!(number(Scalar::Integer(1_700_000_000_000_000)), Scalar::Integer(1_771_606_515_007_000));
-        assert_eq!(number(Scalar::Real(1_700_000_000.5)), Scalar::Real(1_771_606_515.007));
-        assert_eq!(number(Scalar::Real(1_700_000_000_000.5)), Scalar::Real(1_771_606_515_007.0));
-        assert_eq!(number(Scalar::Integer(17)), Scalar::Integer(17));
-        assert_eq!(number(Scalar::Null), Scalar::Integer(1_771_606_515_007));
+        assert_eq!(number(SqlScalar::Integer(1_700_000_000)), SqlScalar::Integer(1_771_606_515));
+        assert_eq!(number(SqlScalar::Integer(1_700_000_000_000)), SqlScalar::Integer(1_771_606_515_007));
+        assert_eq!(number(SqlScalar::Integer(1_700_000_000_000_000)), SqlScalar::Integer(1_771_606_515_007_000));
+        assert_eq!(number(SqlScalar::Real(1_700_000_000.5)), SqlScalar::Real(1_771_606_515.007));
+        assert_eq!(number(SqlScalar::Real(1_700_000_000_000.5)), SqlScalar::Real(1_771_606_515_007.0));
+        assert_eq!(number(SqlScalar::Integer(17)), SqlScalar::Integer(17));
+        assert_eq!(number(SqlScalar::Null), SqlScalar::Integer(1_771_606_515_007));
     }
 }

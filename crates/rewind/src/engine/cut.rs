@@ -4,9 +4,9 @@ use ic_base::{Code, Diagnosis, Result};
 
 use super::audit;
 use super::moment::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, count_rows, unexpected};
-use crate::archive::{self, Archive, ArchiveState, Manifest};
+use crate::archive::{self, Archive, ArchiveManifest, ArchiveState};
 use crate::order;
-use crate::plan::{COMPLETED, Condition, CutTable, Line, Plan};
+use crate::plan::{COMPLETED, CutPlan, CutTable, PlanLine, SqlCondition};
 use crate::references;
 use crate::session::quote;
 use crate::value::RowCounts;
@@ -16,7 +16,7 @@ impl RelationalRollbackEngine {
         &self,
         rewind: &Rewind<'_>,
         archive: &Archive,
-        moment: &dyn Fn(&Plan) -> Result<Moment>,
+        moment: &dyn Fn(&CutPlan) -> Result<Moment>,
     ) -> Result<RollbackResult> {
         self.refuse_used_archive(archive, rewind)?;
         let result = self.session.writing(|| self.take_away(rewind, archive, moment));
@@ -31,7 +31,7 @@ impl RelationalRollbackEngine {
         &self,
         rewind: &Rewind<'_>,
         archive: &Archive,
-        moment: &dyn Fn(&Plan) -> Result<Moment>,
+        moment: &dyn Fn(&CutPlan) -> Result<Moment>,
     ) -> Result<RollbackResult> {
         let session = &self.session;
         let (catalog, plan) = self.plan()?;
@@ -43,7 +43,7 @@ impl RelationalRollbackEngine {
         let before = self.row_counts_if_triggers_fire(&plan)?;
         let free_rowid = plan.audit.as_ref().map(|a| audit::free_rowid(session, a)).transpose()?;
         let scope = plan.anchor.scope.iter().cloned().zip(moment.line.scope.iter().cloned());
-        let mut manifest = Manifest {
+        let mut manifest = ArchiveManifest {
             rewind_id: rewind.id.to_owned(),
             task_id: moment.task_id.clone(),
             order: moment.order(),
@@ -70,7 +70,7 @@ impl RelationalRollbackEngine {
             deleted_row_counts: deleted,
         };
         if let Some(audit) = &plan.audit {
-            let entry = audit::Entry {
+            let entry = audit::AuditEntry {
                 event: COMPLETED,
                 rewind_id: rewind.id,
                 task_id: moment.task_id.as_deref(),
@@ -84,7 +84,7 @@ impl RelationalRollbackEngine {
     }
 
     /// Deletes the rows that were archived. Fails unless the number for each table is the same.
-    fn delete(&self, plan: &Plan, line: &Line, manifest: &Manifest) -> Result<RowCounts> {
+    fn delete(&self, plan: &CutPlan, line: &PlanLine, manifest: &ArchiveManifest) -> Result<RowCounts> {
         let mut counts = RowCounts::default();
         for (cut, archived) in plan.cuts.iter().zip(&manifest.tables) {
             let doomed = plan.doomed(cut, line);
@@ -99,7 +99,7 @@ impl RelationalRollbackEngine {
     }
 
     /// The numbers of all rows, if triggers may fire: only they show what triggers did. Empty without triggers.
-    fn row_counts_if_triggers_fire(&self, plan: &Plan) -> Result<RowCounts> {
+    fn row_counts_if_triggers_fire(&self, plan: &CutPlan) -> Result<RowCounts> {
         let mut counts = RowCounts::default();
         if plan.cuts.iter().any(|cut| cut.fires) {
             for cut in &plan.cuts {
@@ -121,11 +121,7 @@ impl RelationalRollbackEngine {
         }
         Err(Diagnosis::new(
             Code::ArchiveInUse,
-            format!(
-                "{} already is the archive of the rewind {}.",
-                archive.path().display(),
-                manifest.rewind_id
-            ),
+            format!("{} already is the archive of the rewind {}.", archive.path().display(), manifest.rewind_id),
         )
         .hint("give each rewind an archive of its own"))
     }
@@ -144,6 +140,6 @@ impl RelationalRollbackEngine {
 }
 
 /// Deletes the rows that go.
-pub(super) fn delete_sql(cut: &CutTable, doomed: &Condition) -> String {
+pub(super) fn delete_sql(cut: &CutTable, doomed: &SqlCondition) -> String {
     format!("DELETE FROM main.{} AS c WHERE {}", quote(&cut.info.name), doomed.sql)
 }

@@ -5,40 +5,40 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use super::moment::{Named, is_empty};
+use super::moment::{NamedMoment, is_empty};
 use crate::config::Anchor;
 use crate::error::UnknownTaskError;
-use crate::lineage::Described;
-use crate::plan::Plan;
-use crate::session::{Session, quote};
-use crate::value::Scalar;
+use crate::lineage::CheckpointDescription;
+use crate::plan::CutPlan;
+use crate::session::{DatabaseSession, quote};
+use crate::value::SqlScalar;
 
 /// The number of bytes of a checkpoint that are read to find its time.
 const BEGINNING: usize = 4096;
 
 /// A task to which can be rewound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Task {
+pub struct AnchorTask {
     /// The key of its row, as text.
     pub task_id: String,
     /// The order of its row, as the database has it.
-    pub created_at: Scalar,
+    pub created_at: SqlScalar,
     /// Its git commit, if the configuration names the column and it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The values of the scope columns.
     #[serde(skip_serializing_if = "is_empty")]
-    pub scope: Vec<Named>,
+    pub scope: Vec<NamedMoment>,
     /// The checkpointer's description of it; `None` in the database of another program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub described: Option<Described>,
+    pub described: Option<CheckpointDescription>,
 }
 
 /// A reference to a task: its key, and its scope where the key is not enough.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRef {
     pub(super) id: String,
-    pub(super) scope: Vec<Named>,
+    pub(super) scope: Vec<NamedMoment>,
 }
 
 impl TaskRef {
@@ -49,17 +49,17 @@ impl TaskRef {
 
     /// The same task, only in the scope whose `column` has this value.
     #[must_use]
-    pub fn in_scope(mut self, column: &str, value: impl Into<Scalar>) -> Self {
+    pub fn in_scope(mut self, column: &str, value: impl Into<SqlScalar>) -> Self {
         self.scope.push((column.to_owned(), value.into()));
         self
     }
 
     /// The values that the key may have in the database.
-    fn keys(&self) -> Vec<Scalar> {
-        let mut keys = vec![Scalar::Text(self.id.clone())];
+    fn keys(&self) -> Vec<SqlScalar> {
+        let mut keys = vec![SqlScalar::Text(self.id.clone())];
         let number = self.id.parse::<i64>().ok().filter(|number| number.to_string() == self.id);
-        keys.extend(number.map(Scalar::Integer));
-        keys.extend(blob_literal(&self.id).map(|blob| Scalar::Blob { blob }));
+        keys.extend(number.map(SqlScalar::Integer));
+        keys.extend(blob_literal(&self.id).map(|blob| SqlScalar::Blob { blob }));
         keys
     }
 }
@@ -77,10 +77,9 @@ fn blob_literal(text: &str) -> Option<Vec<u8>> {
 }
 
 /// SQL that selects tasks, to be followed by conditions on `t`.
-fn select(plan: &Plan) -> String {
+fn select(plan: &CutPlan) -> String {
     let anchor = &plan.anchor;
-    let commit =
-        anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
+    let commit = anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
     let scope: String = anchor.scope.iter().map(|column| format!(", t.{}", quote(column))).collect();
     let (key, order, table) = (quote(&anchor.key), quote(&anchor.order), quote(&anchor.table));
     // The time is in the first bytes of a checkpoint, which may be large.
@@ -92,15 +91,15 @@ fn select(plan: &Plan) -> String {
     format!("SELECT t.{key}, t.{order}, {commit}{scope}{described} FROM main.{table} AS t")
 }
 
-fn from_row(plan: &Plan, row: &Row<'_>) -> rusqlite::Result<Task> {
+fn from_row(plan: &CutPlan, row: &Row<'_>) -> rusqlite::Result<AnchorTask> {
     let anchor = &plan.anchor;
     let scope = anchor.scope.iter().enumerate().map(|(n, column)| Ok((column.clone(), row.get(3 + n)?)));
     let commit = match row.get(2)? {
-        Scalar::Null => None,
+        SqlScalar::Null => None,
         value => Some(value.to_string()),
     };
-    Ok(Task {
-        task_id: Scalar::shown(row.get_ref(0)?),
+    Ok(AnchorTask {
+        task_id: SqlScalar::shown(row.get_ref(0)?),
         created_at: row.get(1)?,
         commit,
         scope: scope.collect::<rusqlite::Result<_>>()?,
@@ -109,7 +108,7 @@ fn from_row(plan: &Plan, row: &Row<'_>) -> rusqlite::Result<Task> {
 }
 
 /// The description of a checkpoint, from the columns that begin with this one.
-fn described(row: &Row<'_>, first: usize) -> rusqlite::Result<Described> {
+fn described(row: &Row<'_>, first: usize) -> rusqlite::Result<CheckpointDescription> {
     let bytes = |n: usize| {
         Ok::<_, rusqlite::Error>(match row.get_ref(first + n)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
@@ -117,10 +116,10 @@ fn described(row: &Row<'_>, first: usize) -> rusqlite::Result<Described> {
         })
     };
     let text = |n: usize| bytes(n).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    Ok(Described::of(&text(0)?, bytes(1)?, bytes(2)?, text(3)?))
+    Ok(CheckpointDescription::of(&text(0)?, bytes(1)?, bytes(2)?, text(3)?))
 }
 
-pub(super) fn all(session: &Session, plan: &Plan) -> Result<Vec<Task>> {
+pub(super) fn all(session: &DatabaseSession, plan: &CutPlan) -> Result<Vec<AnchorTask>> {
     let anchor = &plan.anchor;
     let sql = format!("{} ORDER BY t.{}, t.{}", select(plan), quote(&anchor.order), quote(&anchor.key));
     session.query_all(&sql, &[], |row| from_row(plan, row))
@@ -129,7 +128,12 @@ pub(super) fn all(session: &Session, plan: &Plan) -> Result<Vec<Task>> {
 /// Tasks whose order can be compared, newest first, at most `limit`; with `scope` only those whose first scope column has this value.
 ///
 /// Errors: `invalid_value` for a scope where the anchor has no scope column.
-pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit: u32) -> Result<Vec<Task>> {
+pub(super) fn newest(
+    session: &DatabaseSession,
+    plan: &CutPlan,
+    scope: Option<&str>,
+    limit: u32,
+) -> Result<Vec<AnchorTask>> {
     let anchor = &plan.anchor;
     let (order, key) = (quote(&anchor.order), quote(&anchor.key));
     // The database leaves out what `order::check_target` refuses, because the limit must count only tasks that are shown.
@@ -137,16 +141,13 @@ pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit:
         "{} WHERE typeof(t.{order}) IN ('integer', 'real', 'text') AND t.{order} NOT IN (9e999, -9e999)",
         select(plan)
     );
-    let mut params = vec![Scalar::Integer(limit.into())];
+    let mut params = vec![SqlScalar::Integer(limit.into())];
     if let Some(value) = scope {
         let Some(column) = anchor.scope.first() else {
-            return Err(Diagnosis::new(
-                Code::InvalidValue,
-                format!("The tasks in {} have no scopes.", anchor.table),
-            )
-            .hint("leave the scope out, or name its column in the configuration: rewind: anchor: scope"));
+            return Err(Diagnosis::new(Code::InvalidValue, format!("The tasks in {} have no scopes.", anchor.table))
+                .hint("leave the scope out, or name its column in the configuration: rewind: anchor: scope"));
         };
-        let value = Scalar::from(value);
+        let value = SqlScalar::from(value);
         sql.push_str(&format!(" AND {}", is_in_scope(column, &value, 2)));
         params.push(value);
     }
@@ -155,11 +156,11 @@ pub(super) fn newest(session: &Session, plan: &Plan, scope: Option<&str>, limit:
 }
 
 /// SQL: the scope column of `t` has the `value`, which is parameter `n`.
-fn is_in_scope(column: &str, value: &Scalar, n: usize) -> String {
+fn is_in_scope(column: &str, value: &SqlScalar, n: usize) -> String {
     let column = quote(column);
     // In a column without a type, a number that was typed as text may be stored as a number.
     let or_number = match value {
-        Scalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
+        SqlScalar::Text(text) if text.parse().is_ok_and(|number: i64| number.to_string() == *text) => {
             format!(" OR t.{column} IS CAST(?{n} AS INTEGER)")
         }
         _ => String::new(),
@@ -168,7 +169,7 @@ fn is_in_scope(column: &str, value: &Scalar, n: usize) -> String {
 }
 
 /// Errors: `unknown_task`; `ambiguous_id`; `invalid_value` for a scope column that the anchor does not have.
-pub(super) fn find(session: &Session, plan: &Plan, task: &TaskRef) -> Result<Task> {
+pub(super) fn find(session: &DatabaseSession, plan: &CutPlan, task: &TaskRef) -> Result<AnchorTask> {
     let anchor = &plan.anchor;
     let mut sql = format!("{} WHERE t.{} = ?1", select(plan), quote(&anchor.key));
     let mut scope = Vec::new();
@@ -184,7 +185,7 @@ pub(super) fn find(session: &Session, plan: &Plan, task: &TaskRef) -> Result<Tas
         sql.push_str(&format!(" AND {}", is_in_scope(column, value, scope.len() + 1)));
     }
     for key in task.keys() {
-        let params: Vec<Scalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();
+        let params: Vec<SqlScalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();
         let mut found = session.query_all(&sql, &params, |row| from_row(plan, row))?;
         match (found.pop(), found.pop()) {
             (Some(task), None) => return Ok(task),
@@ -196,11 +197,9 @@ pub(super) fn find(session: &Session, plan: &Plan, task: &TaskRef) -> Result<Tas
 }
 
 fn ambiguous(anchor: &Anchor, task: &TaskRef) -> Diagnosis {
-    let diagnosis = Diagnosis::new(
-        Code::AmbiguousId,
-        format!("Several rows of {} have the key {}.", anchor.table, task.id),
-    )
-    .detail("task_id", task.id.as_str());
+    let diagnosis =
+        Diagnosis::new(Code::AmbiguousId, format!("Several rows of {} have the key {}.", anchor.table, task.id))
+            .detail("task_id", task.id.as_str());
     if anchor.scope.is_empty() {
         return diagnosis.hint("name a column under rewind: anchor: key whose values are unique");
     }

@@ -6,18 +6,18 @@ use serde::Serialize;
 use super::audit;
 use super::moment::{RelationalRollbackEngine, unexpected};
 use crate::archive::{
-    Archive, ArchiveState, ArchivedTable, Manifest, SCHEMA, archived_column, fingerprint, is_applied,
+    Archive, ArchiveManifest, ArchiveState, ArchivedTable, SCHEMA, archived_column, fingerprint, is_applied,
     missing_from, rows_table,
 };
 use crate::config::Triggers;
 use crate::error::{RowNames, UndoError, row_name};
 use crate::order::{shown_key, unsigned};
-use crate::plan::{Plan, UNDONE, refuse_triggers};
+use crate::plan::{CutPlan, UNDONE, refuse_triggers};
 use crate::references::points_into_archive;
 use crate::schema::parent::{has_parent, is_reference};
 use crate::schema::{Catalog, Rowid, TableInfo, module};
-use crate::session::{Session, quote};
-use crate::value::{RowCounts, Scalar};
+use crate::session::{DatabaseSession, quote};
+use crate::value::{RowCounts, SqlScalar};
 
 /// The result of an undo, or of its preview.
 pub type UndoResult<T> = std::result::Result<T, UndoError>;
@@ -42,13 +42,13 @@ impl RelationalRollbackEngine {
     pub fn undo(&mut self, archive: &Archive, now: Timestamp) -> UndoResult<UndoReport> {
         let manifest = archive.manifest()?;
         // A connection of its own, because the archive stays attached to it and constraints are not checked in it.
-        let session = Session::open(&self.target.database, self.options.busy_timeout)?;
+        let session = DatabaseSession::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
         // Rows that were in the table once may return, whatever a constraint says that was added since.
         session.batch("PRAGMA ignore_check_constraints=ON")?;
         session.writing(|| {
             let catalog = Catalog::read(&session)?;
-            let plan = Plan::new(&self.target, &catalog)?;
+            let plan = CutPlan::new(&self.target, &catalog)?;
             let tables = fitting_tables(&session, &plan, &catalog, &manifest)?;
             // Parents first, in reverse of the order in which rows were removed.
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
@@ -63,7 +63,7 @@ impl RelationalRollbackEngine {
             }
             let report = UndoReport::of(&manifest);
             if let Some(audit) = &plan.audit {
-                let entry = audit::Entry {
+                let entry = audit::AuditEntry {
                     event: UNDONE,
                     rewind_id: &manifest.rewind_id,
                     task_id: manifest.task_id.as_deref(),
@@ -83,7 +83,7 @@ impl RelationalRollbackEngine {
     /// those.
     pub fn preview_undo(&self, archive: &Archive) -> UndoResult<UndoReport> {
         self.beside(archive, |session, catalog, manifest| {
-            let plan = Plan::new(&self.target, catalog)?;
+            let plan = CutPlan::new(&self.target, catalog)?;
             let tables = fitting_tables(session, &plan, catalog, manifest)?;
             for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate() {
                 refuse_lost_parents(session, &plan, info, table, n, &manifest.tables)?;
@@ -94,25 +94,21 @@ impl RelationalRollbackEngine {
 }
 
 impl UndoReport {
-    fn of(manifest: &Manifest) -> Self {
+    fn of(manifest: &ArchiveManifest) -> Self {
         let mut rows = RowCounts::default();
         for table in manifest.tables.iter().rev() {
             rows.push(&table.name, table.rows);
         }
-        Self {
-            rewind_id: manifest.rewind_id.clone(),
-            task_id: manifest.task_id.clone(),
-            restored_row_counts: rows,
-        }
+        Self { rewind_id: manifest.rewind_id.clone(), task_id: manifest.task_id.clone(), restored_row_counts: rows }
     }
 }
 
 /// The tables of the archive, when its rows are gone from them and still fit. Errors: [`UndoError::AllThere`], `row_conflict`.
 fn fitting_tables<'a>(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &'a Catalog,
-    manifest: &Manifest,
+    manifest: &ArchiveManifest,
 ) -> UndoResult<Vec<&'a TableInfo>> {
     let tables = same_tables(plan, catalog, manifest)?;
     require_whole(session, manifest)?;
@@ -126,7 +122,7 @@ fn fitting_tables<'a>(
 }
 
 /// Errors: `corrupt` if the archive does not hold as many rows as it says.
-fn require_whole(session: &Session, manifest: &Manifest) -> Result<()> {
+fn require_whole(session: &DatabaseSession, manifest: &ArchiveManifest) -> Result<()> {
     for (n, table) in manifest.tables.iter().enumerate() {
         let sql = format!("SELECT count(*) FROM {}", rows_table(n));
         let held = session.query_one(&sql, &[], |row| row.get(0)).map(unsigned)?;
@@ -144,7 +140,7 @@ fn require_whole(session: &Session, manifest: &Manifest) -> Result<()> {
 }
 
 /// The tables of the archive as the database has them now. Errors: `row_conflict` when the schema of one changed.
-fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Result<Vec<&'a TableInfo>> {
+fn same_tables<'a>(plan: &CutPlan, catalog: &'a Catalog, manifest: &ArchiveManifest) -> Result<Vec<&'a TableInfo>> {
     let mut tables = Vec::new();
     for table in &manifest.tables {
         let changed = |how: &str| {
@@ -166,10 +162,10 @@ fn same_tables<'a>(plan: &Plan, catalog: &'a Catalog, manifest: &Manifest) -> Re
 
 /// Whether all rows are in the tables already.
 fn is_there(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     catalog: &Catalog,
-    manifest: &Manifest,
+    manifest: &ArchiveManifest,
     tables: &[&TableInfo],
 ) -> Result<bool> {
     if plan.audit.is_some() {
@@ -189,7 +185,7 @@ fn is_there(
 }
 
 /// Errors: `row_conflict`, which names rows that have a key of an archived row.
-fn refuse_conflicts(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
+fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
     let mut ways: Vec<String> = Vec::new();
     if let (Rowid::Hidden(name), false) = (&info.rowid, info.has_key()) {
         ways.push(format!("m.{name} = a.r"));
@@ -223,7 +219,7 @@ fn refuse_conflicts(session: &Session, info: &TableInfo, table: &ArchivedTable, 
     Ok(())
 }
 
-fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
+fn put_back(session: &DatabaseSession, info: &TableInfo, table: &ArchivedTable, n: usize) -> Result<()> {
     let theirs: Vec<String> = table.columns.iter().map(|c| quote(c)).collect();
     let own = table.columns.iter().enumerate().map(|(i, column)| {
         let value = format!("c{i}");
@@ -245,7 +241,7 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
             let mut restored = session.execute(&exact, &[])?;
             let anew = format!("{insert} ({theirs}) SELECT {own} FROM {rows} WHERE r = ?1");
             for rowid in taken {
-                restored += session.execute(&anew, &[Scalar::Integer(rowid)])?;
+                restored += session.execute(&anew, &[SqlScalar::Integer(rowid)])?;
             }
             restored
         }
@@ -260,8 +256,8 @@ fn put_back(session: &Session, info: &TableInfo, table: &ArchivedTable, n: usize
 /// Errors: `row_conflict` when rows were restored whose parents were deleted since. `to_come`: the archived tables whose rows are still to
 /// be restored.
 fn refuse_lost_parents(
-    session: &Session,
-    plan: &Plan,
+    session: &DatabaseSession,
+    plan: &CutPlan,
     info: &TableInfo,
     table: &ArchivedTable,
     n: usize,
@@ -276,8 +272,7 @@ fn refuse_lost_parents(
             let comes_too = points_into_archive(session, key, name, p, parents)?;
             orphans.push_str(&format!(" AND NOT {}", comes_too.unwrap_or_else(|| "TRUE".to_owned())));
         }
-        let now =
-            session.query_one(&format!("SELECT count(*) {orphans}"), &[], |row| row.get(0)).map(unsigned)?;
+        let now = session.query_one(&format!("SELECT count(*) {orphans}"), &[], |row| row.get(0)).map(unsigned)?;
         // Rows that had no parent before the rewind may have none again.
         if now <= *were_orphans {
             continue;

@@ -1,10 +1,10 @@
 //! Tables whose rows have no time of their own, but belong to rows that have one.
 
-use crate::config::{Follow, Table};
+use crate::config::{Follow, TableConfig};
 use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind, module};
 
 /// Adds the tables that have exactly one foreign key to a chosen one.
-pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<Table>) {
+pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<TableConfig>) {
     loop {
         let is_chosen = |name: &str| chosen.iter().any(|t| t.name == name);
         let next = catalog.tables.iter().find_map(|info| {
@@ -16,7 +16,7 @@ pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<Table>) {
             match keys.as_slice() {
                 [key] if !is_chosen(&info.name) => {
                     let follow = Follow::Columns { table: key.parent.clone(), on: key.columns.clone() };
-                    Some(Table::following(&info.name, follow))
+                    Some(TableConfig::following(&info.name, follow))
                 }
                 _ => None,
             }
@@ -29,7 +29,7 @@ pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<Table>) {
 }
 
 /// Adds the tables of vectors and of words whose key appears to be that of exactly one chosen table. Notes tell that, and name the others.
-pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<Table>, notes: &mut Vec<String>) {
+pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<TableConfig>, notes: &mut Vec<String>) {
     let parents: Vec<&TableInfo> = chosen.iter().filter_map(|table| catalog.table(&table.name)).collect();
     let mut found = Vec::new();
     for info in &catalog.tables {
@@ -47,7 +47,7 @@ pub(super) fn add_virtual(catalog: &Catalog, chosen: &mut Vec<Table>, notes: &mu
                     info.name, on.0, on.1
                 ));
                 let follow = Follow::Columns { table: (*parent).to_owned(), on: vec![on.clone()] };
-                found.push(Table::following(&info.name, follow));
+                found.push(TableConfig::following(&info.name, follow));
             }
             _ => notes.push(format!(
                 "{} ({module}) is left out: its parent is not clear. To include it: follow: {{table: PARENT, on: [[rowid, id]]}}.",

@@ -1,11 +1,11 @@
 //! A row of the table `rewinds`.
 
-use crate::archive::Manifest;
-use crate::config::Target;
+use crate::archive::ArchiveManifest;
+use crate::config::RewindTarget;
 use crate::engine::{RollbackResult, TaskRef};
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 use ic_base::{CheckpointId, Result, RewindId, Seq, Timestamp};
-use ic_store::Row;
+use ic_store::LedgerRow;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ ic_base::words! {
 
 ic_base::words! {
     /// The outcome of a rewind so far.
-    pub enum Status {
+    pub enum RewindStatus {
         /// Every stage is done.
         Done = "done",
         /// A stage failed; later ones did not run.
@@ -40,9 +40,9 @@ ic_base::words! {
 
 /// The configuration with which a rewind began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setup {
+pub struct RewindJournalSetup {
     /// The state database and what is rolled back there.
-    pub target: Target,
+    pub target: RewindTarget,
     /// The program that prunes an outside store of vectors, with its arguments.
     pub vectors: Option<Vec<String>>,
 }
@@ -51,14 +51,14 @@ pub struct Setup {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
     /// The order of the target task.
-    pub snapshot_created_at: Scalar,
+    pub snapshot_created_at: SqlScalar,
     /// The numbers of deleted rows, by table in the order in which they were cut; `None` before that.
     pub rows: Option<Vec<(String, u64)>>,
 }
 
 /// The failure of a stage, in the form that the ledger stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct RewindFailure {
     /// The code of the error.
     pub code: String,
     /// The message of the error.
@@ -67,7 +67,7 @@ pub struct Failure {
 
 /// The state of HEAD before git moved it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Left {
+pub struct LeftHead {
     /// The branch, without `refs/heads/`; `None`: HEAD was detached.
     pub branch: Option<Vec<u8>>,
     /// The commit; `None`: there was none yet.
@@ -78,7 +78,7 @@ pub struct Left {
 
 /// A row of the journal: a rewind that was begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct RewindEntry {
     /// Names it in commands and events.
     pub id: RewindId,
     /// The event that recorded it.
@@ -90,9 +90,9 @@ pub struct Entry {
     /// The task to which it goes.
     pub task_id: String,
     /// The values of the task's scope columns.
-    pub scope: Vec<(String, Scalar)>,
+    pub scope: Vec<(String, SqlScalar)>,
     /// The configuration with which it began.
-    pub setup: Setup,
+    pub setup: RewindJournalSetup,
     /// The commit that the tree goes to; `None`: the tree stays.
     pub git_commit: Option<String>,
     /// Whether local changes are allowed.
@@ -100,11 +100,11 @@ pub struct Entry {
     /// How far it came.
     pub stage: Stage,
     /// Whether it runs, stopped, is done or was undone.
-    pub status: Status,
+    pub status: RewindStatus,
     /// The checkpoint of the tree before git moved it; `None`: it was not moved.
     pub safety_id: Option<CheckpointId>,
     /// The state of HEAD before git moved it.
-    pub left: Left,
+    pub left: LeftHead,
     /// The file with the deleted rows.
     pub archive: PathBuf,
     /// The process of the command for vectors, while it runs, as JSON.
@@ -112,18 +112,18 @@ pub struct Entry {
     /// The numbers of deleted rows, and the order of the target.
     pub deleted: Deleted,
     /// The failure because of which it stopped.
-    pub error: Option<Failure>,
+    pub error: Option<RewindFailure>,
     /// When its row was written.
     pub created_at: Timestamp,
 }
 
-impl Entry {
+impl RewindEntry {
     pub(super) const COLUMNS: &'static str = "id, seq, root, database, task_id, scope, target, git_commit, forced, stage, status, \
         safety_id, left_branch, left_head, kept_ref, archive, child, result, error, created_at";
 
-    pub(super) fn from_row(row: &Row<'_>) -> Result<Self> {
+    pub(super) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let database = row.path(3)?;
-        let mut setup: Setup = row.parse(6, "rewinds", |text| serde_json::from_str(text).ok())?;
+        let mut setup: RewindJournalSetup = row.parse(6, "rewinds", |text| serde_json::from_str(text).ok())?;
         setup.target.database.clone_from(&database);
         Ok(Self {
             id: RewindId::from_ledger(row.get(0)?),
@@ -136,9 +136,9 @@ impl Entry {
             git_commit: row.get(7)?,
             is_forced: row.get(8)?,
             stage: row.parse(9, "rewinds", Stage::parse)?,
-            status: row.parse(10, "rewinds", Status::parse)?,
+            status: row.parse(10, "rewinds", RewindStatus::parse)?,
             safety_id: row.get::<Option<String>>(11)?.map(CheckpointId::from_ledger),
-            left: Left { branch: row.get(12)?, head: row.get(13)?, kept_ref: row.get(14)? },
+            left: LeftHead { branch: row.get(12)?, head: row.get(13)?, kept_ref: row.get(14)? },
             archive: row.path(15)?,
             child: row.get(16)?,
             deleted: row.parse(17, "rewinds", |text| serde_json::from_str(text).ok())?,
@@ -165,17 +165,17 @@ impl Entry {
     /// then no prune removed it.
     pub fn is_given_up(&self) -> bool {
         let is_gone = self.archive.parent().is_some_and(Path::exists) && self.kept_archive().is_none();
-        self.stage >= Stage::DbDone && self.status != Status::Undone && is_gone
+        self.stage >= Stage::DbDone && self.status != RewindStatus::Undone && is_gone
     }
 
     /// Whether something outside of the ledger may have been changed already.
     pub fn has_begun(&self) -> bool {
-        self.stage != Stage::Planned || self.safety_id.is_some() || self.status == Status::InProgress
+        self.stage != Stage::Planned || self.safety_id.is_some() || self.status == RewindStatus::InProgress
     }
 
     /// Whether a stage is left, or was in progress when its process died.
     pub fn is_unfinished(&self) -> bool {
-        matches!(self.status, Status::InProgress | Status::Stopped)
+        matches!(self.status, RewindStatus::InProgress | RewindStatus::Stopped)
     }
 }
 
@@ -186,8 +186,8 @@ impl From<&RollbackResult> for Deleted {
     }
 }
 
-impl From<&Manifest> for Deleted {
-    fn from(manifest: &Manifest) -> Self {
+impl From<&ArchiveManifest> for Deleted {
+    fn from(manifest: &ArchiveManifest) -> Self {
         let rows = manifest.tables.iter().map(|table| (table.name.clone(), table.rows));
         Self { snapshot_created_at: manifest.order.clone(), rows: Some(rows.collect()) }
     }

@@ -2,11 +2,11 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-use super::entry::{Stage, Status};
+use super::entry::{RewindStatus, Stage};
 
 /// An event in the life of a rewind that is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Happening {
+pub(super) enum RewindEvent {
     /// The tree is at the task's commit.
     GitIsDone,
     /// The rows are deleted.
@@ -21,7 +21,7 @@ pub(super) enum Happening {
     IsUndone,
 }
 
-impl Happening {
+impl RewindEvent {
     fn as_str(self) -> &'static str {
         match self {
             Self::GitIsDone => "to end with git",
@@ -35,8 +35,8 @@ impl Happening {
 }
 
 /// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
-pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Result<(Stage, Status)> {
-    use {Happening as H, Stage as G, Status as S};
+pub(super) fn next((stage, status): (Stage, RewindStatus), happening: RewindEvent) -> Result<(Stage, RewindStatus)> {
+    use {RewindEvent as H, RewindStatus as S, Stage as G};
     match (stage, status, happening) {
         (G::Planned, S::InProgress, H::GitIsDone) => Ok((G::GitDone, S::InProgress)),
         // A rewind that does not move the tree has no stage of git.
@@ -44,9 +44,7 @@ pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Re
         (G::DbDone, S::InProgress, H::Ends) => Ok((G::VectorDone, S::Done)),
         (G::Planned | G::GitDone | G::DbDone, S::InProgress, H::Stops) => Ok((stage, S::Stopped)),
         // A process may have died in the middle of a stage; then no stop is on record.
-        (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => {
-            Ok((stage, S::InProgress))
-        }
+        (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => Ok((stage, S::InProgress)),
         // The stage stays: it tells what there was to restore.
         (_, S::InProgress | S::Stopped | S::Done, H::IsUndone) => Ok((stage, S::Undone)),
         (_, S::Stopped, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops)
@@ -67,18 +65,18 @@ pub(super) fn next((stage, status): (Stage, Status), happening: Happening) -> Re
 
 #[cfg(test)]
 mod tests {
-    use super::{Happening, Stage, Status, next};
+    use super::{RewindEvent, RewindStatus, Stage, next};
 
     /// All pairs: a row for each stage and status, a column for each thing that can happen.
     #[test]
     fn every_pair_of_state_and_happening_is_decided() {
         let happenings = [
-            Happening::GitIsDone,
-            Happening::DbIsDone,
-            Happening::Ends,
-            Happening::Stops,
-            Happening::Resumes,
-            Happening::IsUndone,
+            RewindEvent::GitIsDone,
+            RewindEvent::DbIsDone,
+            RewindEvent::Ends,
+            RewindEvent::Stops,
+            RewindEvent::Resumes,
+            RewindEvent::IsUndone,
         ];
         let table = "\
             planned done: - - - - - planned/undone
@@ -99,7 +97,7 @@ mod tests {
             vector_done undone: - - - - - -";
         let mut rows = table.lines();
         for stage in Stage::ALL {
-            for status in Status::ALL {
+            for status in RewindStatus::ALL {
                 let found = happenings.map(|happening| match next((stage, status), happening) {
                     Ok((stage, status)) => format!("{}/{}", stage.as_str(), status.as_str()),
                     Err(_) => "-".to_owned(),
@@ -113,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_cannot_follow_is_said_in_words() {
-        let refused = next((Stage::VectorDone, Status::Done), Happening::GitIsDone).expect_err("it is over");
+        let refused = next((Stage::VectorDone, RewindStatus::Done), RewindEvent::GitIsDone).expect_err("it is over");
         assert_eq!(refused.message(), "A rewind that is vector_done, done was asked to end with git.");
     }
 }

@@ -8,9 +8,9 @@ use ic_store::{Transaction, path_bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entry::{Deleted, Entry, Failure, Left, Setup, Stage, Status};
-use super::state::{Happening, next};
-use crate::engine::Task;
+use super::entry::{Deleted, LeftHead, RewindEntry, RewindFailure, RewindJournalSetup, RewindStatus, Stage};
+use super::state::{RewindEvent, next};
+use crate::engine::AnchorTask;
 
 /// The values of a new row.
 #[derive(Debug, Clone, Copy)]
@@ -20,9 +20,9 @@ pub struct NewRewind<'a> {
     /// The working tree that git moves.
     pub root: &'a Path,
     /// The configuration, which is stored with the row.
-    pub setup: &'a Setup,
+    pub setup: &'a RewindJournalSetup,
     /// The task to which it goes.
-    pub task: &'a Task,
+    pub task: &'a AnchorTask,
     /// The commit that the tree goes to; `None`: the tree stays.
     pub git_commit: Option<&'a str>,
     /// Whether local changes are allowed.
@@ -76,7 +76,7 @@ pub fn leave(
     now: Timestamp,
     id: &RewindId,
     safety: &CheckpointId,
-    left: &Left,
+    left: &LeftHead,
 ) -> Result<()> {
     tx.execute(
         "UPDATE rewinds SET safety_id = $1, left_branch = $2, left_head = $3, kept_ref = $4, updated_at = $5 \
@@ -87,7 +87,7 @@ pub fn leave(
 }
 
 /// Records that the tree is at the task's commit, with its event.
-pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Result<()> {
     let event = NewEvent {
         from: entry.left.head.as_deref(),
         to: entry.git_commit.as_deref(),
@@ -99,14 +99,13 @@ pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<(
         ..about(EventType::RewindGitDone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    follow(tx, now, &entry.id, Happening::GitIsDone)
+    follow(tx, now, &entry.id, RewindEvent::GitIsDone)
 }
 
 /// Records that the rows are deleted, with its event.
-pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, deleted: &Deleted) -> Result<()> {
+pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry, deleted: &Deleted) -> Result<()> {
     let counts = deleted.rows.iter().flatten();
-    let counts: serde_json::Map<String, Value> =
-        counts.map(|(table, rows)| (table.clone(), json!(rows))).collect();
+    let counts: serde_json::Map<String, Value> = counts.map(|(table, rows)| (table.clone(), json!(rows))).collect();
     let event = NewEvent {
         to: Some(entry.task_id.as_str()),
         payload: Some(json!({
@@ -116,7 +115,7 @@ pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, deleted: &De
         ..about(EventType::RewindDbDone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    follow(tx, now, &entry.id, Happening::DbIsDone)?;
+    follow(tx, now, &entry.id, RewindEvent::DbIsDone)?;
     tx.execute_one("UPDATE rewinds SET result = $1 WHERE id = $2", &[&text(deleted)?, &entry.id.as_str()])
 }
 
@@ -129,15 +128,15 @@ pub fn set_child(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, child: Opt
 }
 
 /// Records that every stage is done, with its event.
-pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Result<()> {
     let event = NewEvent { to: Some(entry.task_id.as_str()), ..about(EventType::RewindDone, &entry.id) };
     ic_events::append(tx, now, &event)?;
-    follow(tx, now, &entry.id, Happening::Ends)?;
+    follow(tx, now, &entry.id, RewindEvent::Ends)?;
     tx.execute_one("UPDATE rewinds SET child = NULL, error = NULL WHERE id = $1", &[&entry.id.as_str()])
 }
 
 /// Records that a stage failed, with its event; `error` says why.
-pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, error: &Failure) -> Result<()> {
+pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry, error: &RewindFailure) -> Result<()> {
     let event = NewEvent {
         from: Some(entry.stage.as_str()),
         reason: Some(error.message.as_str()),
@@ -145,27 +144,24 @@ pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &Entry, error: &Failure
         ..about(EventType::RewindStopped, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    follow(tx, now, &entry.id, Happening::Stops)?;
-    tx.execute_one(
-        "UPDATE rewinds SET child = NULL, error = $1 WHERE id = $2",
-        &[&text(error)?, &entry.id.as_str()],
-    )
+    follow(tx, now, &entry.id, RewindEvent::Stops)?;
+    tx.execute_one("UPDATE rewinds SET child = NULL, error = $1 WHERE id = $2", &[&text(error)?, &entry.id.as_str()])
 }
 
 /// Records that another process resumes a rewind.
 pub fn reopen(tx: &Transaction<'_>, now: Timestamp, id: &RewindId) -> Result<()> {
-    follow(tx, now, id, Happening::Resumes)
+    follow(tx, now, id, RewindEvent::Resumes)
 }
 
 /// Records that the rows are restored, with its event.
-pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &Entry) -> Result<()> {
+pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Result<()> {
     let event = NewEvent {
         from: Some(entry.status.as_str()),
-        to: Some(Status::Undone.as_str()),
+        to: Some(RewindStatus::Undone.as_str()),
         ..about(EventType::RewindUndone, &entry.id)
     };
     ic_events::append(tx, now, &event)?;
-    follow(tx, now, &entry.id, Happening::IsUndone)
+    follow(tx, now, &entry.id, RewindEvent::IsUndone)
 }
 
 /// Removes the reason for which a rewind stopped: the event with that reason was redacted.
@@ -175,9 +171,9 @@ pub fn redact(tx: &Transaction<'_>, id: &RewindId) -> Result<()> {
 
 /// Writes the state that follows the one in the row: a caller's copy may be older than this transaction. Errors: `internal` if no state
 /// follows.
-fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, happening: Happening) -> Result<()> {
+fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, happening: RewindEvent) -> Result<()> {
     let entry = super::get(tx, id)?;
-    let (stage, status): (Stage, Status) = next((entry.stage, entry.status), happening)?;
+    let (stage, status): (Stage, RewindStatus) = next((entry.stage, entry.status), happening)?;
     tx.execute_one(
         "UPDATE rewinds SET stage = $1, status = $2, updated_at = $3 WHERE id = $4",
         &[&stage.as_str(), &status.as_str(), &now.millis(), &id.as_str()],

@@ -21,8 +21,7 @@ impl Namespace {
     ///
     /// Errors: `no_order` for two first checkpoints, for a missing parent beside a first checkpoint, and for parents in a circle.
     pub(super) fn new(rows: Vec<Checkpoint>) -> Result<Self> {
-        let by_id: HashMap<String, usize> =
-            rows.iter().enumerate().map(|(at, row)| (row.id.clone(), at)).collect();
+        let by_id: HashMap<String, usize> = rows.iter().enumerate().map(|(at, row)| (row.id.clone(), at)).collect();
         let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
         let (mut first, mut orphans, mut sorts_by_id) = (Vec::new(), Vec::new(), true);
         for (at, row) in rows.iter().enumerate() {
@@ -44,15 +43,9 @@ impl Namespace {
         let starts: Vec<usize> = first.iter().chain(&orphans).copied().collect();
         if starts.len() > 1 {
             let (what, rows) = if orphans.is_empty() {
-                (
-                    "Several checkpoints have no parent, and only the first one of a thread may have none",
-                    &first,
-                )
+                ("Several checkpoints have no parent, and only the first one of a thread may have none", &first)
             } else {
-                (
-                    "The parents of these checkpoints are missing, which leaves open what came before them",
-                    &orphans,
-                )
+                ("The parents of these checkpoints are missing, which leaves open what came before them", &orphans)
             };
             return Err(refused(what, &names(rows)));
         }
@@ -117,8 +110,7 @@ impl Namespace {
         if self.sorts_by_id {
             return stays.max();
         }
-        let has_child =
-            |at: &usize| self.children.get(at).into_iter().flatten().any(|child| !doomed.contains(child));
+        let has_child = |at: &usize| self.children.get(at).into_iter().flatten().any(|child| !doomed.contains(child));
         let tips: Vec<usize> = stays.filter(|at| !has_child(at)).collect();
         if tips.len() > 1 {
             open.extend(tips.iter().map(|at| self.rows[*at].name()));

@@ -2,7 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 
 /// The unit of a number that is a time between 2001 and 2103; other numbers are counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,14 @@ impl Unit {
         (1_000_000_000 * self.per_second(), 4_200_000_000 * self.per_second())
     }
 
-    pub(crate) fn of(value: &Scalar) -> Option<Self> {
+    pub(crate) fn of(value: &SqlScalar) -> Option<Self> {
         #[allow(
             clippy::cast_possible_truncation,
             reason = "a fraction makes no difference, and what is too large saturates"
         )]
         let number = match value {
-            Scalar::Integer(n) => *n,
-            Scalar::Real(r) => *r as i64,
+            SqlScalar::Integer(n) => *n,
+            SqlScalar::Real(r) => *r as i64,
             _ => return None,
         };
         Self::ALL.into_iter().find(|unit| {
@@ -71,16 +71,16 @@ impl Unit {
 
 /// The form that a value must have to be compared with a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum OrderFormat {
     Number { unit: Option<Unit> },
     Text { glob: String },
 }
 
-impl Format {
+impl OrderFormat {
     /// The format of a target's order. Errors: `no_order` for a text that does not sort by time.
-    pub(crate) fn of(value: &Scalar) -> Result<Self> {
+    pub(crate) fn of(value: &SqlScalar) -> Result<Self> {
         match value {
-            Scalar::Text(text) => Ok(Self::Text { glob: glob_of(text)? }),
+            SqlScalar::Text(text) => Ok(Self::Text { glob: glob_of(text)? }),
             number => Ok(Self::Number { unit: Unit::of(number) }),
         }
     }
@@ -111,18 +111,14 @@ fn glob_of(text: &str) -> Result<String> {
 }
 
 /// Names of months as RFC 2822 and `ctime` write them.
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// The class of the hex digits of a UUID of version 6 or 7, which are those that sort by time.
 fn uuid_class(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     let hyphens = [8, 13, 18, 23];
     let is_uuid = bytes.len() == 36
-        && bytes
-            .iter()
-            .enumerate()
-            .all(|(i, b)| if hyphens.contains(&i) { *b == b'-' } else { b.is_ascii_hexdigit() })
+        && bytes.iter().enumerate().all(|(i, b)| if hyphens.contains(&i) { *b == b'-' } else { b.is_ascii_hexdigit() })
         && matches!(bytes[14], b'6' | b'7');
     match (is_uuid, bytes.iter().any(u8::is_ascii_uppercase), bytes.iter().any(u8::is_ascii_lowercase)) {
         (false, ..) | (true, true, true) => None,
@@ -152,17 +148,16 @@ fn refuse_unsortable(text: &str) -> Result<()> {
     let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
     if day_first || twelve_hours || named_month || no_digit || uuid {
-        return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time.")).hint(
-            "order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)",
-        ));
+        return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time."))
+            .hint("order by a column with ISO 8601 times, numbers, or ids that sort by time (UUIDv6, UUIDv7, ULID)"));
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, Unit, glob_of};
-    use crate::value::Scalar;
+    use super::{OrderFormat, Unit, glob_of};
+    use crate::value::SqlScalar;
 
     #[test]
     fn a_pattern_keeps_all_but_digits() {
@@ -196,13 +191,13 @@ mod tests {
 
     #[test]
     fn units_are_told_by_magnitude() {
-        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515)), Some(Unit::Seconds));
-        assert_eq!(Unit::of(&Scalar::Real(1_771_606_515.5)), Some(Unit::Seconds));
-        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007)), Some(Unit::Millis));
-        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007_000)), Some(Unit::Micros));
-        assert_eq!(Unit::of(&Scalar::Integer(1_771_606_515_007_000_000)), Some(Unit::Nanos));
-        assert_eq!(Unit::of(&Scalar::Integer(300)), None);
-        assert_eq!(Unit::of(&Scalar::Text("300".into())), None);
-        assert_eq!(Format::of(&Scalar::Integer(3)).unwrap(), Format::Number { unit: None });
+        assert_eq!(Unit::of(&SqlScalar::Integer(1_771_606_515)), Some(Unit::Seconds));
+        assert_eq!(Unit::of(&SqlScalar::Real(1_771_606_515.5)), Some(Unit::Seconds));
+        assert_eq!(Unit::of(&SqlScalar::Integer(1_771_606_515_007)), Some(Unit::Millis));
+        assert_eq!(Unit::of(&SqlScalar::Integer(1_771_606_515_007_000)), Some(Unit::Micros));
+        assert_eq!(Unit::of(&SqlScalar::Integer(1_771_606_515_007_000_000)), Some(Unit::Nanos));
+        assert_eq!(Unit::of(&SqlScalar::Integer(300)), None);
+        assert_eq!(Unit::of(&SqlScalar::Text("300".into())), None);
+        assert_eq!(OrderFormat::of(&SqlScalar::Integer(3)).unwrap(), OrderFormat::Number { unit: None });
     }
 }

@@ -33,9 +33,7 @@ pub(crate) fn column<'a>(table: &'a TableInfo, name: &str) -> Result<&'a Column>
 
 /// The table with this name. Errors: `invalid_config`.
 pub(crate) fn table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a TableInfo> {
-    catalog
-        .table(name)
-        .ok_or_else(|| misfit(format!("The state database has no table {name}.")).detail("table", name))
+    catalog.table(name).ok_or_else(|| misfit(format!("The state database has no table {name}.")).detail("table", name))
 }
 
 /// Errors: `invalid_config` when the table has triggers and they are not declared to fire.
@@ -44,11 +42,7 @@ pub(crate) fn refuse_triggers(info: &TableInfo, declared: Triggers) -> Result<()
         return Ok(());
     }
     let names: Vec<&str> = info.triggers.iter().map(|t| t.name.as_str()).collect();
-    Err(misfit(format!(
-        "The table {} has triggers, which would run with a rewind: {}.",
-        info.name,
-        names.join(", ")
-    ))
-    .hint("if they may, give the table `triggers: fire`")
-    .detail("triggers", names))
+    Err(misfit(format!("The table {} has triggers, which would run with a rewind: {}.", info.name, names.join(", ")))
+        .hint("if they may, give the table `triggers: fire`")
+        .detail("triggers", names))
 }

@@ -2,17 +2,17 @@
 
 use super::column::column_or_rowid;
 use super::table::{CutOrder, CutTable, LastParent};
-use super::{Bound, COMPLETED, Line, Plan, UNDONE};
+use super::{COMPLETED, CutBound, CutPlan, PlanLine, UNDONE};
 use crate::config::Boundary;
-use crate::lineage::Rows;
+use crate::lineage::LineageRows;
 use crate::session::quote;
-use crate::value::Scalar;
+use crate::value::SqlScalar;
 
 /// SQL that is true for some rows of a table, and the values of its numbered parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Condition {
+pub(crate) struct SqlCondition {
     pub(crate) sql: String,
-    pub(crate) params: Vec<Scalar>,
+    pub(crate) params: Vec<SqlScalar>,
 }
 
 impl CutTable {
@@ -25,26 +25,26 @@ impl CutTable {
     }
 }
 
-impl Plan {
+impl CutPlan {
     /// The rows of `cut` to be removed. `c` is the name of the table in the condition.
-    pub(crate) fn doomed(&self, cut: &CutTable, line: &Line) -> Condition {
+    pub(crate) fn doomed(&self, cut: &CutTable, line: &PlanLine) -> SqlCondition {
         let mut params = Vec::new();
-        if let Bound::After(order) = &line.bound {
+        if let CutBound::After(order) = &line.bound {
             params.push(order.clone());
         }
         params.extend(line.scope.iter().cloned());
-        params.extend(line.rows.as_ref().map(Rows::parameter));
+        params.extend(line.rows.as_ref().map(LineageRows::parameter));
         let sql = self.doomed_sql(cut, line, "c", 0);
         // Only the parameters that the SQL has: SQLite refuses more.
-        Condition { sql, params }
+        SqlCondition { sql, params }
     }
 
     /// The same where the table is named `alias`, for a query with the parameters of [`doomed`](Self::doomed).
-    pub(crate) fn doomed_as(&self, cut: &CutTable, line: &Line, alias: &str) -> String {
+    pub(crate) fn doomed_as(&self, cut: &CutTable, line: &PlanLine, alias: &str) -> String {
         self.doomed_sql(cut, line, alias, 0)
     }
 
-    fn doomed_sql(&self, cut: &CutTable, line: &Line, alias: &str, depth: usize) -> String {
+    fn doomed_sql(&self, cut: &CutTable, line: &PlanLine, alias: &str, depth: usize) -> String {
         let sql = match &cut.order {
             CutOrder::Column(_) if self.is_by_rows(cut, line) => among(line, alias, "doomed"),
             CutOrder::Column(column) => after(line, alias, column, cut.comparison()),
@@ -54,10 +54,9 @@ impl Plan {
                     .iter()
                     .map(|(child, up)| format!("{inner}.{} = {alias}.{}", quote(up), column_or_rowid(child)))
                     .collect();
-                let above = self.cut(parent).map_or_else(
-                    || "FALSE".to_owned(),
-                    |parent| self.doomed_sql(parent, line, &inner, depth + 1),
-                );
+                let above = self
+                    .cut(parent)
+                    .map_or_else(|| "FALSE".to_owned(), |parent| self.doomed_sql(parent, line, &inner, depth + 1));
                 let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
                 let order = order.as_ref().filter(|_| line.rows.is_none());
                 let (own, goes) = match (order, at_the_end) {
@@ -78,18 +77,15 @@ impl Plan {
     }
 
     /// SQL that is true for the last rows of `parent` that stay; `None` when none stays.
-    fn is_last_sql(&self, parent: &str, last: &LastParent, line: &Line, alias: &str) -> Option<String> {
-        let Bound::After(_) = line.bound else { return None };
+    fn is_last_sql(&self, parent: &str, last: &LastParent, line: &PlanLine, alias: &str) -> Option<String> {
+        let CutBound::After(_) = line.bound else { return None };
         if line.rows.is_some() {
             return Some(among(line, alias, "last"));
         }
         let (later, order) = (format!("{alias}l"), quote(&last.order));
         let scope = |alias: &str| self.cut(parent).map(|cut| in_scope(cut, line, alias)).unwrap_or_default();
-        let apart: String = last
-            .apart
-            .iter()
-            .map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column)))
-            .collect();
+        let apart: String =
+            last.apart.iter().map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column))).collect();
         Some(format!(
             "({alias}.{order} <= ?1{} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} \
              WHERE {apart}{later}.{order} > {alias}.{order} AND {later}.{order} <= ?1{}))",
@@ -100,12 +96,12 @@ impl Plan {
     }
 
     /// Whether the rows of this table are removed by their parents, and not by their order.
-    pub(crate) fn is_by_rows(&self, cut: &CutTable, line: &Line) -> bool {
+    pub(crate) fn is_by_rows(&self, cut: &CutTable, line: &PlanLine) -> bool {
         line.rows.is_some() && cut.info.name == self.anchor.table
     }
 
     /// The rows of `cut` whose order counts: those of the line's scope, without audit rows.
-    pub(crate) fn compared(cut: &CutTable, line: &Line) -> Condition {
+    pub(crate) fn compared(cut: &CutTable, line: &PlanLine) -> SqlCondition {
         let mut sql = "TRUE".to_owned();
         let mut params = Vec::new();
         // A table with an order of its own has all scope columns.
@@ -116,25 +112,25 @@ impl Plan {
         if let Some(event) = &cut.exempt {
             sql.push_str(&exempt_sql("c", event));
         }
-        Condition { sql, params }
+        SqlCondition { sql, params }
     }
 }
 
-fn after(line: &Line, alias: &str, column: &str, comparison: &str) -> String {
+fn after(line: &PlanLine, alias: &str, column: &str, comparison: &str) -> String {
     match line.bound {
-        Bound::After(_) => format!("{alias}.{} {comparison} ?1", quote(column)),
-        Bound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
+        CutBound::After(_) => format!("{alias}.{} {comparison} ?1", quote(column)),
+        CutBound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
     }
 }
 
 /// The rows of this list, which is in the parameter after those of the scope.
-fn among(line: &Line, alias: &str, list: &str) -> String {
-    let n = usize::from(matches!(line.bound, Bound::After(_))) + line.scope.len() + 1;
+fn among(line: &PlanLine, alias: &str, list: &str) -> String {
+    let n = usize::from(matches!(line.bound, CutBound::After(_))) + line.scope.len() + 1;
     format!("{alias}.rowid IN (SELECT value FROM json_each(?{n}, '$.{list}'))")
 }
 
-fn in_scope(cut: &CutTable, line: &Line, alias: &str) -> String {
-    let first = if matches!(line.bound, Bound::After(_)) { 2 } else { 1 };
+fn in_scope(cut: &CutTable, line: &PlanLine, alias: &str) -> String {
+    let first = if matches!(line.bound, CutBound::After(_)) { 2 } else { 1 };
     let numbered = cut.scope.iter().enumerate();
     numbered
         .filter_map(|(n, column)| Some((n + first, column.as_ref()?)))

@@ -3,7 +3,7 @@
 use ic_base::Result;
 
 use super::column::{AuditPlan, column, refuse_triggers, table};
-use crate::config::{Anchor, Boundary, Follow, Order, Table};
+use crate::config::{Anchor, Boundary, Follow, Order, TableConfig};
 use crate::error::misfit;
 use crate::schema::{Catalog, ForeignKey, Rowid, TableInfo, TableKind, module};
 
@@ -47,8 +47,8 @@ pub(crate) struct CutTable {
 
 impl CutTable {
     pub(super) fn new(
-        given: &Table,
-        all: &[Table],
+        given: &TableConfig,
+        all: &[TableConfig],
         anchor: &Anchor,
         audit: Option<&AuditPlan>,
         catalog: &Catalog,
@@ -93,14 +93,12 @@ fn check_kind(info: &TableInfo, catalog: &Catalog) -> Result<()> {
         TableKind::Virtual(module) if info.columns.is_empty() => {
             refused(format!("{name} is a virtual table of the module {module}, which is not loaded here."))
         }
-        TableKind::Virtual(module) if !ROW_MODULES.contains(&module.as_str()) => refused(format!(
-            "{name} is a virtual table of the module {module}, whose rows cannot be copied exactly."
-        )),
-        TableKind::Virtual(module) if module == "fts5" && module::has_outside_content(&info.sql) => {
-            refused(format!(
-                "{name} is an index without content of its own; cut the table that it indexes, with `triggers: fire`."
-            ))
+        TableKind::Virtual(module) if !ROW_MODULES.contains(&module.as_str()) => {
+            refused(format!("{name} is a virtual table of the module {module}, whose rows cannot be copied exactly."))
         }
+        TableKind::Virtual(module) if module == "fts5" && module::has_outside_content(&info.sql) => refused(format!(
+            "{name} is an index without content of its own; cut the table that it indexes, with `triggers: fire`."
+        )),
         TableKind::Table | TableKind::Virtual(_) => Ok(()),
     }
 }
@@ -108,8 +106,7 @@ fn check_kind(info: &TableInfo, catalog: &Catalog) -> Result<()> {
 /// The virtual table to which a shadow table belongs: the longest name with which its own begins.
 fn owner<'a>(shadow: &str, catalog: &'a Catalog) -> Option<&'a str> {
     let virtuals = catalog.tables.iter().filter(|t| matches!(t.kind, TableKind::Virtual(_)));
-    let begins =
-        |owner: &str| shadow.get(..owner.len()).is_some_and(|start| start.eq_ignore_ascii_case(owner));
+    let begins = |owner: &str| shadow.get(..owner.len()).is_some_and(|start| start.eq_ignore_ascii_case(owner));
     virtuals.map(|t| t.name.as_str()).filter(|name| begins(name)).max_by_key(|name| name.len())
 }
 
@@ -130,7 +127,7 @@ fn follow_parent(
     info: &TableInfo,
     follow: &Follow,
     boundary: Boundary,
-    all: &[Table],
+    all: &[TableConfig],
     anchor: &Anchor,
     catalog: &Catalog,
 ) -> Result<(CutOrder, Vec<Option<String>>)> {
@@ -180,12 +177,7 @@ fn follow_parent(
 }
 
 /// The columns that find the last parent that stays. Errors: `invalid_config` when parents have no order of their own.
-fn last_parent(
-    info: &TableInfo,
-    parent: &TableInfo,
-    order: &Order,
-    on: &[(String, String)],
-) -> Result<LastParent> {
+fn last_parent(info: &TableInfo, parent: &TableInfo, order: &Order, on: &[(String, String)]) -> Result<LastParent> {
     let Order::Column(order) = order else {
         return Err(misfit(format!(
             "The boundary of {} is inclusive, but {} has no order of its own, so that none of its rows is the last.",
@@ -208,7 +200,7 @@ fn last_parent(
 fn by_foreign_key<'a>(
     info: &TableInfo,
     name: &str,
-    all: &[Table],
+    all: &[TableConfig],
     catalog: &'a Catalog,
 ) -> Result<(&'a TableInfo, Vec<(String, String)>)> {
     let is_wanted = |key: &&ForeignKey| {

@@ -54,8 +54,7 @@ pub(crate) fn as_vector(column: &Column, value: &str) -> String {
 
 /// Whether an FTS5 table was made with `content=…`: <https://sqlite.org/fts5.html#external_content_and_contentless_tables>.
 pub(crate) fn has_outside_content(sql: &str) -> bool {
-    let squeezed: String =
-        sql.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+    let squeezed: String = sql.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
     squeezed.contains(",content=") || squeezed.contains("(content=")
 }
 

@@ -19,10 +19,7 @@ pub(crate) fn has_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>
 /// SQL that is true for the parent `p` of a row by `key`.
 pub(crate) fn same_parent(key: &ForeignKey, name: impl Fn(&str) -> Option<String>) -> Option<String> {
     // The parent's column is on the left: its collation decides.
-    let parts: Option<Vec<String>> = key
-        .columns
-        .iter()
-        .map(|(from, to)| name(from).map(|sql| format!("p.{} = {sql}", quote(to))))
-        .collect();
+    let parts: Option<Vec<String>> =
+        key.columns.iter().map(|(from, to)| name(from).map(|sql| format!("p.{} = {sql}", quote(to)))).collect();
     parts.map(|parts| parts.join(" AND "))
 }

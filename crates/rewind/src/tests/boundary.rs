@@ -2,22 +2,22 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, anchor};
-use crate::{Anchor, Follow, Table, Target};
+use super::fixture::{TestApp, anchor};
+use crate::{Anchor, Follow, RewindTarget, TableConfig};
 
 /// Jobs at 10, 20, 20 and 30 with two results each, which name their job by its id, and notes of their own time.
-fn jobs(results: Table, notes: Table) -> App {
-    App::new(
+fn jobs(results: TableConfig, notes: TableConfig) -> TestApp {
+    TestApp::new(
         "CREATE TABLE jobs (id INTEGER PRIMARY KEY, team TEXT, at INTEGER NOT NULL);
          CREATE TABLE results (job INTEGER REFERENCES jobs(id), n INTEGER);
          CREATE TABLE notes (team TEXT, at INTEGER);
          INSERT INTO jobs VALUES (1, 'x', 10), (2, 'x', 20), (3, 'x', 20), (4, 'x', 30), (5, 'y', 25);
          INSERT INTO results SELECT id, 1 FROM jobs UNION ALL SELECT id, 2 FROM jobs;
          INSERT INTO notes SELECT team, at FROM jobs",
-        |path| Target {
+        |path| RewindTarget {
             database: path.to_owned(),
             anchor: Anchor { scope: vec!["team".to_owned()], ..anchor("jobs", "id", "at") },
-            tables: vec![results, notes, Table::by_column("jobs", "at")],
+            tables: vec![results, notes, TableConfig::by_column("jobs", "at")],
             audit: None,
             profile: None,
         },
@@ -26,8 +26,8 @@ fn jobs(results: Table, notes: Table) -> App {
 
 #[test]
 fn what_was_written_after_the_target_goes_where_the_boundary_is_inclusive() {
-    let results = || Table::following("results", Follow::ForeignKey("parent".to_owned()));
-    let notes = || Table::by_column("notes", "at");
+    let results = || TableConfig::following("results", Follow::ForeignKey("parent".to_owned()));
+    let notes = || TableConfig::by_column("notes", "at");
     for (results, notes, task, left) in [
         (results(), notes(), "2", "1 2 3 5|x10 x20 x20 y25"),
         (results().inclusive(), notes(), "2", "1 5|x10 x20 x20 y25"),
@@ -54,18 +54,18 @@ fn what_was_written_after_the_target_goes_where_the_boundary_is_inclusive() {
 #[test]
 fn an_inclusive_boundary_needs_something_to_stand_at() {
     let mut app = jobs(
-        Table::following("results", Follow::ForeignKey("parent".to_owned())),
-        Table::by_column("notes", "at"),
+        TableConfig::following("results", Follow::ForeignKey("parent".to_owned())),
+        TableConfig::by_column("notes", "at"),
     );
-    app.target.tables[2] = Table::by_column("jobs", "at").inclusive();
+    app.target.tables[2] = TableConfig::by_column("jobs", "at").inclusive();
     let error = app.rewind("1").unwrap_err();
     assert_eq!(error.code(), Code::InvalidConfig);
     assert!(error.message().contains("the target task would be removed too"), "{error}");
-    app.target.tables[2] = Table::by_column("jobs", "at");
+    app.target.tables[2] = TableConfig::by_column("jobs", "at");
     app.sql("CREATE TABLE lines (result INTEGER, n INTEGER); CREATE UNIQUE INDEX u ON results (job, n)");
     let on = vec![("result".to_owned(), "job".to_owned()), ("n".to_owned(), "n".to_owned())];
     let follow = Follow::Columns { table: "results".to_owned(), on };
-    app.target.tables.push(Table::following("lines", follow).inclusive());
+    app.target.tables.push(TableConfig::following("lines", follow).inclusive());
     let error = app.rewind("1").unwrap_err();
     assert_eq!(error.code(), Code::InvalidConfig);
     assert!(error.message().contains("results has no order of its own"), "{error}");

@@ -8,16 +8,16 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::{
-    Anchor, Archive, DEVS_SQL, Options, Profile, RelationalRollbackEngine, Rewind, RollbackResult, Scalar,
-    Table, Target, TaskRef, UndoReport,
+    Anchor, Archive, DEVS_SQL, EngineOptions, Profile, RelationalRollbackEngine, Rewind, RewindTarget, RollbackResult,
+    SqlScalar, TableConfig, TaskRef, UndoReport,
 };
 
 pub(super) const NOW: Timestamp = Timestamp(1_771_606_515_007);
 
 /// A database of an application in a directory of its own.
-pub(super) struct App {
+pub(super) struct TestApp {
     directory: tempfile::TempDir,
-    pub(super) target: Target,
+    pub(super) target: RewindTarget,
     rewinds: usize,
 }
 
@@ -27,8 +27,8 @@ pub(super) fn anchor(table: &str, key: &str, order: &str) -> Anchor {
     Anchor { table, key, order, commit: None, scope: Vec::new() }
 }
 
-impl App {
-    pub(super) fn new(sql: &str, target: impl FnOnce(&Path) -> Target) -> Self {
+impl TestApp {
+    pub(super) fn new(sql: &str, target: impl FnOnce(&Path) -> RewindTarget) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.db");
         let app = Self { target: target(&path), directory, rewinds: 0 };
@@ -38,7 +38,7 @@ impl App {
 
     /// The four tables of the seed, with three tasks at 100, 200 and 300.
     pub(super) fn devs() -> Self {
-        let app = Self::new(DEVS_SQL, |path| Target::of_profile(Profile::Devs, path));
+        let app = Self::new(DEVS_SQL, |path| RewindTarget::of_profile(Profile::Devs, path));
         app.sql(
             "INSERT INTO tasks VALUES ('T1', 'one', 'done', 'c1', 100), ('T2', 'two', 'done', NULL, 200), \
              ('T3', 'three', 'open', 'c3', 300);
@@ -75,7 +75,7 @@ impl App {
 
     pub(super) fn try_engine(&self) -> Result<RelationalRollbackEngine> {
         let busy_timeout = std::time::Duration::from_millis(100);
-        RelationalRollbackEngine::open(&self.target, Options { busy_timeout })
+        RelationalRollbackEngine::open(&self.target, EngineOptions { busy_timeout })
     }
 
     /// Rewinds with a new archive.
@@ -121,7 +121,7 @@ impl App {
     /// Each of these tables is refused as a table that is cut, and the reason is named.
     pub(super) fn cuts_none_of<const N: usize>(&mut self, task: &str, tables: [(&str, &str); N]) {
         for (name, why) in tables {
-            self.target.tables = vec![Table::by_column(name, "at")];
+            self.target.tables = vec![TableConfig::by_column(name, "at")];
             let error = self.rewind(task).unwrap_err();
             assert_eq!(error.code(), Code::InvalidConfig);
             assert!(error.message().contains(why), "{error}");
@@ -157,7 +157,7 @@ impl App {
         let connection = self.connect();
         let mut statement = connection.prepare(sql).unwrap();
         statement
-            .query_map([], |row| Ok(Scalar::shown(row.get_ref(0)?)))
+            .query_map([], |row| Ok(SqlScalar::shown(row.get_ref(0)?)))
             .unwrap()
             .map(std::result::Result::unwrap)
             .collect()

@@ -2,11 +2,11 @@
 
 use ic_base::Code;
 
-use super::fixture::App;
-use crate::{Profile, Table, Target, Triggers, inspect};
+use super::fixture::TestApp;
+use crate::{Profile, RewindTarget, TableConfig, Triggers, inspect};
 
-fn inspected(sql: &str) -> (App, crate::Inspection) {
-    let mut app = App::new(sql, |path| Target::of_profile(Profile::Devs, path));
+fn inspected(sql: &str) -> (TestApp, crate::Inspection) {
+    let mut app = TestApp::new(sql, |path| RewindTarget::of_profile(Profile::Devs, path));
     let inspection = inspect(app.path()).unwrap();
     if let Some(target) = &inspection.target {
         app.target = target.clone();
@@ -16,7 +16,7 @@ fn inspected(sql: &str) -> (App, crate::Inspection) {
 
 #[test]
 fn known_layouts_are_recognised() {
-    let app = App::devs();
+    let app = TestApp::devs();
     assert_eq!(inspect(app.path()).unwrap().target.unwrap(), app.target);
     app.sql("CREATE TRIGGER t AFTER INSERT ON agent_logs BEGIN SELECT 1; END");
     let inspection = inspect(app.path()).unwrap();
@@ -44,13 +44,10 @@ fn a_first_configuration_works() {
     );
     let target = inspection.target.clone().unwrap();
     assert_eq!((target.anchor.table.as_str(), target.anchor.key.as_str()), ("jobs", "id"));
-    assert_eq!(
-        (target.anchor.order.as_str(), target.anchor.commit.as_deref()),
-        ("created", Some("git_commit"))
-    );
+    assert_eq!((target.anchor.order.as_str(), target.anchor.commit.as_deref()), ("created", Some("git_commit")));
     let names: Vec<&str> = target.tables.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["jobs", "events", "empty", "parts"]);
-    assert_eq!(target.tables[1], Table::by_column("events", "timestamp").firing());
+    assert_eq!(target.tables[1], TableConfig::by_column("events", "timestamp").firing());
     assert!(inspection.notes.iter().any(|note| note.contains("users is left out")), "{:?}", inspection.notes);
     let events = inspection.tables.iter().find(|t| t.info.name == "events").unwrap();
     assert_eq!(events.order_candidates, ["timestamp"]);
@@ -94,8 +91,7 @@ fn vectors_and_words_follow_what_their_names_say() {
     assert!(notes.contains("places (vec0) is left out"), "{notes}");
     assert!(!notes.contains("chunks") && !notes.contains("notes_index"), "{notes}");
     let (result, archive) = app.rewind("1").unwrap();
-    let gone: Vec<(&str, u64)> =
-        result.deleted_row_counts.iter().filter(|(name, _)| *name != "pairs").collect();
+    let gone: Vec<(&str, u64)> = result.deleted_row_counts.iter().filter(|(name, _)| *name != "pairs").collect();
     assert!(gone.len() == 9 && gone.iter().all(|(_, rows)| *rows == 1), "{gone:?}");
     app.undo(&archive).unwrap();
     assert_eq!(

@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW};
-use crate::{Archive, Profile, Rewind, Target};
+use super::fixture::{NOW, TestApp};
+use crate::{Archive, Profile, Rewind, RewindTarget};
 
 /// The tables as `langgraph-checkpoint-sqlite` makes them.
 const TABLES: &str = "\
@@ -16,8 +16,8 @@ CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAUL
 
 /// A thread of these checkpoints: namespace, id, parent, and for a subgraph the checkpoint of the graph. Each has a write. Another thread
 /// has one checkpoint.
-fn thread(rows: &[(&str, &str, &str, &str)]) -> App {
-    let app = App::new(TABLES, |path| Target::of_profile(Profile::Langgraph, path));
+fn thread(rows: &[(&str, &str, &str, &str)]) -> TestApp {
+    let app = TestApp::new(TABLES, |path| RewindTarget::of_profile(Profile::Langgraph, path));
     let put = |thread: &str, (ns, id, parent, outer): (&str, &str, &str, &str)| {
         let parent = if parent.is_empty() { "NULL".to_owned() } else { format!("'{parent}'") };
         let outer = if outer.is_empty() { String::new() } else { format!("\"\": \"{outer}\"") };
@@ -34,12 +34,10 @@ fn thread(rows: &[(&str, &str, &str, &str)]) -> App {
 }
 
 /// What is left of the thread: the checkpoints, and those that have writes.
-fn left(app: &App) -> [String; 2] {
+fn left(app: &TestApp) -> [String; 2] {
     ["checkpoints", "writes"].map(|table| {
-        app.texts(&format!(
-            "SELECT checkpoint_ns || checkpoint_id FROM {table} WHERE thread_id = 't' ORDER BY 1"
-        ))
-        .join(" ")
+        app.texts(&format!("SELECT checkpoint_ns || checkpoint_id FROM {table} WHERE thread_id = 't' ORDER BY 1"))
+            .join(" ")
     })
 }
 
@@ -78,13 +76,11 @@ fn what_is_neither_before_nor_after_the_target_is_refused() {
 #[test]
 fn a_thread_without_one_beginning_is_refused() {
     let missing = [("", "a1", "", ""), ("", "a2", "gone", ""), ("", "a3", "a2", "")];
-    let null_in_the_middle =
-        [("", "a1", "", ""), ("", "a2", "a1", ""), ("", "a3", "", ""), ("", "a4", "a3", "")];
+    let null_in_the_middle = [("", "a1", "", ""), ("", "a2", "a1", ""), ("", "a3", "", ""), ("", "a4", "a3", "")];
     let circle = [("", "a1", "", ""), ("", "a2", "a3", ""), ("", "a3", "a2", ""), ("", "a4", "a1", "")];
     let only_a_circle = [("", "a1", "a2", ""), ("", "a2", "a1", "")];
     let of_itself = [("", "a1", "", ""), ("", "a2", "a2", "")];
-    let in_a_subgraph =
-        [("", "a1", "", ""), ("", "a4", "a1", ""), ("s", "a2", "gone", "a1"), ("s", "a3", "", "a1")];
+    let in_a_subgraph = [("", "a1", "", ""), ("", "a4", "a1", ""), ("s", "a2", "gone", "a1"), ("s", "a3", "", "a1")];
     for (rows, target, named, why) in [
         (&missing[..], "a1", "a2", "missing"),
         (&null_in_the_middle, "a2", "a3", "have no parent"),
@@ -137,11 +133,7 @@ fn subgraphs_go_with_the_steps_in_which_they_ran() {
         if target == "m2" {
             // Nothing says which of two subgraphs was first but their graph, which a checkpoint names for itself alone.
             let error = app.rewind(target).unwrap_err();
-            assert_eq!(
-                (error.code(), error.message().contains("k8 (one)")),
-                (Code::NoOrder, true),
-                "{error}"
-            );
+            assert_eq!((error.code(), error.message().contains("k8 (one)")), (Code::NoOrder, true), "{error}");
             continue;
         }
         app.rewind(target).unwrap();
@@ -161,10 +153,7 @@ fn a_position_is_no_target_where_ids_do_not_tell_the_order() {
     let error = app.engine().rollback_to_mark(&mark, &scope, &rewind, &mut archive).unwrap_err();
     assert_eq!(error.code(), Code::NoOrder);
     app.sql("UPDATE checkpoints SET checkpoint_id = 'a8' WHERE checkpoint_id = 'a6'");
-    assert_eq!(
-        app.engine().get_mark_snapshot(&mark, &scope).unwrap().affected_row_counts.get("checkpoints"),
-        Some(1)
-    );
+    assert_eq!(app.engine().get_mark_snapshot(&mark, &scope).unwrap().affected_row_counts.get("checkpoints"), Some(1));
 }
 
 #[test]
@@ -181,5 +170,5 @@ fn tasks_are_described_by_their_checkpointer() {
         (Some("2026-01-01T00:00:01"), Some(4), Some("loop"))
     );
     assert_eq!((said.namespace.as_str(), tasks[1].described.clone().unwrap().time), ("s", None));
-    assert_eq!(App::devs().engine().read_all_tasks().unwrap()[0].described, None);
+    assert_eq!(TestApp::devs().engine().read_all_tasks().unwrap()[0].described, None);
 }

@@ -2,17 +2,17 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW, anchor};
-use crate::{Anchor, Archive, Rewind, Scalar, Table, Target, TaskRef};
+use super::fixture::{NOW, TestApp, anchor};
+use crate::{Anchor, Archive, Rewind, RewindTarget, SqlScalar, TableConfig, TaskRef};
 
 /// Tasks and notes of projects, with orders that may be any number.
-fn projects(sql: &str) -> App {
+fn projects(sql: &str) -> TestApp {
     let tables = "CREATE TABLE tasks (id TEXT PRIMARY KEY, project, at NOT NULL); \
                   CREATE TABLE notes (id INTEGER PRIMARY KEY, project, at NOT NULL);";
-    let app = App::new(tables, |path| Target {
+    let app = TestApp::new(tables, |path| RewindTarget {
         database: path.to_owned(),
         anchor: Anchor { scope: vec!["project".to_owned()], ..anchor("tasks", "id", "at") },
-        tables: vec![Table::by_column("notes", "at"), Table::by_column("tasks", "at")],
+        tables: vec![TableConfig::by_column("notes", "at"), TableConfig::by_column("tasks", "at")],
         audit: None,
         profile: None,
     });
@@ -21,9 +21,9 @@ fn projects(sql: &str) -> App {
 }
 
 /// The order of the mark of a project; none if it has none.
-fn order(app: &App, project: &str) -> Option<Scalar> {
+fn order(app: &TestApp, project: &str) -> Option<SqlScalar> {
     let mark = app.engine().mark().unwrap();
-    let of = |scope: &[(String, Scalar)]| scope[0].1 == Scalar::from(project);
+    let of = |scope: &[(String, SqlScalar)]| scope[0].1 == SqlScalar::from(project);
     mark.scopes.into_iter().find(|one| of(&one.scope)).map(|one| one.order)
 }
 
@@ -33,9 +33,9 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
         "INSERT INTO tasks VALUES ('A', 'a', 10), ('B', 'b', 30); \
          INSERT INTO notes VALUES (1, 'a', 20), (2, 'b', 20), (3, 'notes only', 5)",
     );
-    assert_eq!(order(&app, "a"), Some(Scalar::Integer(20)), "a note is newer than the task");
-    assert_eq!(order(&app, "b"), Some(Scalar::Integer(30)), "an older note moves nothing");
-    assert_eq!(order(&app, "notes only"), Some(Scalar::Integer(5)));
+    assert_eq!(order(&app, "a"), Some(SqlScalar::Integer(20)), "a note is newer than the task");
+    assert_eq!(order(&app, "b"), Some(SqlScalar::Integer(30)), "an older note moves nothing");
+    assert_eq!(order(&app, "notes only"), Some(SqlScalar::Integer(5)));
     assert_eq!(order(&app, "unknown"), None);
 
     let (mark, before) = (app.engine().mark().unwrap(), app.full_dump());
@@ -43,7 +43,7 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
     for (n, project) in ["a", "b", "notes only"].into_iter().enumerate() {
         let id = format!("mark-{n}");
         let mut archive = Archive::at(app.file(&id));
-        let scope = [("project".to_owned(), Scalar::from(project))];
+        let scope = [("project".to_owned(), SqlScalar::from(project))];
         let rewind = Rewind { id: &id, now: NOW };
         let result = app.engine().rollback_to_mark(&mark, &scope, &rewind, &mut archive).unwrap();
         assert_eq!(result.deleted_row_counts.total(), if n == 2 { 2 } else { 1 }, "{project}");
@@ -51,7 +51,7 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
     assert_eq!(app.full_dump(), before);
     // A scope without a mark had nothing.
     app.sql("INSERT INTO notes VALUES (7, 'new', 1)");
-    let scope = [("project".to_owned(), Scalar::from("new"))];
+    let scope = [("project".to_owned(), SqlScalar::from("new"))];
     assert_eq!(app.engine().get_mark_snapshot(&mark, &scope).unwrap().affected_row_counts.total(), 1);
     app.rewind(TaskRef::new("A").in_scope("project", "a")).unwrap();
 }
@@ -59,16 +59,16 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
 #[test]
 fn numbers_of_both_kinds_are_compared() {
     for (task, note, marked) in [
-        ("10", "10.5", Scalar::Real(10.5)),
-        ("10", "9.5", Scalar::Integer(10)),
-        ("10.5", "11", Scalar::Integer(11)),
-        ("10.5", "10", Scalar::Real(10.5)),
-        ("10.5", "10.75", Scalar::Real(10.75)),
-        ("10.5", "10.25", Scalar::Real(10.5)),
-        ("'2026-01-01'", "'2026-01-02'", Scalar::from("2026-01-02")),
-        ("'2026-01-02'", "'2026-01-01'", Scalar::from("2026-01-02")),
+        ("10", "10.5", SqlScalar::Real(10.5)),
+        ("10", "9.5", SqlScalar::Integer(10)),
+        ("10.5", "11", SqlScalar::Integer(11)),
+        ("10.5", "10", SqlScalar::Real(10.5)),
+        ("10.5", "10.75", SqlScalar::Real(10.75)),
+        ("10.5", "10.25", SqlScalar::Real(10.5)),
+        ("'2026-01-01'", "'2026-01-02'", SqlScalar::from("2026-01-02")),
+        ("'2026-01-02'", "'2026-01-01'", SqlScalar::from("2026-01-02")),
         // Of another kind: nothing that could be compared, so the rewind will name it.
-        ("10", "'2026-01-01'", Scalar::Integer(10)),
+        ("10", "'2026-01-01'", SqlScalar::Integer(10)),
     ] {
         let app = projects(&format!(
             "INSERT INTO tasks VALUES ('A', 'a', {task}); INSERT INTO notes VALUES (1, 'a', {note})"
@@ -81,8 +81,7 @@ fn numbers_of_both_kinds_are_compared() {
 
 #[test]
 fn a_scope_that_is_a_number_is_found_by_its_digits() {
-    let mut app =
-        projects("INSERT INTO tasks VALUES ('A', 7, 10), ('B', 7, 20), ('A2', 8, 10), ('C', 7, 30)");
+    let mut app = projects("INSERT INTO tasks VALUES ('A', 7, 10), ('B', 7, 20), ('A2', 8, 10), ('C', 7, 30)");
     for wrong in ["07", "+7", "7.0", "9"] {
         let task = TaskRef::new("A").in_scope("project", wrong);
         assert_eq!(app.rewind(task).unwrap_err().code(), Code::UnknownTask, "{wrong}");

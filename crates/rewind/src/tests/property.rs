@@ -7,8 +7,8 @@ use proptest::test_runner::TestCaseError;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::fixture::{App, anchor, dump};
-use crate::{Audit, Follow, Table, Target, Triggers};
+use super::fixture::{TestApp, anchor, dump};
+use crate::{Audit, Follow, RewindTarget, TableConfig, Triggers};
 
 const SCHEMA: &str = "\
 CREATE TABLE tasks (task_id TEXT PRIMARY KEY, parent TEXT REFERENCES tasks(task_id) ON DELETE CASCADE, body, created_at);
@@ -31,8 +31,7 @@ CREATE TABLE outside (id INTEGER PRIMARY KEY, task_id TEXT REFERENCES tasks ON D
 CREATE TABLE agent_logs (log_id INTEGER PRIMARY KEY, task_id TEXT REFERENCES tasks, event_type TEXT, payload TEXT, created_at);
 ";
 
-const ORDERED: [&str; 9] =
-    ["tasks", "notes", "pairs", "heap", "ring_a", "ring_b", "pair_refs", "docs", "agent_logs"];
+const ORDERED: [&str; 9] = ["tasks", "notes", "pairs", "heap", "ring_a", "ring_b", "pair_refs", "docs", "agent_logs"];
 
 /// Child, its columns, parent, its columns.
 const REFERENCES: [(&str, &[&str], &str, &[&str]); 8] = [
@@ -46,17 +45,17 @@ const REFERENCES: [(&str, &[&str], &str, &[&str]); 8] = [
     ("agent_logs", &["task_id"], "tasks", &["task_id"]),
 ];
 
-fn app() -> App {
-    App::new(SCHEMA, |path| Target {
+fn app() -> TestApp {
+    TestApp::new(SCHEMA, |path| RewindTarget {
         database: path.to_owned(),
         anchor: anchor("tasks", "task_id", "created_at"),
         tables: ORDERED
             .iter()
             .map(|name| match *name {
-                "notes" => Table::by_column(name, "created_at").firing(),
-                name => Table::by_column(name, "created_at"),
+                "notes" => TableConfig::by_column(name, "created_at").firing(),
+                name => TableConfig::by_column(name, "created_at"),
             })
-            .chain([Table::following("details", Follow::ForeignKey("parent".into()))])
+            .chain([TableConfig::following("details", Follow::ForeignKey("parent".into()))])
             .collect(),
         audit: Some(Audit {
             table: "agent_logs".into(),
@@ -116,9 +115,8 @@ impl Writer<'_> {
         let sql = format!(
             "SELECT {key}, created_at FROM {table} ORDER BY {key} LIMIT 1 OFFSET ?1 % max(1, (SELECT count(*) FROM {table}))"
         );
-        let found = self
-            .connection
-            .query_row(&sql, [byte], |row| Ok((row.get::<_, Value>(0)?, row.get::<_, f64>(1).ok())));
+        let found =
+            self.connection.query_row(&sql, [byte], |row| Ok((row.get::<_, Value>(0)?, row.get::<_, f64>(1).ok())));
         match found {
             Ok((key, order)) => (key, if self.tame { order } else { None }),
             Err(_) => (Value::Null, None),
@@ -143,11 +141,7 @@ impl Writer<'_> {
                 )
             }
             3 => {
-                let b = if first.is_multiple_of(2) {
-                    Value::Integer(first.into())
-                } else {
-                    Value::Blob(vec![first])
-                };
+                let b = if first.is_multiple_of(2) { Value::Integer(first.into()) } else { Value::Blob(vec![first]) };
                 let a = Value::Text(format!("P{}", second % 4));
                 ("INSERT INTO pairs VALUES (?1, ?2, ?3, ?4, ?5)", vec![a, b, task, three, at])
             }
@@ -162,8 +156,7 @@ impl Writer<'_> {
             ring @ (6 | 7) => {
                 let other = if ring == 6 { "ring_b" } else { "ring_a" };
                 let (up, low) = self.parent(parent, other, "id");
-                let sql =
-                    ["INSERT INTO ring_a VALUES (?1, ?2, ?3)", "INSERT INTO ring_b VALUES (?1, ?2, ?3)"];
+                let sql = ["INSERT INTO ring_a VALUES (?1, ?2, ?3)", "INSERT INTO ring_b VALUES (?1, ?2, ?3)"];
                 (sql[usize::from(ring - 6)], vec![key, up, self.order(order, low)])
             }
             8 => {
@@ -174,9 +167,7 @@ impl Writer<'_> {
                 "INSERT INTO docs (rowid, body, created_at) VALUES (abs(?1), ?2, ?3)",
                 vec![id, Value::Text(format!("doc {first}")), self.order(order, None)],
             ),
-            _ if last.is_multiple_of(4) && !self.tame => {
-                ("INSERT INTO outside VALUES (?1, ?2)", vec![id, task])
-            }
+            _ if last.is_multiple_of(4) && !self.tame => ("INSERT INTO outside VALUES (?1, ?2)", vec![id, task]),
             _ => ("INSERT INTO agent_logs VALUES (?1, ?2, ?3, ?4, ?5)", vec![id, task, one, two, at]),
         };
         // A row that the schema refuses is not part of the case.
@@ -225,9 +216,8 @@ fn expected(connection: &Connection, bound: f64) -> Option<String> {
         }
     }
     connection.execute_batch("BEGIN").unwrap();
-    let details = format!(
-        "DELETE FROM details WHERE EXISTS (SELECT 1 FROM notes WHERE id = note_id AND created_at > {bound:?})"
-    );
+    let details =
+        format!("DELETE FROM details WHERE EXISTS (SELECT 1 FROM notes WHERE id = note_id AND created_at > {bound:?})");
     connection.execute_batch(&details).unwrap();
     for table in ORDERED {
         connection.execute_batch(&format!("DELETE FROM {table} WHERE created_at > {bound:?}")).unwrap();
@@ -260,8 +250,7 @@ fn check(tame: bool, wal: bool, target: u8, seeds: &[Seed]) -> Result<bool, Test
     let before = app.dump();
     let remains = expected(&connection, bound);
     let snapshot = app.engine().get_snapshot(task.as_str());
-    let integrity =
-        || connection.execute_batch("INSERT INTO notes_fts(notes_fts, rank) VALUES ('integrity-check', 1)");
+    let integrity = || connection.execute_batch("INSERT INTO notes_fts(notes_fts, rank) VALUES ('integrity-check', 1)");
     match (app.rewind(task.as_str()), remains) {
         (Ok((result, archive)), Some(remains)) => {
             prop_assert_eq!(app.dump(), remains);

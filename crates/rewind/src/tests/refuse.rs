@@ -2,13 +2,13 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, anchor};
-use crate::{Audit, Follow, Table, Target, Triggers};
+use super::fixture::{TestApp, anchor};
+use crate::{Audit, Follow, RewindTarget, TableConfig, Triggers};
 
 /// `tasks` and `logs`, both ordered by `at`, with a task `T` at `at`.
-fn app(columns: &str, at: &str, logs: &[&str]) -> App {
+fn app(columns: &str, at: &str, logs: &[&str]) -> TestApp {
     let rows: String = logs.iter().map(|value| format!("INSERT INTO logs (at) VALUES ({value});")).collect();
-    App::new(
+    TestApp::new(
         &format!(
             "CREATE TABLE tasks (id TEXT PRIMARY KEY, at {columns}); CREATE TABLE logs (id INTEGER PRIMARY KEY, at {columns});
              INSERT INTO tasks VALUES ('T', {at}); {rows}"
@@ -17,22 +17,22 @@ fn app(columns: &str, at: &str, logs: &[&str]) -> App {
     )
 }
 
-fn simple(path: &std::path::Path) -> Target {
-    Target {
+fn simple(path: &std::path::Path) -> RewindTarget {
+    RewindTarget {
         database: path.to_owned(),
         anchor: anchor("tasks", "id", "at"),
-        tables: vec![Table::by_column("tasks", "at"), Table::by_column("logs", "at")],
+        tables: vec![TableConfig::by_column("tasks", "at"), TableConfig::by_column("logs", "at")],
         audit: None,
         profile: None,
     }
 }
 
 /// Whether the rewind to `T` is refused for its rows, by the preview too; with the message.
-fn refusal(app: App) -> Option<String> {
+fn refusal(app: TestApp) -> Option<String> {
     refused_with(app, Code::RowConflict)
 }
 
-fn refused_with(mut app: App, code: Code) -> Option<String> {
+fn refused_with(mut app: TestApp, code: Code) -> Option<String> {
     let before = app.full_dump();
     let preview = app.engine().get_snapshot("T");
     let result = app.rewind("T");
@@ -90,8 +90,7 @@ fn orders_that_do_not_compare_are_refused_and_the_rows_named() {
         ("INTEGER NOT NULL", "1771606515007", &["1771606999"], "logs 1 (at 1771606999)"),
         ("TEXT", iso, &["1", "2", "3", "4", "5", "6", "7"], "…"),
     ] {
-        let message =
-            refusal(app(columns, at, logs)).unwrap_or_else(|| panic!("{at} {logs:?} is not refused"));
+        let message = refusal(app(columns, at, logs)).unwrap_or_else(|| panic!("{at} {logs:?} is not refused"));
         assert!(message.contains(named), "{message}");
     }
 }
@@ -106,7 +105,7 @@ fn a_target_without_a_place_in_time_is_refused() {
 
 #[test]
 fn a_preview_of_a_large_database_counts_and_the_whole_one_looks_at_every_row() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.sql("INSERT INTO requirements VALUES ('R9', 'T3', 'early', 50)");
     app.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
     assert_eq!(app.engine().get_snapshot("T1").unwrap().affected_row_counts.total(), 8);
@@ -127,7 +126,7 @@ fn in_a_large_database_several_connections_find_the_same_as_one() {
     ];
     for chosen in 1..8 {
         let rows = |n: &usize| chosen & (1 << n) != 0;
-        let app = App::devs();
+        let app = TestApp::devs();
         app.sql(&(0..3).filter(rows).map(|n| early[n]).collect::<String>());
         let alone = app.engine().get_whole_snapshot("T1").unwrap_err();
         app.sql("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(17 * 1024 * 1024))");
@@ -143,17 +142,14 @@ fn rows_that_would_lose_their_parents_are_named() {
         CREATE TABLE outside (a, task TEXT REFERENCES tasks(id) ON DELETE CASCADE, PRIMARY KEY (a, task)) WITHOUT ROWID;
         CREATE TABLE broken (task REFERENCES missing(id), log REFERENCES logs(at), both REFERENCES logs(absent));
         INSERT INTO tasks VALUES ('T', NULL, 10), ('U', NULL, 20);";
-    let mut app = App::new(setup, simple);
+    let mut app = TestApp::new(setup, simple);
     app.sql(
         "PRAGMA foreign_keys=OFF; INSERT INTO outside VALUES (1, 'U'), (2, 'T'), (3, 'never was');
         INSERT INTO broken VALUES (1, 2, 3)",
     );
     let before = app.dump();
     let error = app.rewind("T").unwrap_err();
-    assert_eq!(
-        error.message(),
-        "These rows would stay, but refer to rows of tasks that would go: outside (1, 'U')."
-    );
+    assert_eq!(error.message(), "These rows would stay, but refer to rows of tasks that would go: outside (1, 'U').");
     assert_eq!(error.details()["rows"], serde_json::json!(["outside (1, 'U')"]));
     assert_eq!(app.dump(), before);
     let foreseen = app.engine().get_snapshot("T").unwrap_err();
@@ -178,8 +174,8 @@ CREATE VIRTUAL TABLE [words] USING fts5vocab('docs', 'row');
 INSERT INTO tasks VALUES ('T', 1, 'u');
 ";
 
-fn child(follow: Follow) -> Table {
-    Table::following("child", follow)
+fn child(follow: Follow) -> TableConfig {
+    TableConfig::following("child", follow)
 }
 
 fn on(table: &str, child: &str, parent: &str) -> Follow {
@@ -187,10 +183,10 @@ fn on(table: &str, child: &str, parent: &str) -> Follow {
 }
 
 /// Why the target is refused once it is changed; `None` if it is not.
-fn refused(app: &App, change: impl FnOnce(&mut Target)) -> Option<String> {
+fn refused(app: &TestApp, change: impl FnOnce(&mut RewindTarget)) -> Option<String> {
     let mut target = app.target.clone();
     change(&mut target);
-    let opened = crate::RelationalRollbackEngine::open(&target, crate::Options::default());
+    let opened = crate::RelationalRollbackEngine::open(&target, crate::EngineOptions::default());
     opened.err().map(|error| {
         assert_eq!(error.code(), Code::InvalidConfig, "{error}");
         error.message().to_owned()
@@ -199,9 +195,9 @@ fn refused(app: &App, change: impl FnOnce(&mut Target)) -> Option<String> {
 
 #[test]
 fn tables_that_do_not_fit_are_refused() {
-    let column = Table::by_column;
+    let column = TableConfig::by_column;
     let parent = || Follow::ForeignKey("parent".into());
-    let cases: Vec<(Vec<Table>, &str)> = vec![
+    let cases: Vec<(Vec<TableConfig>, &str)> = vec![
         (vec![column("nowhere", "at")], "no table nowhere"),
         (vec![column("logs", "created")], "no column created; it has id, at"),
         (vec![column("logs", "at"), column("LOGS", "at")], "stands twice"),
@@ -217,23 +213,19 @@ fn tables_that_do_not_fit_are_refused() {
         (vec![child(on("tasks", "task", "user")), column("tasks", "at")], "not unique"),
         (vec![child(on("tasks", "task", "x")), column("tasks", "at")], "no column x"),
         (vec![child(on("tasks", "x", "id")), column("tasks", "at")], "no column x"),
-        (
-            vec![child(Follow::Columns { table: "tasks".into(), on: vec![] }), column("tasks", "at")],
-            "by no column",
-        ),
+        (vec![child(Follow::Columns { table: "tasks".into(), on: vec![] }), column("tasks", "at")], "by no column"),
         (vec![child(on("nowhere", "task", "id"))], "no table nowhere"),
         (
             vec![
-                Table::following("tasks", on("logs", "user", "id")),
-                Table::following("logs", on("tasks", "at", "id")),
+                TableConfig::following("tasks", on("logs", "user", "id")),
+                TableConfig::following("logs", on("tasks", "at", "id")),
             ],
             "in a circle: tasks, logs",
         ),
     ];
-    let app = App::new(ODD, simple);
+    let app = TestApp::new(ODD, simple);
     for (tables, why) in cases {
-        let message =
-            refused(&app, |target| target.tables = tables).unwrap_or_else(|| panic!("accepted: {why}"));
+        let message = refused(&app, |target| target.tables = tables).unwrap_or_else(|| panic!("accepted: {why}"));
         assert!(message.contains(why), "{message}");
     }
     let by_name = vec![child(Follow::ForeignKey("logs".into())), column("logs", "at")];
@@ -242,8 +234,8 @@ fn tables_that_do_not_fit_are_refused() {
 
 #[test]
 fn anchors_and_audits_that_do_not_fit_are_refused() {
-    let app = App::new(ODD, simple);
-    let says = |why: &str, change: &dyn Fn(&mut Target)| {
+    let app = TestApp::new(ODD, simple);
+    let says = |why: &str, change: &dyn Fn(&mut RewindTarget)| {
         let message = refused(&app, change).unwrap();
         assert!(message.contains(why), "{message}");
     };
@@ -267,7 +259,9 @@ fn anchors_and_audits_that_do_not_fit_are_refused() {
 #[test]
 fn tables_with_triggers_must_be_declared() {
     let mut app = app("INTEGER", "1", &["2"]);
-    app.sql("CREATE TABLE gone (id); CREATE TRIGGER keep AFTER DELETE ON logs BEGIN INSERT INTO gone VALUES (old.id); END");
+    app.sql(
+        "CREATE TABLE gone (id); CREATE TRIGGER keep AFTER DELETE ON logs BEGIN INSERT INTO gone VALUES (old.id); END",
+    );
     let error = app.rewind("T").unwrap_err();
     assert_eq!(error.code(), Code::InvalidConfig);
     assert!(error.message().contains("keep"), "{error}");
@@ -279,15 +273,13 @@ fn tables_with_triggers_must_be_declared() {
 #[test]
 fn triggers_may_not_take_rows_of_their_own() {
     let mut other = app("INTEGER", "5", &["1", "9"]);
-    other.target.tables = vec![Table::by_column("logs", "at").firing(), Table::by_column("tasks", "at")];
+    other.target.tables = vec![TableConfig::by_column("logs", "at").firing(), TableConfig::by_column("tasks", "at")];
     other.sql("INSERT INTO tasks VALUES ('old', 1); CREATE TRIGGER greedy AFTER DELETE ON logs BEGIN DELETE FROM tasks WHERE id = 'old'; END");
     let before = other.full_dump();
     let error = other.rewind("T").unwrap_err();
     assert!(error.message().contains("Triggers changed the number of rows in tasks"), "{error}");
     assert_eq!(other.full_dump(), before);
-    other.sql(
-        "DROP TRIGGER greedy; CREATE TRIGGER keeps BEFORE DELETE ON logs BEGIN SELECT raise(IGNORE); END",
-    );
+    other.sql("DROP TRIGGER greedy; CREATE TRIGGER keeps BEFORE DELETE ON logs BEGIN SELECT raise(IGNORE); END");
     let error = other.rewind("T").unwrap_err();
     assert!(error.message().contains("1 rows were archived but 0 deleted in logs"), "{error}");
     assert_eq!(other.full_dump(), before);
@@ -307,7 +299,7 @@ fn what_the_schema_needs_and_is_not_here_is_said() {
 
 #[test]
 fn an_audit_that_demands_more_is_refused() {
-    let mut app = App::new(
+    let mut app = TestApp::new(
         "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER); CREATE TABLE logs (id INTEGER PRIMARY KEY, at INTEGER);
          CREATE TABLE audit (event_type TEXT, payload TEXT, who TEXT NOT NULL); INSERT INTO tasks VALUES ('T', 1), ('U', 2)",
         simple,
@@ -330,9 +322,6 @@ fn a_table_of_a_module_that_is_not_loaded_is_left_alone() {
     app.rewind("T").unwrap();
     app.cuts_none_of(
         "T",
-        [
-            ("words", "spellfix1, which is not loaded here"),
-            ("words_vocab", "part of a virtual table, words;"),
-        ],
+        [("words", "spellfix1, which is not loaded here"), ("words_vocab", "part of a virtual table, words;")],
     );
 }

@@ -2,10 +2,10 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW};
+use super::fixture::{NOW, TestApp};
 use crate::{
-    Anchor, Archive, ArchiveState, Audit, Follow, Mark, Order, Profile, Rewind, Scalar, Table, Target,
-    TaskRef, Triggers,
+    Anchor, Archive, ArchiveState, Audit, Follow, Order, Profile, Rewind, RewindTarget, SqlScalar, StateMark,
+    TableConfig, TaskRef, Triggers,
 };
 
 /// The tables as `langgraph-checkpoint-sqlite` makes them.
@@ -22,8 +22,8 @@ fn id(n: usize) -> String {
 }
 
 /// Two threads whose checkpoints take turns, one with a subgraph; and a write that waits for a checkpoint of its own.
-fn langgraph() -> App {
-    let app = App::new(LANGGRAPH, |path| Target::of_profile(Profile::Langgraph, path));
+fn langgraph() -> TestApp {
+    let app = TestApp::new(LANGGRAPH, |path| RewindTarget::of_profile(Profile::Langgraph, path));
     for n in 0..12 {
         let (thread, ns) = [("a", ""), ("b", ""), ("a", "sub:1")][n % 3];
         let id = id(n);
@@ -69,11 +69,7 @@ fn only_the_targets_thread_is_cut() {
     assert_eq!(count("checkpoints"), ["a 2", "asub:1 1", "b 4"]);
     assert_eq!(count("writes"), ["a 2", "b 8"], "those of the last ones that stay were written after them");
     app.sql("ALTER TABLE checkpoints DROP COLUMN task_id");
-    assert_eq!(
-        app.texts("SELECT count(*) FROM writes WHERE task_id = 'late'"),
-        ["1"],
-        "it had no parent that went"
-    );
+    assert_eq!(app.texts("SELECT count(*) FROM writes WHERE task_id = 'late'"), ["1"], "it had no parent that went");
     assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied);
     app.undo(&archive).unwrap();
     assert_eq!(app.dump(), before);
@@ -117,7 +113,7 @@ fn a_mark_is_gone_back_to_without_a_task() {
     let app = langgraph();
     let mark = app.engine().mark().unwrap();
     assert_eq!(mark.scopes.len(), 2);
-    let kept: Mark = serde_json::from_str(&serde_json::to_string(&mark).unwrap()).unwrap();
+    let kept: StateMark = serde_json::from_str(&serde_json::to_string(&mark).unwrap()).unwrap();
     assert_eq!(kept, mark);
     // What waits at a mark was written after its checkpoint, as at any other target.
     app.sql(&format!("DELETE FROM writes WHERE checkpoint_id IN ('{}', '{}', '{}')", id(9), id(10), id(11)));
@@ -135,17 +131,16 @@ fn a_mark_is_gone_back_to_without_a_task() {
         assert_eq!(result.deleted_row_counts.get("checkpoints"), Some(u64::from(thread != "b")));
         assert_eq!(snapshot.affected_row_counts, result.deleted_row_counts);
         assert_eq!(result.task_id.is_none(), thread == "new");
-        assert_eq!(archive.manifest().unwrap().order == Scalar::Null, thread == "new");
+        assert_eq!(archive.manifest().unwrap().order == SqlScalar::Null, thread == "new");
     }
     assert_eq!(app.dump(), before);
-    let unscoped =
-        Mark { scopes: vec![crate::ScopeMark { scope: vec![], order: "x".into(), key: "x".into() }] };
+    let unscoped = StateMark { scopes: vec![crate::ScopeMark { scope: vec![], order: "x".into(), key: "x".into() }] };
     let snapshot = app.engine().get_mark_snapshot(&unscoped, &scope("a")).unwrap();
     assert_eq!(snapshot.task_id, None, "a mark of another configuration has no such scope");
     for wrong in [
         vec![],
         vec![("thread".to_owned(), "a".into())],
-        [scope("a").to_vec(), vec![("x".to_owned(), Scalar::Null)]].concat(),
+        [scope("a").to_vec(), vec![("x".to_owned(), SqlScalar::Null)]].concat(),
     ] {
         let error = app.engine().get_mark_snapshot(&kept, &wrong).unwrap_err();
         assert_eq!(error.code(), Code::InvalidValue);
@@ -154,28 +149,27 @@ fn a_mark_is_gone_back_to_without_a_task() {
 
 #[test]
 fn a_mark_of_an_empty_database_takes_everything_and_undo_brings_it_back() {
-    let app = App::devs();
+    let app = TestApp::devs();
     app.sql("DELETE FROM requirements; DELETE FROM agent_logs; DELETE FROM langgraph_checkpoints; DELETE FROM tasks");
     let mark = app.engine().mark().unwrap();
     assert_eq!(mark.scopes, []);
     app.sql("INSERT INTO tasks VALUES ('T1', '', '', NULL, 7); INSERT INTO agent_logs VALUES (NULL, 'T1', 'e', '', 8)");
     let before = app.dump();
     let mut archive = Archive::at(app.file("m"));
-    let result =
-        app.engine().rollback_to_mark(&mark, &[], &Rewind { id: "m", now: NOW }, &mut archive).unwrap();
+    let result = app.engine().rollback_to_mark(&mark, &[], &Rewind { id: "m", now: NOW }, &mut archive).unwrap();
     assert_eq!(result.deleted_row_counts.total(), 2);
     assert_eq!(app.dump(), "");
     app.undo(&archive).unwrap();
     assert_eq!(app.dump(), before);
-    let error = app.engine().get_mark_snapshot(&mark, &[("x".to_owned(), Scalar::Null)]).unwrap_err();
+    let error = app.engine().get_mark_snapshot(&mark, &[("x".to_owned(), SqlScalar::Null)]).unwrap_err();
     assert_eq!(error.get_hint(), Some("give none"));
     let mark = app.engine().mark().unwrap();
-    assert_eq!((mark.scopes[0].order.clone(), mark.scopes[0].key.clone()), (Scalar::Integer(8), "T1".into()));
+    assert_eq!((mark.scopes[0].order.clone(), mark.scopes[0].key.clone()), (SqlScalar::Integer(8), "T1".into()));
 }
 
 #[test]
 fn a_mark_of_what_cannot_be_compared_is_refused() {
-    let app = App::new("CREATE TABLE tasks (id, at); INSERT INTO tasks VALUES (1, x'00')", |path| {
+    let app = TestApp::new("CREATE TABLE tasks (id, at); INSERT INTO tasks VALUES (1, x'00')", |path| {
         odd(path, "tasks", "id", "at")
     });
     assert_eq!(app.engine().mark().unwrap_err().code(), Code::NoOrder);
@@ -187,8 +181,8 @@ fn a_mark_of_what_cannot_be_compared_is_refused() {
     assert!(error.message().contains("no place in time"), "{error}");
 }
 
-fn odd(path: &std::path::Path, table: &str, key: &str, order: &str) -> Target {
-    Target {
+fn odd(path: &std::path::Path, table: &str, key: &str, order: &str) -> RewindTarget {
+    RewindTarget {
         database: path.to_owned(),
         anchor: Anchor {
             table: table.to_owned(),
@@ -197,7 +191,7 @@ fn odd(path: &std::path::Path, table: &str, key: &str, order: &str) -> Target {
             commit: None,
             scope: vec![],
         },
-        tables: vec![Table::by_column(table, order)],
+        tables: vec![TableConfig::by_column(table, order)],
         audit: None,
         profile: None,
     }
@@ -213,14 +207,14 @@ fn identifiers_may_have_quotes_spaces_and_other_letters() {
           ('f', 5, NULL, NULL);
         INSERT INTO "日 誌" VALUES ('a''b', x'00'), ('c', x'01'), (NULL, x'02'), ('e', NULL), ('f', NULL);
     "#;
-    let mut app = App::new(sql, |path| Target {
+    let mut app = TestApp::new(sql, |path| RewindTarget {
         anchor: Anchor {
             scope: vec!["thread ID".into()],
             ..odd(path, "TA\"SK'S; --", "THE KEY", "or'der \"by\"").anchor
         },
         tables: vec![
-            Table::by_column("ta\"sk's; --", "or'der \"by\""),
-            Table::following("日 誌", Follow::ForeignKey("parent".into())),
+            TableConfig::by_column("ta\"sk's; --", "or'der \"by\""),
+            TableConfig::following("日 誌", Follow::ForeignKey("parent".into())),
         ],
         audit: Some(Audit {
             table: "audit log".into(),
@@ -254,25 +248,22 @@ fn rows_may_follow_by_their_rowid_and_by_the_names_of_parents() {
         CREATE TABLE log (k TEXT PRIMARY KEY, event_type, payload) WITHOUT ROWID;
         INSERT INTO tasks VALUES (1, NULL, 1), (2, 1, 2); INSERT INTO notes VALUES (5, NULL, 1, 'a'), (6, 5, 2, 'b');
         INSERT INTO texts (rowid, body) VALUES (1, 'one'), (2, 'two'), (3, 'three')";
-    let mut app = App::new(sql, |path| odd(path, "tasks", "id", "at"));
+    let mut app = TestApp::new(sql, |path| odd(path, "tasks", "id", "at"));
     let on = vec![("rowid".to_owned(), "id".to_owned())];
     app.target.tables.extend([
-        Table::following("notes", Follow::ForeignKey("parent".into())),
-        Table::following("texts", Follow::Columns { table: "tasks".into(), on: on.clone() }),
+        TableConfig::following("notes", Follow::ForeignKey("parent".into())),
+        TableConfig::following("texts", Follow::Columns { table: "tasks".into(), on: on.clone() }),
     ]);
     app.target.audit = serde_json::from_str(r#"{"table": "log", "id": "k"}"#).unwrap();
     let before = app.dump();
     let (result, archive) = app.rewind("1").unwrap();
-    assert_eq!(
-        result.deleted_row_counts.iter().collect::<Vec<_>>(),
-        [("notes", 1), ("texts", 1), ("tasks", 1)]
-    );
+    assert_eq!(result.deleted_row_counts.iter().collect::<Vec<_>>(), [("notes", 1), ("texts", 1), ("tasks", 1)]);
     assert_eq!(app.texts("SELECT body FROM texts WHERE texts MATCH 'one OR two OR three'"), ["one", "three"]);
     app.undo(&archive).unwrap();
     assert_eq!(app.dump(), before);
     assert_eq!(app.texts("SELECT event_type FROM log ORDER BY 1"), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
     app.sql("CREATE TABLE bare (a PRIMARY KEY) WITHOUT ROWID");
-    app.target.tables.push(Table::following("bare", Follow::Columns { table: "tasks".into(), on }));
+    app.target.tables.push(TableConfig::following("bare", Follow::Columns { table: "tasks".into(), on }));
     assert_eq!(app.try_engine().err().unwrap().code(), Code::InvalidConfig);
 }
 
@@ -283,8 +274,8 @@ fn keys_may_be_computed() {
           task AS (substr(about, 1, 2)) STORED REFERENCES tasks(name), at INTEGER);
         INSERT INTO tasks (id, at) VALUES (1, 1), (2, 2);
         INSERT INTO logs (about, at) VALUES ('T1 began', 1), ('T2 began', 3)";
-    let mut app = App::new(sql, |path| odd(path, "tasks", "id", "at"));
-    app.target.tables.push(Table::by_column("logs", "at"));
+    let mut app = TestApp::new(sql, |path| odd(path, "tasks", "id", "at"));
+    app.target.tables.push(TableConfig::by_column("logs", "at"));
     let before = app.dump();
     let (_, archive) = app.rewind("1").unwrap();
     app.undo(&archive).unwrap();
@@ -298,8 +289,8 @@ fn keys_may_be_computed() {
 fn keys_may_be_numbers_and_blobs() {
     let sql = "CREATE TABLE tasks (id PRIMARY KEY, at REAL NOT NULL);
         INSERT INTO tasks VALUES (7, 1.5), (x'00ff', 2.5), ('8', 3), (8, 4)";
-    let mut app = App::new(sql, |path| odd(path, "tasks", "id", "at"));
-    assert_eq!(app.engine().task("8").unwrap().created_at, Scalar::Real(3.0), "a text before a number");
+    let mut app = TestApp::new(sql, |path| odd(path, "tasks", "id", "at"));
+    assert_eq!(app.engine().task("8").unwrap().created_at, SqlScalar::Real(3.0), "a text before a number");
     let (result, _) = app.rewind("x'00ff'").unwrap();
     assert_eq!(result.deleted_row_counts.total(), 2);
     assert_eq!(result.task_id.as_deref(), Some("x'00ff'"));
@@ -308,7 +299,7 @@ fn keys_may_be_numbers_and_blobs() {
     app.sql("CREATE TABLE twice (id, at); INSERT INTO twice VALUES (1, 1), (1, 2)");
     let mut twice = app.target.clone();
     twice.anchor.table = "twice".into();
-    let engine = crate::RelationalRollbackEngine::open(&twice, crate::Options::default()).unwrap();
+    let engine = crate::RelationalRollbackEngine::open(&twice, crate::EngineOptions::default()).unwrap();
     let error = engine.task("1").unwrap_err();
     assert_eq!(error.code(), Code::AmbiguousId);
     assert!(error.get_hint().unwrap().contains("unique"));
@@ -320,18 +311,18 @@ fn keys_may_be_numbers_and_blobs() {
 #[test]
 fn configurations_are_read_and_written() {
     let text = r#"{"database": "s.db", "profile": "devs"}"#;
-    let target: Target = serde_json::from_str(text).unwrap();
-    assert_eq!(target, Target::of_profile(Profile::Devs, "s.db".as_ref()));
-    let again: Target = serde_json::from_str(&serde_json::to_string(&target).unwrap()).unwrap();
+    let target: RewindTarget = serde_json::from_str(text).unwrap();
+    assert_eq!(target, RewindTarget::of_profile(Profile::Devs, "s.db".as_ref()));
+    let again: RewindTarget = serde_json::from_str(&serde_json::to_string(&target).unwrap()).unwrap();
     assert_eq!(again, target);
-    let langgraph = Target::of_profile(Profile::Langgraph, "s.db".as_ref());
-    let again: Target = serde_json::from_str(&serde_json::to_string(&langgraph).unwrap()).unwrap();
+    let langgraph = RewindTarget::of_profile(Profile::Langgraph, "s.db".as_ref());
+    let again: RewindTarget = serde_json::from_str(&serde_json::to_string(&langgraph).unwrap()).unwrap();
     assert_eq!(again, langgraph);
     let text = r#"{"database": "s.db", "anchor": {"table": "t", "key": "k", "order": "o"},
         "tables": [{"name": "t", "order": "o", "triggers": "fire"}, {"name": "u", "follow": "parent"}],
         "audit": {"table": "a"}}"#;
-    let target: Target = serde_json::from_str(text).unwrap();
-    assert_eq!(target.tables[0], Table::by_column("t", "o").firing());
+    let target: RewindTarget = serde_json::from_str(text).unwrap();
+    assert_eq!(target.tables[0], TableConfig::by_column("t", "o").firing());
     assert_eq!(target.tables[1].order, Order::FollowParent(Follow::ForeignKey("parent".into())));
     assert_eq!(target.audit.unwrap().event, "event_type");
     for (text, why) in [
@@ -345,7 +336,7 @@ fn configurations_are_read_and_written() {
         (r#"{"database": "s.db", "profile": "other"}"#, "unknown variant"),
         (r#"{"database": "s.db", "profile": "devs", "anker": 1}"#, "unknown field"),
     ] {
-        let error = serde_json::from_str::<Target>(text).unwrap_err().to_string();
+        let error = serde_json::from_str::<RewindTarget>(text).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }

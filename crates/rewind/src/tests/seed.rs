@@ -2,7 +2,7 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW};
+use super::fixture::{NOW, TestApp};
 use crate::{Archive, Rewind, RowCounts, UnknownTaskError, faults};
 
 fn counts(counts: &RowCounts) -> Vec<(&str, u64)> {
@@ -11,24 +11,21 @@ fn counts(counts: &RowCounts) -> Vec<(&str, u64)> {
 
 #[test]
 fn rollback_to_task_deletes_what_is_newer_in_all_four_tables() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let (result, _) = app.rewind("T2").unwrap();
     assert_eq!(
         counts(&result.deleted_row_counts),
         [("agent_logs", 2), ("langgraph_checkpoints", 1), ("requirements", 2), ("tasks", 1)]
     );
     assert_eq!(app.texts("SELECT task_id FROM tasks ORDER BY 1"), ["T1", "T2"], "the target's own row stays");
-    assert_eq!(
-        app.texts("SELECT log_id FROM agent_logs WHERE event_type IS NOT 'ROLLBACK_COMPLETED'"),
-        ["1", "2"]
-    );
+    assert_eq!(app.texts("SELECT log_id FROM agent_logs WHERE event_type IS NOT 'ROLLBACK_COMPLETED'"), ["1", "2"]);
     assert_eq!(app.texts("SELECT req_id FROM requirements"), ["R1"]);
     assert_eq!(app.texts("SELECT checkpoint_id FROM langgraph_checkpoints"), ["L1"]);
 }
 
 #[test]
 fn all_deletions_are_one_transaction() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.sql("CREATE TRIGGER no BEFORE DELETE ON requirements BEGIN SELECT raise(ABORT, 'not these'); END");
     let requirements = app.target.tables.iter_mut().find(|t| t.name == "requirements").unwrap();
     requirements.triggers = crate::Triggers::Fire;
@@ -41,7 +38,7 @@ fn all_deletions_are_one_transaction() {
 
 #[test]
 fn read_all_tasks_returns_only_tasks_up_to_the_target() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.rewind("T2").unwrap();
     let tasks = app.engine().read_all_tasks().unwrap();
     assert_eq!(tasks.iter().map(|t| t.task_id.as_str()).collect::<Vec<_>>(), ["T1", "T2"]);
@@ -51,7 +48,7 @@ fn read_all_tasks_returns_only_tasks_up_to_the_target() {
 
 #[test]
 fn unknown_task_error_before_anything_is_begun() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.full_dump();
     let mut engine = app.engine();
     let mut archive = Archive::at(app.file("archive"));
@@ -59,8 +56,7 @@ fn unknown_task_error_before_anything_is_begun() {
     let error = engine.rollback_to_task("T9", &Rewind { id: "x", now: NOW }, &mut archive).unwrap_err();
     assert!(!faults::log().iter().any(|sql| sql.contains("BEGIN") || sql.contains("DELETE")));
     assert_eq!(error.code(), Code::UnknownTask);
-    let source =
-        std::error::Error::source(&error).and_then(|e| e.downcast_ref::<UnknownTaskError>()).unwrap();
+    let source = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<UnknownTaskError>()).unwrap();
     assert_eq!(source, &UnknownTaskError { task_id: "T9".to_owned(), table: "tasks".to_owned() });
     assert!(!archive.exists().unwrap());
     assert_eq!(app.full_dump(), before);
@@ -70,7 +66,7 @@ fn unknown_task_error_before_anything_is_begun() {
 
 #[test]
 fn rollback_to_task_twice_is_once_and_keeps_both_audits() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.rewind("T2").unwrap();
     let once = app.dump();
     let (again, _) = app.rewind("T2").unwrap();
@@ -83,14 +79,14 @@ fn rollback_to_task_twice_is_once_and_keeps_both_audits() {
 
 #[test]
 fn newer_logs_of_the_target_itself_are_trimmed() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.rewind("T1").unwrap();
     assert_eq!(app.texts("SELECT log_id FROM agent_logs WHERE task_id = 'T1'"), ["1"]);
 }
 
 #[test]
 fn get_snapshot_previews_without_changing_anything() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.full_dump();
     let snapshot = app.engine().get_snapshot("T2").unwrap();
     assert_eq!(
@@ -106,18 +102,14 @@ fn get_snapshot_previews_without_changing_anything() {
 
 #[test]
 fn rollback_completed_is_written_last_in_the_same_transaction() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     faults::fail_before(0);
     let (result, _) = app.rewind("T2").unwrap();
     let log = faults::log();
     let place = |wanted: &str| log.iter().position(|sql| sql.contains(wanted)).unwrap();
     assert!(place("BEGIN IMMEDIATE") < place("DELETE FROM main.\"agent_logs\""));
     let last_commit = log.iter().rposition(|sql| sql == "COMMIT").unwrap();
-    assert!(
-        log[last_commit - 1].starts_with("INSERT OR ABORT INTO main.\"agent_logs\""),
-        "{}",
-        log[last_commit - 1]
-    );
+    assert!(log[last_commit - 1].starts_with("INSERT OR ABORT INTO main.\"agent_logs\""), "{}", log[last_commit - 1]);
     let payload = app.texts("SELECT payload FROM agent_logs WHERE event_type = 'ROLLBACK_COMPLETED'");
     assert_eq!(payload, [serde_json::to_string(&result).unwrap()]);
     assert!(payload[0].starts_with(r#"{"rewind_id":"rewind-1","task_id":"T2","snapshot_created_at":200,"#));
@@ -125,7 +117,7 @@ fn rollback_completed_is_written_last_in_the_same_transaction() {
 
 #[test]
 fn children_go_before_parents_and_every_delete_has_a_condition() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.target.tables.reverse();
     faults::fail_before(0);
     app.rewind("T1").unwrap();
@@ -137,7 +129,7 @@ fn children_go_before_parents_and_every_delete_has_a_condition() {
 
 #[test]
 fn undo_gives_the_identical_dump() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.dump();
     let (result, archive) = app.rewind("T1").unwrap();
     assert_ne!(app.dump(), before);

@@ -2,8 +2,8 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, NOW, anchor};
-use crate::{Archive, ArchiveState, Follow, Rewind, Table, Target, UndoError, UndoResult};
+use super::fixture::{NOW, TestApp, anchor};
+use crate::{Archive, ArchiveState, Follow, Rewind, RewindTarget, TableConfig, UndoError, UndoResult};
 
 #[test]
 fn rows_with_the_same_keys_stand_in_the_way() {
@@ -11,7 +11,7 @@ fn rows_with_the_same_keys_stand_in_the_way() {
         ("INSERT INTO tasks VALUES ('T3', 'another', '', NULL, 50)", "tasks 'T3'"),
         ("INSERT INTO agent_logs VALUES (9, 'T1', 'new', '', 50)", "agent_logs 9"),
     ] {
-        let mut app = App::devs();
+        let mut app = TestApp::devs();
         let (_, archive) = app.rewind("T2").unwrap();
         app.sql(row);
         app.undo_is_refused(&archive, named);
@@ -20,7 +20,7 @@ fn rows_with_the_same_keys_stand_in_the_way() {
 
 #[test]
 fn what_was_written_since_stays_when_it_is_not_in_the_way() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.dump();
     let (_, archive) = app.rewind("T2").unwrap();
     app.sql(
@@ -36,7 +36,7 @@ fn what_was_written_since_stays_when_it_is_not_in_the_way() {
 
 #[test]
 fn an_audit_that_was_cleared_does_not_prevent_an_undo() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.dump();
     let (_, archive) = app.rewind("T1").unwrap();
     app.sql("DELETE FROM agent_logs WHERE event_type = 'ROLLBACK_COMPLETED'");
@@ -51,7 +51,7 @@ fn an_audit_that_was_cleared_does_not_prevent_an_undo() {
 
 #[test]
 fn with_a_cleared_log_an_archive_is_the_only_copy_and_stays() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.dump();
     let (_, mut archive) = app.rewind("T1").unwrap();
     app.sql("DELETE FROM agent_logs");
@@ -71,7 +71,7 @@ fn an_archive_of_rows_that_were_changed_since_is_set_aside() {
         "UPDATE tasks SET title = 'changed'; UPDATE requirements SET body = 'changed'; \
          UPDATE langgraph_checkpoints SET payload = 'changed'",
     ] {
-        let mut app = App::devs();
+        let mut app = TestApp::devs();
         let (_, mut archive) = app.rewind("T1").unwrap();
         app.undo(&archive).unwrap();
         app.sql("DELETE FROM agent_logs WHERE event_type LIKE 'ROLLBACK%'");
@@ -88,7 +88,7 @@ fn an_archive_of_rows_that_were_changed_since_is_set_aside() {
 #[test]
 fn without_a_key_the_rowid_is_one() {
     let sql = "CREATE TABLE tasks (id TEXT, at INTEGER); INSERT INTO tasks VALUES ('T', 1), ('U', 2)";
-    let mut app = plain(sql, vec![Table::by_column("tasks", "at")]);
+    let mut app = plain(sql, vec![TableConfig::by_column("tasks", "at")]);
     let (_, archive) = app.rewind("T").unwrap();
     app.sql("INSERT INTO tasks VALUES ('V', 3)");
     let error = app.undo(&archive).unwrap_err();
@@ -105,7 +105,7 @@ fn a_schema_that_changed_stands_in_the_way() {
         ("DROP TABLE langgraph_checkpoints", "langgraph_checkpoints was removed"),
         ("CREATE TRIGGER t AFTER INSERT ON tasks BEGIN SELECT 1; END", "tasks was changed"),
     ] {
-        let mut app = App::devs();
+        let mut app = TestApp::devs();
         let (_, archive) = app.rewind("T2").unwrap();
         app.sql(change);
         for table in &mut app.target.tables {
@@ -122,7 +122,7 @@ fn a_schema_that_changed_stands_in_the_way() {
 
 #[test]
 fn a_new_constraint_is_respected() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.sql("UPDATE tasks SET title = 'same'");
     let (_, archive) = app.rewind("T2").unwrap();
     app.sql("UPDATE tasks SET title = task_id; CREATE UNIQUE INDEX titles ON tasks (title); UPDATE tasks SET title = 'same' WHERE task_id = 'T1'");
@@ -138,7 +138,7 @@ fn a_new_constraint_is_respected() {
 
 #[test]
 fn a_parent_that_is_gone_stands_in_the_way() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.sql("PRAGMA foreign_keys=OFF; INSERT INTO requirements VALUES ('lost', 'never was', '', 900)");
     let with_orphan = app.dump();
     let (_, archive) = app.rewind("T1").unwrap();
@@ -157,12 +157,12 @@ fn a_parent_that_is_gone_stands_in_the_way() {
 
 #[test]
 fn the_audit_does_not_take_the_ids_of_the_rows_that_went() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let (_, archive) = app.rewind("T1").unwrap();
     assert_eq!(app.texts("SELECT log_id FROM agent_logs ORDER BY 1"), ["1", "10"]);
     app.sql("INSERT INTO agent_logs VALUES (NULL, 'T1', 'e', '', 100)");
     app.undo(&archive).unwrap();
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     app.sql("INSERT INTO agent_logs VALUES (9223372036854775807, 'T1', 'e', '', 999)");
     let before = app.dump();
     let (_, archive) = app.rewind("T1").unwrap();
@@ -172,7 +172,7 @@ fn the_audit_does_not_take_the_ids_of_the_rows_that_went() {
 
 #[test]
 fn archives_that_are_missing_foreign_newer_or_damaged_are_refused() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let (_, archive) = app.rewind("T1").unwrap();
     let before = app.full_dump();
     let error = app.undo(&Archive::at(app.file("missing"))).unwrap_err();
@@ -202,7 +202,7 @@ fn archives_that_are_missing_foreign_newer_or_damaged_are_refused() {
 
 #[test]
 fn tables_left_out_of_the_configuration_since_still_come_back() {
-    let mut app = App::devs();
+    let mut app = TestApp::devs();
     let before = app.dump();
     let (_, archive) = app.rewind("T1").unwrap();
     app.target.tables.truncate(1);
@@ -210,8 +210,8 @@ fn tables_left_out_of_the_configuration_since_still_come_back() {
     assert_eq!(app.dump(), before);
 }
 
-fn plain(sql: &str, tables: Vec<Table>) -> App {
-    App::new(sql, |path| Target {
+fn plain(sql: &str, tables: Vec<TableConfig>) -> TestApp {
+    TestApp::new(sql, |path| RewindTarget {
         database: path.to_owned(),
         anchor: anchor("tasks", "id", "at"),
         tables,
@@ -222,10 +222,11 @@ fn plain(sql: &str, tables: Vec<Table>) -> App {
 
 #[test]
 fn without_an_audit_the_rows_tell_what_became_of_an_archive() {
-    let sql = "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER); INSERT INTO tasks VALUES ('T', 1), ('U', 2), ('V', 3)";
-    let mut app = plain(sql, vec![Table::by_column("tasks", "at")]);
+    let sql =
+        "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER); INSERT INTO tasks VALUES ('T', 1), ('U', 2), ('V', 3)";
+    let mut app = plain(sql, vec![TableConfig::by_column("tasks", "at")]);
     let (_, archive) = app.rewind("T").unwrap();
-    let state = |app: &App| app.engine().archive_state(&archive);
+    let state = |app: &TestApp| app.engine().archive_state(&archive);
     assert_eq!(state(&app).unwrap(), ArchiveState::Applied);
     app.sql("INSERT INTO tasks VALUES ('U', 2)");
     assert_eq!(state(&app).unwrap_err().code(), Code::RowConflict);
@@ -235,20 +236,21 @@ fn without_an_audit_the_rows_tell_what_became_of_an_archive() {
     app.sql("CREATE TABLE other (id, at); DROP TABLE tasks; ALTER TABLE other RENAME TO tasks; CREATE TABLE x (a)");
     assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied);
     app.sql("DROP TABLE tasks; CREATE VIEW tasks AS SELECT 'T' AS id, 1 AS at; CREATE TABLE logs (at)");
-    app.target.tables = vec![Table::by_column("logs", "at")];
+    app.target.tables = vec![TableConfig::by_column("logs", "at")];
     assert_eq!(app.engine().archive_state(&archive).unwrap(), ArchiveState::Applied, "the table is no more");
 }
 
 #[test]
 fn a_trigger_that_came_with_the_table_may_need_its_declaration_again() {
-    let sql = "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER); CREATE TABLE logs (id INTEGER PRIMARY KEY, at INTEGER);
+    let sql =
+        "CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER); CREATE TABLE logs (id INTEGER PRIMARY KEY, at INTEGER);
         CREATE TRIGGER t AFTER INSERT ON logs BEGIN UPDATE logs SET at = at + 1 WHERE id = new.id; END;
         INSERT INTO tasks VALUES ('T', 1); INSERT INTO logs VALUES (1, 5)";
-    let mut app = plain(sql, vec![Table::by_column("logs", "at").firing()]);
+    let mut app = plain(sql, vec![TableConfig::by_column("logs", "at").firing()]);
     let (_, archive) = app.rewind("T").unwrap();
     let error = app.undo(&archive).unwrap_err();
     assert!(error.message().contains("would not come back as they were in logs"), "{error}");
-    app.target.tables = vec![Table::by_column("tasks", "at")];
+    app.target.tables = vec![TableConfig::by_column("tasks", "at")];
     assert_eq!(app.undo(&archive).unwrap_err().code(), Code::InvalidConfig);
     assert_eq!(app.texts("SELECT count(*) FROM logs"), ["0"]);
 }
@@ -265,15 +267,15 @@ fn every_encoding_and_every_kind_of_value_comes_back() {
           (char(0) || 'nul', 0.1, 9223372036854775807, zeroblob(70000), -9223372036854775808, 2);
         INSERT INTO box VALUES (1, 1.1, 2.2, 1), (2, 3.3, 4.4, 2);
         INSERT INTO v (rowid, at) VALUES (-5, 3), (1000, 3)";
-    let follow = |name| Table::following(name, Follow::ForeignKey("parent".into()));
+    let follow = |name| TableConfig::following(name, Follow::ForeignKey("parent".into()));
     let mut app = plain(
         sql,
         vec![
-            Table::by_column("tasks", "at"),
+            TableConfig::by_column("tasks", "at"),
             follow("follow"),
             follow("deep"),
-            Table::by_column("v", "at"),
-            Table::by_column("box", "at"),
+            TableConfig::by_column("v", "at"),
+            TableConfig::by_column("box", "at"),
         ],
     );
     let before = app.dump();

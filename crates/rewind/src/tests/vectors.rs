@@ -2,12 +2,12 @@
 
 use ic_base::Code;
 
-use super::fixture::{App, anchor};
-use crate::{Audit, Follow, Table, Target};
+use super::fixture::{TestApp, anchor};
+use crate::{Audit, Follow, RewindTarget, TableConfig};
 
 /// Notes at 1 to 9 in two projects; a table of vectors of every kind of column, one with a text for its key, and one without any.
-fn notes() -> App {
-    let app = App::new(
+fn notes() -> TestApp {
+    let app = TestApp::new(
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, name TEXT UNIQUE, project TEXT, at INTEGER NOT NULL);
          CREATE VIRTUAL TABLE vectors USING vec0(note_id integer primary key, place float[3], small int8[8], bits bit[8],
            project text partition key, kind text, size integer, share float, good boolean, +said text, +raw blob);
@@ -29,19 +29,17 @@ fn notes() -> App {
     app
 }
 
-fn target(path: &std::path::Path) -> Target {
-    let follow = |own: &str, up: &str| Follow::Columns {
-        table: "notes".to_owned(),
-        on: vec![(own.to_owned(), up.to_owned())],
-    };
-    Target {
+fn target(path: &std::path::Path) -> RewindTarget {
+    let follow =
+        |own: &str, up: &str| Follow::Columns { table: "notes".to_owned(), on: vec![(own.to_owned(), up.to_owned())] };
+    RewindTarget {
         database: path.to_owned(),
         anchor: anchor("notes", "id", "at"),
         tables: vec![
-            Table::by_column("notes", "at"),
-            Table::following("vectors", follow("note_id", "id")),
-            Table::following("by name", follow("name", "name")),
-            Table::following("plain", follow("rowid", "id")),
+            TableConfig::by_column("notes", "at"),
+            TableConfig::following("vectors", follow("note_id", "id")),
+            TableConfig::following("by name", follow("name", "name")),
+            TableConfig::following("plain", follow("rowid", "id")),
         ],
         audit: None,
         profile: None,
@@ -49,7 +47,7 @@ fn target(path: &std::path::Path) -> Target {
 }
 
 /// What searches find, with distances.
-fn searches(app: &App) -> Vec<String> {
+fn searches(app: &TestApp) -> Vec<String> {
     [
         "SELECT note_id || ' ' || distance || ' ' || coalesce(said, '-') FROM vectors WHERE place MATCH '[5, 0, 0]' AND k = 20",
         "SELECT note_id || ' ' || distance FROM vectors WHERE small MATCH vec_int8('[5,2,3,4,5,6,7,-8]') AND k = 4",
@@ -64,7 +62,7 @@ fn searches(app: &App) -> Vec<String> {
 }
 
 /// All rows, but those of the tables in which the module keeps them: it puts them where there is room.
-fn rows(app: &App) -> String {
+fn rows(app: &TestApp) -> String {
     let dump = app.full_dump();
     dump.lines().filter(|line| !line.contains("_vector_chunks")).map(|line| format!("{line}\n")).collect()
 }
@@ -112,7 +110,7 @@ fn vectors_that_were_written_since_stand_in_the_way() {
 #[test]
 fn vectors_with_a_time_of_their_own_need_no_parent() {
     let mut app = notes();
-    app.target.tables = vec![Table::by_column("vectors", "size"), Table::by_column("notes", "at")];
+    app.target.tables = vec![TableConfig::by_column("vectors", "size"), TableConfig::by_column("notes", "at")];
     let found = searches(&app);
     let (result, archive) = app.rewind("8").unwrap();
     assert_eq!(result.deleted_row_counts.iter().collect::<Vec<_>>(), [("vectors", 1), ("notes", 1)]);
@@ -124,12 +122,12 @@ fn vectors_with_a_time_of_their_own_need_no_parent() {
 fn what_the_module_keeps_its_vectors_in_is_not_cut_directly() {
     let mut app = notes();
     for table in ["plain_rowids", "plain_vector_chunks00", "plain_chunks", "vectors_metadatachunks00"] {
-        app.target.tables = vec![Table::by_column(table, "rowid"), Table::by_column("notes", "at")];
+        app.target.tables = vec![TableConfig::by_column(table, "rowid"), TableConfig::by_column("notes", "at")];
         let error = app.rewind("4").unwrap_err();
         assert_eq!(error.code(), Code::InvalidConfig);
         assert!(error.message().contains("part of a virtual table"), "{error}");
     }
-    app.target.tables = vec![Table::by_column("notes", "at")];
+    app.target.tables = vec![TableConfig::by_column("notes", "at")];
     app.target.audit = Some(Audit {
         table: "plain".to_owned(),
         event: "place".to_owned(),
@@ -147,9 +145,8 @@ fn a_failure_leaves_the_vectors_where_they_were() {
     let mut app = notes();
     app.sql("DROP TABLE vectors");
     app.target.tables.remove(1);
-    let search = |app: &App| {
-        app.texts("SELECT rowid || ' ' || distance FROM plain WHERE place MATCH '[0, 4, 1]' AND k = 9")
-    };
+    let search =
+        |app: &TestApp| app.texts("SELECT rowid || ' ' || distance FROM plain WHERE place MATCH '[0, 4, 1]' AND k = 9");
     let (before, found) = (rows(&app), search(&app));
     let mut archive = crate::Archive::at(app.file("rewind"));
     let rewind = crate::Rewind { id: "rewind", now: super::fixture::NOW };

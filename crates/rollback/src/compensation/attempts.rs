@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use ic_base::{CompensationId, Result, RollbackId, Timestamp};
 use ic_phase::Run;
-use ic_saga::compensation::{self, Compensation, End, State};
+use ic_saga::compensation::{self, Compensation, CompensationEnd, CompensationState};
 use ic_saga::order::{self, FailurePolicy};
 use ic_saga::process::ProcessIdentity;
-use ic_saga::undo::{self, Ground, Undone, Watch};
+use ic_saga::undo::{self, EffectWatch, Ground, UndoneEffect};
 use ic_store::Transaction;
 use ic_worktree::Workspace;
 
@@ -47,8 +47,7 @@ impl Saga<'_> {
         // A process that a predecessor left running must not work against what is undone now, whether its effect is meant or not.
         self.end_children()?;
         let journal = Journal { sink, ended: None, results: Vec::new() };
-        let attempts =
-            Attempts { saga: self, workspace, run: &run, rollback, journal: RefCell::new(journal) };
+        let attempts = Attempts { saga: self, workspace, run: &run, rollback, journal: RefCell::new(journal) };
         let (mut failed, mut undone) = (Vec::new(), BTreeSet::new());
         let ended = attempts.all(plan, policy, &mut undone, &mut failed);
         // Whatever the outcome: what was tried is on record before the caller is told of it.
@@ -82,7 +81,7 @@ struct Attempts<'a> {
 struct Journal<'a> {
     sink: &'a mut dyn Sink,
     /// The attempt that ended last, with its state while it ran, where its end is not on record yet.
-    ended: Option<(Compensation, Undone)>,
+    ended: Option<(Compensation, UndoneEffect)>,
     /// The last attempts of effects, as they are on record.
     results: Vec<Compensation>,
 }
@@ -128,7 +127,7 @@ impl Attempts<'_> {
         loop {
             attempt += 1;
             let (begun, outcome) = self.attempt(&current, &ground)?;
-            let has_failed = matches!(outcome, Undone::Failed(_));
+            let has_failed = matches!(outcome, UndoneEffect::Failed(_));
             self.journal.borrow_mut().ended = Some((begun.clone(), outcome));
             let pause = begun.action.how().and_then(|how| how.pause_after(attempt));
             match pause {
@@ -144,7 +143,7 @@ impl Attempts<'_> {
     }
 
     /// Makes one attempt; returns the compensation with its state on record during the attempt.
-    fn attempt(&self, compensation: &Compensation, ground: &Ground<'_>) -> Result<(Compensation, Undone)> {
+    fn attempt(&self, compensation: &Compensation, ground: &Ground<'_>) -> Result<(Compensation, UndoneEffect)> {
         let interrupted = &*self.saga.interrupted;
         let mut begun = None;
         if compensation.action.how().is_none() {
@@ -153,7 +152,7 @@ impl Attempts<'_> {
         let outcome = undo::attempt(
             compensation,
             ground,
-            &mut Watch {
+            &mut EffectWatch {
                 // The command waits at its gate until this returns.
                 born: &mut |child| {
                     begun = Some(self.begin(compensation, Some(child))?);
@@ -195,20 +194,15 @@ impl Attempts<'_> {
         Ok(())
     }
 
-    fn finish(
-        &self,
-        tx: &Transaction<'_>,
-        now: Timestamp,
-        journal: &Journal<'_>,
-    ) -> Result<Option<Compensation>> {
+    fn finish(&self, tx: &Transaction<'_>, now: Timestamp, journal: &Journal<'_>) -> Result<Option<Compensation>> {
         let Some((compensation, outcome)) = &journal.ended else { return Ok(None) };
         let end = match outcome {
-            Undone::Done => End::Done,
-            Undone::Skipped(why) => End::Skipped(why),
-            Undone::Failed(why) => End::Failed(why),
+            UndoneEffect::Done => CompensationEnd::Done,
+            UndoneEffect::Skipped(why) => CompensationEnd::Skipped(why),
+            UndoneEffect::Failed(why) => CompensationEnd::Failed(why),
         };
         let ended = compensation::finish(tx, now, compensation, end)?;
-        if let Some(rollback) = self.rollback.filter(|_| ended.state == State::Skipped) {
+        if let Some(rollback) = self.rollback.filter(|_| ended.state == CompensationState::Skipped) {
             compensation::mark_left(tx, &ended, rollback)?;
         }
         Ok(Some(ended))

@@ -12,7 +12,7 @@ use crate::cut;
 
 /// The part of a run's effects that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum EffectScope {
     /// Every effect of the run that is not undone yet.
     All,
     /// Those of a step and of every step that depends on it.
@@ -49,7 +49,7 @@ impl UndoPlan {
 
 /// Plans the undo of a run's effects. Errors: `unknown_phase`, `phase_ahead`, `compensation_not_found` for a step that has
 /// none.
-pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &Scope, force: bool) -> Result<UndoPlan> {
+pub fn plan(snapshot: &Snapshot<'_>, run: &Run, scope: &EffectScope, force: bool) -> Result<UndoPlan> {
     plan_of(compensation::list(snapshot, &run.id)?, snapshot, run, scope, force)
 }
 
@@ -58,10 +58,10 @@ pub(super) fn plan_of(
     mut compensations: Vec<Compensation>,
     snapshot: &Snapshot<'_>,
     run: &Run,
-    scope: &Scope,
+    scope: &EffectScope,
     force: bool,
 ) -> Result<UndoPlan> {
-    if let Scope::Dependents(step) = scope
+    if let EffectScope::Dependents(step) = scope
         && !compensations.iter().any(|compensation| compensation.step == *step)
     {
         return Err(no_such_step(&run.id, step));
@@ -70,20 +70,20 @@ pub(super) fn plan_of(
     compensations.retain(|compensation| compensation.state.is_open() || compensation.epoch == run.epoch);
     let started: Vec<StartedStep> = compensations.iter().map(Compensation::started).collect();
     let reach = match scope {
-        Scope::Dependents(step) => order::Scope::Dependents(step.clone()),
-        Scope::All | Scope::ToPhase(_) | Scope::After(_) => order::Scope::All,
+        EffectScope::Dependents(step) => order::OrderScope::Dependents(step.clone()),
+        EffectScope::All | EffectScope::ToPhase(_) | EffectScope::After(_) => order::OrderScope::All,
     };
     let cut = match scope {
-        Scope::ToPhase(phase) => Some(cut_of(snapshot, run, phase)?),
-        Scope::After(cut) => Some(cut.clone()),
-        Scope::All | Scope::Dependents(_) => None,
+        EffectScope::ToPhase(phase) => Some(cut_of(snapshot, run, phase)?),
+        EffectScope::After(cut) => Some(cut.clone()),
+        EffectScope::All | EffectScope::Dependents(_) => None,
     };
     let is_meant = |at: &usize| {
         let compensation = &compensations[*at];
         compensation.state.is_open()
-            && cut.as_ref().is_none_or(|cut| {
-                cut.covers(compensation.seq, &compensation.phase, compensation.dispatch_id.as_ref())
-            })
+            && cut
+                .as_ref()
+                .is_none_or(|cut| cut.covers(compensation.seq, &compensation.phase, compensation.dispatch_id.as_ref()))
     };
     let order: Vec<usize> = order::undo_order(&started, &reach).into_iter().filter(is_meant).collect();
     let parted = order::cut_at_pivot(&started, &order, force);
@@ -94,10 +94,7 @@ pub(super) fn plan_of(
 fn cut_of(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Cut> {
     let to = run.chain.require(phase)?;
     if to > run.chain.require(&run.phase)? {
-        return Err(Diagnosis::new(
-            Code::PhaseAhead,
-            format!("{phase} lies ahead: the run is at {}.", run.phase),
-        ));
+        return Err(Diagnosis::new(Code::PhaseAhead, format!("{phase} lies ahead: the run is at {}.", run.phase)));
     }
     // A run that never left the phase did nothing after it.
     let seq = cut::find(snapshot, run, phase, false)?.unwrap_or(i64::MAX);
@@ -111,12 +108,9 @@ fn cut_of(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Cut> {
 }
 
 pub(super) fn no_such_step(run: &RunId, step: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::CompensationNotFound,
-        format!("No step {step} of the run {} has a compensation.", run.short()),
-    )
-    .hint(format!("see what there is: ic compensation list {}", run.short()))
-    .detail("step", step)
+    Diagnosis::new(Code::CompensationNotFound, format!("No step {step} of the run {} has a compensation.", run.short()))
+        .hint(format!("see what there is: ic compensation list {}", run.short()))
+        .detail("step", step)
 }
 
 pub(super) fn nothing_left_of(run: &RunId, step: &str) -> Diagnosis {

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ic_base::{CheckpointId, CompensationId, Diagnose, Result, RunId, Timestamp};
-use ic_checkpoint::capture::Progress;
-use ic_checkpoint::lock::Mode;
-use ic_checkpoint::record::{Kind, Link};
+use ic_checkpoint::capture::CaptureProgress;
+use ic_checkpoint::lock::LockMode;
+use ic_checkpoint::record::{CheckpointKind, CheckpointLink};
 use ic_events::{EventType, NewEvent};
 use ic_kernel::Kernel;
 use ic_phase::{Run, RunStatus, run};
-use ic_saga::compensation::{self, Compensation, End, State};
+use ic_saga::compensation::{self, Compensation, CompensationEnd, CompensationState};
 use ic_saga::owner::{self, OwnerLock};
 use ic_saga::process;
 use ic_saga::undo::{self, GRACE};
 use ic_store::Transaction;
-use ic_worktree::shot::{Purpose, Shot};
-use ic_worktree::{Settings, Workspace};
+use ic_worktree::capture::{Purpose, Shot};
+use ic_worktree::{CaptureSettings, Workspace};
 
 /// Who watches compensations being run.
 pub trait Sink {
@@ -45,7 +45,7 @@ pub struct Saga<'k> {
     /// The ledger and what belongs to it.
     pub kernel: &'k Kernel,
     /// How content is kept.
-    pub settings: &'k Settings,
+    pub settings: &'k CaptureSettings,
     /// The run that is taken.
     pub run_id: RunId,
     /// Set from elsewhere: no further undo begins, and the one under way is ended.
@@ -57,7 +57,7 @@ pub struct Saga<'k> {
 impl<'k> Saga<'k> {
     /// Takes the run over. Errors: `work_running` while another process has it, `rolling_back` while a rollback over several
     /// layers is not finished: it has a journal of its own.
-    pub fn take(kernel: &'k Kernel, settings: &'k Settings, run_id: &RunId) -> Result<Self> {
+    pub fn take(kernel: &'k Kernel, settings: &'k CaptureSettings, run_id: &RunId) -> Result<Self> {
         let saga = Self::take_for_rollback(kernel, settings, run_id)?;
         match kernel.ledger.read(|snapshot| ic_journal::table::require_finished(snapshot, run_id)) {
             Ok(()) => Ok(saga),
@@ -70,11 +70,7 @@ impl<'k> Saga<'k> {
     }
 
     /// As [`Saga::take`], for a rollback over several layers itself.
-    pub(crate) fn take_for_rollback(
-        kernel: &'k Kernel,
-        settings: &'k Settings,
-        run_id: &RunId,
-    ) -> Result<Self> {
+    pub(crate) fn take_for_rollback(kernel: &'k Kernel, settings: &'k CaptureSettings, run_id: &RunId) -> Result<Self> {
         let lock = OwnerLock::take(kernel.store(), run_id)?;
         let token = kernel.context.new_id::<CompensationId>().as_str().to_owned();
         kernel.write(|tx, now| owner::claim(tx, now, run_id, &token))?;
@@ -112,7 +108,7 @@ impl<'k> Saga<'k> {
     pub(crate) fn end_attempts(&self) -> Result<()> {
         let running = self.kernel.read(|snapshot| {
             let mut all = compensation::list(snapshot, &self.run_id)?;
-            all.retain(|one| one.state == State::Running);
+            all.retain(|one| one.state == CompensationState::Running);
             Ok(all)
         })?;
         self.end_children()?;
@@ -121,7 +117,7 @@ impl<'k> Saga<'k> {
         }
         self.clear_up(&running)?;
         self.write(|tx, now| {
-            let end = |one| compensation::finish(tx, now, one, End::CutOff).map(|_| ());
+            let end = |one| compensation::finish(tx, now, one, CompensationEnd::CutOff).map(|_| ());
             running.iter().try_for_each(end)
         })
     }
@@ -193,10 +189,10 @@ impl<'k> Saga<'k> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
         // Captures may run at once. A restore may not: the capture would show a tree that is restored by half.
-        let _held = workspace.lock(Mode::Shared)?;
-        let link = Link { run_id: Some(run.id), message: Some(message), ..Link::default() };
-        let purpose = Purpose { force, ..Purpose::new(Kind::Safety, link) };
-        let shot = workspace.shoot(purpose, &Progress::default())?;
+        let _held = workspace.lock(LockMode::Shared)?;
+        let link = CheckpointLink { run_id: Some(run.id), message: Some(message), ..CheckpointLink::default() };
+        let purpose = Purpose { force, ..Purpose::new(CheckpointKind::Safety, link) };
+        let shot = workspace.shoot(purpose, &CaptureProgress::default())?;
         self.write(|tx, now| {
             shot.record(tx, now, Some(epoch))?;
             also(tx, now, shot.id())
@@ -211,8 +207,7 @@ impl<'k> Saga<'k> {
     /// A file beside the ledger for what a command of this run says; its directory is made.
     pub fn log_file(&self, name: &str) -> Result<PathBuf> {
         let directory = self.kernel.store().join("logs").join(self.run_id.as_str());
-        ic_store::private::directories(&directory)
-            .while_doing(|| format!("making {}", directory.display()))?;
+        ic_store::private::directories(&directory).while_doing(|| format!("making {}", directory.display()))?;
         Ok(directory.join(name))
     }
 }

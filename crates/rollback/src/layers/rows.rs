@@ -6,24 +6,24 @@
 mod archives;
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_journal::steps::{BY_FORCE, Step, StepKind};
-use ic_journal::{Course, Layer as Name};
+use ic_journal::steps::{BY_FORCE, RollbackStep, StepKind};
+use ic_journal::{Course, LayerName as Name};
 use ic_kernel::{Kernel, require_own_project};
 use ic_phase::Run;
-use ic_rewind::{Mark, RelationalRollbackEngine, Scalar, Target, marks};
+use ic_rewind::{RelationalRollbackEngine, RewindTarget, SqlScalar, StateMark, state_marks};
 use ic_rows::refuse_unfinished;
 use ic_store::Snapshot;
 use ic_worktree::{Warning, open_database};
 use serde_json::Value;
 
-use super::layer::{Layer, Site, Work};
-use crate::approved;
+use super::layer::{LayerDriver, LayerWork, Site};
+use crate::plan_approval;
 
 /// Rows of the application's tables: archived and deleted forward, restored from the archive by an undo or abort.
-pub(super) struct Rows;
+pub(super) struct RowsLayer;
 
-impl Layer for Rows {
-    fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+impl LayerDriver for RowsLayer {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         if course.is_back() {
             // Both are checked before the first row is restored, so that a lost archive does not leave half of them.
             require_own_project(site.kernel, &site.covered.run)?;
@@ -35,7 +35,7 @@ impl Layer for Rows {
         }
         // Only rows that the preview showed are deleted. What came since stops the step.
         if let Some(seen) = site.seen.and_then(|seen| seen.data.as_ref()) {
-            approved::require_rows(seen, &archives::newer(site)?)?;
+            plan_approval::require_rows(seen, &archives::newer(site)?)?;
         }
         let (data, detail) = archives::take(site)?;
         work.data = Some(data);
@@ -49,7 +49,7 @@ pub(crate) fn rows_that_stay(kernel: &Kernel, layers: &[Name], cut: Seq) -> Resu
     if layers.contains(&Name::Data) {
         return Ok(None);
     }
-    let marked = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
+    let marked = kernel.read(|snapshot| state_marks::of_event(snapshot, cut))?;
     Ok(marked.map(|(database, _)| Warning {
         code: "rows_stay",
         message: format!(
@@ -59,37 +59,33 @@ pub(crate) fn rows_that_stay(kernel: &Kernel, layers: &[Name], cut: Seq) -> Resu
     }))
 }
 
-type Scope = Vec<(String, Scalar)>;
+type Scope = Vec<(String, SqlScalar)>;
 
 /// Whether the position of the state database was recorded at the event `seq`; without that no rows can go back to it.
 pub fn has_mark(snapshot: &Snapshot<'_>, seq: Seq) -> Result<bool> {
-    marks::of_event(snapshot, seq).map(|found| found.is_some())
+    state_marks::of_event(snapshot, seq).map(|found| found.is_some())
 }
 
 /// The engine, the mark of the cut, and the run's own scopes.
 struct Rewinder {
     engine: RelationalRollbackEngine,
-    mark: Mark,
+    mark: StateMark,
     scopes: Vec<Scope>,
 }
 
 /// Errors: `no_checkpoint` without a mark of this database at the cut; `not_finished` while a rewind of it is not finished;
 /// `row_conflict` when nothing tells which rows are the run's.
-fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
+fn prepare(site: &Site<'_, '_>, target: &RewindTarget) -> Result<Rewinder> {
     let (kernel, covered, cut) = (site.kernel, site.covered, site.covered.cut.seq);
     let without = covered.without_data();
     let by_hand = format!("roll the rows back by themselves: ic rewind to TASK --yes; or {without}");
-    let found = kernel.read(|snapshot| marks::of_event(snapshot, cut))?;
+    let found = kernel.read(|snapshot| state_marks::of_event(snapshot, cut))?;
     let Some((database, mark)) = found else {
         return Err(Diagnosis::new(
             Code::NoCheckpoint,
-            format!(
-                "The position of the state database was not recorded when the run left that phase (event {cut})."
-            ),
+            format!("The position of the state database was not recorded when the run left that phase (event {cut})."),
         )
-        .hint(format!(
-            "advances record it once `rewind` is configured, and warn when they cannot; {by_hand}"
-        ))
+        .hint(format!("advances record it once `rewind` is configured, and warn when they cannot; {by_hand}"))
         .detail("cut_seq", cut));
     };
     if database != target.database {
@@ -110,12 +106,7 @@ fn prepare(site: &Site<'_, '_>, target: &Target) -> Result<Rewinder> {
 /// The scopes that belong to the run: every scope where the tables are not divided, else those that its scope id names.
 ///
 /// Errors: `row_conflict` when it cannot be told which rows are the run's.
-fn scopes(
-    engine: &RelationalRollbackEngine,
-    run: &Run,
-    target: &Target,
-    without: &str,
-) -> Result<Vec<Scope>> {
+fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &RewindTarget, without: &str) -> Result<Vec<Scope>> {
     let Some(first) = target.anchor.scope.first() else { return Ok(vec![Vec::new()]) };
     let Some(own) = &run.scope_id else {
         return Err(Diagnosis::new(
@@ -125,14 +116,13 @@ fn scopes(
         .hint(format!("create runs with --scope-id, or {without}")));
     };
     let now = engine.mark()?;
-    let is_own =
-        |scope: &Scope| scope.iter().any(|(column, value)| column == first && value.to_string() == *own);
+    let is_own = |scope: &Scope| scope.iter().any(|(column, value)| column == first && value.to_string() == *own);
     Ok(now.scopes.into_iter().map(|mark| mark.scope).filter(is_own).collect())
 }
 
 /// The detail of a step that failed because of [`refuse_others`]: `--force-files` passes that. Other conflicts of rows stay, whatever is
 /// forced.
-pub(crate) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> {
+pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option<Value> {
     if step.kind != StepKind::Data {
         return None;
     }
@@ -142,11 +132,11 @@ pub(crate) fn decided_by_force(step: &Step, error: &Diagnosis) -> Option<Value> 
 }
 
 /// Errors: `row_conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
-fn refuse_others(site: &Site<'_, '_>, target: &Target) -> Result<()> {
+fn refuse_others(site: &Site<'_, '_>, target: &RewindTarget) -> Result<()> {
     let (run, cut) = (&site.covered.run, site.covered.cut.seq);
     let scope = run.scope_id.as_deref().filter(|_| !target.anchor.scope.is_empty());
     let others =
-        site.kernel.read(|snapshot| marks::runs_beside(snapshot, &run.id, &target.database, scope, cut))?;
+        site.kernel.read(|snapshot| state_marks::runs_beside(snapshot, &run.id, &target.database, scope, cut))?;
     let Some(first) = others.first() else { return Ok(()) };
     let more = match others.len() - 1 {
         0 => String::new(),

@@ -5,28 +5,28 @@ use std::collections::BTreeSet;
 use ic_base::{Result, Seq, Timestamp};
 use ic_dispatch::cancel;
 use ic_events::{Cut, EventType, NewEvent};
-use ic_journal::steps::{self, Happening};
+use ic_journal::steps::{self, StepEvent};
 use ic_journal::table::{self, RollbackRecord, RollbackStatus};
-use ic_journal::{Course, Step, StepKind, choices};
+use ic_journal::{Course, RollbackStep, StepKind, choices};
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
 use ic_saga::compensation as effects;
 use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
-use super::layer::{Layer, Site, Work, until};
+use super::layer::{LayerDriver, LayerWork, Site, until};
 use crate::compensation::Saga;
-use crate::covered::cut_of;
+use crate::coverage::cut_of;
 use crate::events::event;
-use crate::marks::{self, marked_dispatches, unmark};
-use crate::plan::{Counts, left_phases};
+use crate::plan::{PlanCounts, left_phases};
+use crate::rollback_marks::{self, marked_dispatches, unmark};
 use crate::undo_preconditions::undone_effects;
 
 /// The layer of the record. Its rows are named by the plan, so a preview of it says nothing.
-pub(super) struct Record;
+pub(super) struct RunLayer;
 
-impl Layer for Record {
-    fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+impl LayerDriver for RunLayer {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else {
             return Ok(Value::Null);
         };
@@ -70,7 +70,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
             None => run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?,
         }
         table::set_status(tx, now, id, RollbackStatus::Done)?;
-        steps::set(tx, now, id, ord, Happening::Succeeds, None)
+        steps::set(tx, now, id, ord, StepEvent::Succeeds, None)
     })
 }
 
@@ -81,7 +81,7 @@ fn stand(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> {
         ic_events::append(tx, now, &event)?;
         run::reopen(tx, now, &remembered.run_id, choices::status_after(remembered)?)?;
         table::set_status(tx, now, &remembered.id, RollbackStatus::Done)?;
-        steps::set(tx, now, &remembered.id, ord, Happening::Succeeds, None)
+        steps::set(tx, now, &remembered.id, ord, StepEvent::Succeeds, None)
     })
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn end_of_undo(
         Some(_) => run::reopen(tx, now, &remembered.run_id, before)?,
         None => run::undo_rollback(tx, now, &remembered.run_id, &to, before)?,
     }
-    marks::on(tx, now, &remembered.reinstated())?;
+    rollback_marks::on(tx, now, &remembered.reinstated())?;
     table::set_status(tx, now, &remembered.id, status)?;
     Ok(seq)
 }
@@ -140,12 +140,7 @@ fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     Ok(reason)
 }
 
-fn append_rollback(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    remembered: &RollbackRecord,
-    cut: &Cut,
-) -> Result<Seq> {
+fn append_rollback(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord, cut: &Cut) -> Result<Seq> {
     let event = NewEvent {
         subject_id: Some(remembered.id.as_str()),
         from: Some(&remembered.from_phase),
@@ -158,7 +153,7 @@ fn append_rollback(
             "include_target": remembered.include_target,
             "rolled_back_phases": left_phases(&remembered.plan),
             "plan_hash": remembered.plan_hash,
-            "counts": Counts::of_json(&remembered.plan).to_json(),
+            "counts": PlanCounts::of_json(&remembered.plan).to_json(),
         })),
         ..NewEvent::of(&remembered.run_id, remembered.epoch, EventType::Rollback)
     };

@@ -1,50 +1,50 @@
 //! The working tree and git's state: restored on the way forward; an undo or abort reverts those restores.
 
-pub(super) mod around;
-mod back;
+pub(super) mod effects_bracket;
 mod manual_restore;
-mod outside;
+mod outside_files;
 mod target;
+mod tree_revert;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{Code, Diagnosis, Result, Seq, Timestamp, shell_word};
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::plan::Step as PlanStep;
+use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::dispatch;
-use ic_journal::steps::{self, Happening};
-use ic_journal::{Course, Layer as Name, Step, layer};
+use ic_journal::steps::{self, StepEvent};
+use ic_journal::{Course, LayerName as Name, RollbackStep, layer};
 use ic_kernel::Kernel;
 use ic_session::call;
-use ic_worktree::shot::Shot;
+use ic_worktree::capture::Shot;
 use ic_worktree::{
-    Conflict, Deed, Report, RestoreRequest, Status as RestoreStatus, Warning, Which, Workspace,
-    files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
+    Conflict, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace, files_of_database,
+    left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
 };
 use serde_json::{Value, json};
 
-use super::layer::{Layer, Site, Work};
-use crate::approved;
-use crate::beside::{self, Others};
-use crate::covered::Covered;
+use super::layer::{LayerDriver, LayerWork, Site};
+use crate::concurrent_work::{self, ConcurrentWork};
+use crate::coverage::Covered;
+use crate::dispatch_changes;
 use crate::leaving_commits;
-use crate::marks::cancelled_dispatches;
-use crate::own_work;
+use crate::plan_approval;
 use crate::refusals::{alone_first, command_alone};
+use crate::rollback_marks::cancelled_dispatches;
 
-pub(crate) use back::require_own;
 use target::{require_content, require_whole_project, target};
+pub(crate) use tree_revert::require_own;
 
 /// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore in the other direction.
-pub(super) struct Tree;
+pub(super) struct TreeLayer;
 
-impl Layer for Tree {
-    fn go(&self, site: &mut Site<'_, '_>, step: &Step, course: Course, work: &mut Work) -> Result<Value> {
+impl LayerDriver for TreeLayer {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         if course.is_back() {
-            back::go(site, course, work)?;
-            return outside::go(site, course, work).map(|()| Value::Null);
+            tree_revert::go(site, course, work)?;
+            return outside_files::go(site, course, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site)?;
         let earlier = goal.restored_before(site.is_dry())?;
@@ -57,13 +57,13 @@ impl Layer for Tree {
         let done = site.covered.remembered().filter(|_| !site.is_dry());
         let by_effects = if let Some(remembered) = done {
             let keeps_theirs = site.covered.choices()?.keep_theirs;
-            around::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
+            effects_bracket::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
         } else {
-            around::foretell_restored(&mut report, work);
+            effects_bracket::foretell_restored(&mut report, work);
             Vec::new()
         };
         // Files that effects restored by themselves do not count as left.
-        let Report { plan, parts_left, .. } = &mut report;
+        let RestoreReport { plan, parts_left, .. } = &mut report;
         parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
         let detail = goal.detail(&own, parts_left.len())?;
         let whole = both(by_effects, &own);
@@ -74,15 +74,12 @@ impl Layer for Tree {
                 report.status = RestoreStatus::Restored;
             }
         }
-        outside::go(site, course, work)?;
+        outside_files::go(site, course, work)?;
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {
                 let ground = (goal.workspace.root.as_path(), &git.plan);
-                Some(
-                    site.kernel
-                        .read(|snapshot| leaving_commits::commits(snapshot, &site.covered.run, ground))?,
-                )
+                Some(site.kernel.read(|snapshot| leaving_commits::commits(snapshot, &site.covered.run, ground))?)
             }
             None => None,
         };
@@ -94,9 +91,7 @@ impl Layer for Tree {
         work.tree.push(report);
         if let (Some(_), Some(saga), Some(remembered)) = (&failed, site.saga, site.covered.remembered()) {
             // The step may be skipped, and then its journal must name what it did restore.
-            saga.write(|tx, now| {
-                steps::set(tx, now, &remembered.id, step.ord, Happening::Learns, Some(&detail))
-            })?;
+            saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&detail)))?;
         }
         failed.map_or(Ok(detail), Err)
     }
@@ -105,7 +100,7 @@ impl Layer for Tree {
 /// The state to which a rollback restores the tree.
 struct Goal<'a> {
     workspace: Workspace<'a>,
-    target: Checkpoint,
+    target: CheckpointRecord,
     covered: &'a Covered,
     strategy: Strategy,
     /// Files that stay whatever the checkpoint has: those of a database whose rows are a layer of their own.
@@ -113,7 +108,7 @@ struct Goal<'a> {
     /// What one dispatch did, where only that is undone.
     work: Option<Own>,
     /// The commits of that dispatch; `None` where the run goes back.
-    own_commits: Option<Vec<own_work::OwnCommit>>,
+    own_commits: Option<Vec<dispatch_changes::OwnCommit>>,
 }
 
 impl<'a> Goal<'a> {
@@ -122,10 +117,10 @@ impl<'a> Goal<'a> {
         let run = &covered.run;
         if let Some(only) = &covered.cut.only {
             let workspace = Workspace::of_run(kernel, run, settings)?;
-            let mut met = around::met(&workspace, covered.remembered())?;
+            let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;
-            let own_work::OwnWork { before: target, changes, commits } =
-                own_work::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
+            let dispatch_changes::OwnWork { before: target, changes, commits } =
+                dispatch_changes::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
             let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
             let (work, own_commits) = (Some(changes), Some(commits));
@@ -161,7 +156,7 @@ impl<'a> Goal<'a> {
         dry_run: bool,
         expect_plan: Option<&str>,
         taken: Option<Shot>,
-    ) -> Result<Report> {
+    ) -> Result<RestoreReport> {
         let said = self.covered.choices()?;
         let is_of_one = self.work.is_some();
         let request = RestoreRequest {
@@ -183,16 +178,15 @@ impl<'a> Goal<'a> {
         }
         let theirs = self.kept_for_others(site, &request)?;
         let remembered = self.covered.remembered();
-        let deed = Deed {
+        let deed = RestoreDeed {
             keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
             until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
-            did: remembered
-                .map_or_else(|| Ok(Vec::new()), |one| around::done_by_effects(site.kernel, one))?,
+            did: remembered.map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
             taken,
         };
         let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
-        report.warnings.extend(around::ended(&report));
+        report.warnings.extend(effects_bracket::ended(&report));
         report.warnings.extend(self.running_call(site.kernel)?);
         let alone = match (self.covered.as_planned(), remembered) {
             (Some(planned), _) => command_alone(planned.point_of_one.as_deref()),
@@ -202,13 +196,13 @@ impl<'a> Goal<'a> {
             }
             (None, None) => None,
         };
-        let between = beside::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
+        let between = concurrent_work::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
         report.warnings.extend(between);
         let others = self.others_asked();
         if let Some(others) = others.filter(|_| !request.force.files) {
             let asked = (others, &[][..]);
             let steps = &report.plan.steps;
-            let mut found = beside::conflicts(site.kernel, workspace, &self.target.id, asked, steps)?;
+            let mut found = concurrent_work::conflicts(site.kernel, workspace, &self.target.id, asked, steps)?;
             found.retain(|one| report.conflicts.iter().all(|known| known.path != one.path));
             report.conflicts.append(&mut found);
             report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
@@ -244,9 +238,9 @@ impl<'a> Goal<'a> {
     }
 
     /// The runs whose changes are checked; `None`: that was decided when the rollback began.
-    fn others_asked(&self) -> Option<Others> {
+    fn others_asked(&self) -> Option<ConcurrentWork> {
         // A run whose agent reports each call changed nothing else, so its conflicts are certain.
-        let asked = |all: bool| if all { Others::All } else { Others::Told };
+        let asked = |all: bool| if all { ConcurrentWork::All } else { ConcurrentWork::Told };
         self.covered.as_planned().map(|planned| asked(planned.beside_runs))
     }
 
@@ -257,20 +251,19 @@ impl<'a> Goal<'a> {
             return Ok(Vec::new());
         }
         // The question that the plan asked; the plan itself is not at hand when it is carried out.
-        let of_session =
-            kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
-        let others = if of_session { Others::All } else { self.others_asked().unwrap_or(Others::Told) };
+        let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
+        let others = if of_session { ConcurrentWork::All } else { self.others_asked().unwrap_or(ConcurrentWork::Told) };
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
-        let deed = Deed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
+        let deed = RestoreDeed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
         let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
         let asked = (others, called_off.as_slice());
-        beside::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
+        concurrent_work::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
     }
 
     /// Restores the tree as the caller approved it in a plan: less may be done by now, but nothing else. `taken`: the capture of the tree
     /// with which the layer before ended.
-    fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<Report> {
+    fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<RestoreReport> {
         let dry_run = site.is_dry();
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
             return self.restore(site, dry_run, None, taken);
@@ -278,7 +271,7 @@ impl<'a> Goal<'a> {
         match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
             Err(error) if error.code() == Code::PlanChanged => {
                 let now = self.restore(site, true, None, None)?;
-                approved::require_tree(seen, &now)?;
+                plan_approval::require_tree(seen, &now)?;
                 self.restore(site, dry_run, Some(&now.plan_hash), None)
             }
             done => done,
@@ -349,9 +342,7 @@ impl<'a> Goal<'a> {
                 let lock = error.details().get("lock").and_then(Value::as_str).map(shell_word);
                 let wait = match (error.code(), lock) {
                     (Code::GitBusy, Some(lock)) => {
-                        format!(
-                            "wait until git is done, or, when none runs here, remove what one left: rm {lock}; or "
-                        )
+                        format!("wait until git is done, or, when none runs here, remove what one left: rm {lock}; or ")
                     }
                     (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
                     // The way to end the operation comes before the way around it.
@@ -375,8 +366,7 @@ impl<'a> Goal<'a> {
 
 /// The steps of an earlier attempt, which a later one found done, together with those of the later one.
 fn both(earlier: Vec<PlanStep>, now: &[PlanStep]) -> Vec<PlanStep> {
-    let mut all: BTreeMap<Vec<u8>, PlanStep> =
-        earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();
+    let mut all: BTreeMap<Vec<u8>, PlanStep> = earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();
     all.extend(now.iter().map(|step| (step.path.0.clone(), step.clone())));
     all.into_values().collect()
 }

@@ -6,15 +6,15 @@ mod model;
 use std::ops::ControlFlow;
 
 use ic_base::{Code, Diagnosis, DispatchId, RunId};
-use ic_dispatch::dispatch::{self, Ending, Filter, Work};
-use ic_dispatch::report::{Commit, Report};
-use ic_dispatch::{DispatchStatus, Verdict};
+use ic_dispatch::dispatch::{self, DispatchEnding, DispatchFilter, DispatchWork};
+use ic_dispatch::report::{DispatchReport, ReportedCommit};
+use ic_dispatch::{DispatchStatus, WorkVerdict};
 use ic_kernel::{Caller, Kernel};
 use ic_ops::advance::{self, advance, override_gate};
 use ic_phase::gate::Gates;
 use ic_phase::{Chain, run, skip};
-use ic_rollback::code::{self, Scope};
-use ic_rollback::{Request, Rollback, To, rollback};
+use ic_rollback::code::{self, CodeScope};
+use ic_rollback::{RollbackRequest, RollbackSummary, RollbackTarget, rollback};
 use ic_runtrack::{AgentStatus, agent, artifact};
 use ic_testkit::{cases, kernel, new_run};
 use proptest::prelude::*;
@@ -89,8 +89,8 @@ impl World {
     fn act(&mut self, deed: &Deed) {
         match *deed {
             Deed::Advance => {
-                let moved = advance(&self.kernel, &self.run, &advance::Request::default(), None)
-                    .map(|o| o.advanced());
+                let moved =
+                    advance(&self.kernel, &self.run, &advance::AdvanceRequest::default(), None).map(|o| o.advanced());
                 assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(false));
             }
             Deed::Override => {
@@ -98,8 +98,7 @@ impl World {
                 assert_eq!(moved.map_err(|e| refusal(&e)), self.model.advance(true));
             }
             Deed::Skip(phase) => {
-                let done =
-                    ic_ops::run::skip(&self.kernel, &self.run, PHASES[phase], "no").map(|(.., new)| new);
+                let done = ic_ops::run::skip(&self.kernel, &self.run, PHASES[phase], "no").map(|(.., new)| new);
                 assert_eq!(done.map_err(|e| refusal(&e)), self.model.skip(phase));
             }
             Deed::Dispatch(phase) => {
@@ -107,7 +106,7 @@ impl World {
                     &self.kernel,
                     &self.run,
                     phase.map(|p| PHASES[p]),
-                    &Work::default(),
+                    &DispatchWork::default(),
                     None,
                 );
                 let id = made.map(|(d, _)| d.id.to_string()).map_err(|e| refusal(&e));
@@ -119,8 +118,8 @@ impl World {
                 Model::start,
             ),
             Deed::End(i, verdict) => {
-                let said = verdict.map(|pass| if pass { Verdict::Pass } else { Verdict::Fail });
-                let ending = Ending::Completed { summary: None, verdict: said };
+                let said = verdict.map(|pass| if pass { WorkVerdict::Pass } else { WorkVerdict::Fail });
+                let ending = DispatchEnding::Completed { summary: None, verdict: said };
                 self.on_dispatch(
                     i,
                     |kernel, id| ic_ops::dispatch::finish(kernel, id, &ending, None).map(|_| ()),
@@ -135,11 +134,7 @@ impl World {
             }
             Deed::EndAgent(i) => {
                 if let Some(row) = pick(&self.model.agents, i) {
-                    let done = ic_ops::agent::finish(
-                        &self.kernel,
-                        &self.model.agents[row].id,
-                        AgentStatus::Completed,
-                    );
+                    let done = ic_ops::agent::finish(&self.kernel, &self.model.agents[row].id, AgentStatus::Completed);
                     assert_eq!(done.map(|_| ()).map_err(|e| refusal(&e)), self.model.end_agent(row));
                 }
             }
@@ -160,13 +155,13 @@ impl World {
     }
 
     fn artifact(&mut self, phase: Option<usize>) {
-        let request = ic_ops::artifact::Request {
+        let request = ic_ops::artifact::ArtifactRequest {
             path: std::path::Path::new("no/such/file"),
             phase: phase.map(|p| PHASES[p]),
             kind: "file",
         };
-        let id = ic_ops::artifact::add(&self.kernel, &self.run, &request, None)
-            .map(|added| added.artifact.id.to_string());
+        let id =
+            ic_ops::artifact::add(&self.kernel, &self.run, &request, None).map(|added| added.artifact.id.to_string());
         self.model.artifact(id.map_err(|e| refusal(&e)), phase);
     }
 
@@ -174,16 +169,16 @@ impl World {
         let Some(row) = pick(&self.model.dispatches, i) else { return };
         self.commits += 1;
         let sha = format!("{:040x}", self.commits);
-        let report = Report { commits: vec![Commit { sha: sha.clone(), files: vec![] }], files: vec![] };
-        let (_, recorded) =
-            ic_ops::dispatch::record(&self.kernel, &self.model.dispatches[row].id, &report).unwrap();
+        let report =
+            DispatchReport { commits: vec![ReportedCommit { sha: sha.clone(), files: vec![] }], files: vec![] };
+        let (_, recorded) = ic_ops::dispatch::record(&self.kernel, &self.model.dispatches[row].id, &report).unwrap();
         assert_eq!(recorded.late, self.model.record(row, sha));
     }
 
     fn roll_back(&mut self, to: usize, include: bool) {
-        let request = |dry_run, expect_plan| Request {
+        let request = |dry_run, expect_plan| RollbackRequest {
             run: &self.run,
-            to: To::Phase { name: PHASES[to], include_target: include },
+            to: RollbackTarget::Phase { name: PHASES[to], include_target: include },
             reason: None,
             dry_run,
             expect_plan,
@@ -209,7 +204,7 @@ impl World {
         let stale = rollback(&self.kernel, &request(false, Some("another plan"))).map_err(|e| e.code());
         assert_eq!(stale.err(), Some(Code::PlanChanged));
         let real = rollback(&self.kernel, &request(false, Some(&dry.plan_hash))).unwrap();
-        assert_eq!(Rollback { done: None, ..real }, dry, "the preview is the plan");
+        assert_eq!(RollbackSummary { done: None, ..real }, dry, "the preview is the plan");
         self.model.apply(to, include);
         for include in [false, true] {
             self.compare_code(to, include);
@@ -218,7 +213,7 @@ impl World {
 
     /// The commits that came after the cut, newest first.
     fn compare_code(&self, to: usize, include: bool) {
-        let scope = Scope::After { to_phase: PHASES[to], include_target: include };
+        let scope = CodeScope::After { to_phase: PHASES[to], include_target: include };
         let report = self.kernel.read(|s| code::report(s, &run::get(s, &self.id())?, scope)).unwrap();
         assert_eq!(report.revert_order, self.model.commits_after(to, include));
     }
@@ -234,7 +229,7 @@ impl World {
 
     fn compare(&self) {
         let id = self.id();
-        let filter = Filter { run_id: Some(&id), phase: None, status: None, limit: i64::MAX };
+        let filter = DispatchFilter { run_id: Some(&id), phase: None, status: None, limit: i64::MAX };
         self.kernel
             .read(|s| {
                 let run = run::get(s, &id)?;
@@ -253,7 +248,7 @@ impl World {
                     .collect();
                 assert_eq!(found, states(&self.model.dispatches));
 
-                let found: Vec<_> = artifact::list(s, &id, artifact::Filter::default())?
+                let found: Vec<_> = artifact::list(s, &id, artifact::ArtifactFilter::default())?
                     .iter()
                     .map(|a| (a.id.to_string(), a.status.as_str().to_owned(), a.rolled_back_by.is_some()))
                     .collect();
@@ -277,10 +272,7 @@ impl World {
                 ic_events::each_of_run(s, &self.id(), |event| {
                     match event.event_type.as_str() {
                         "advance" | "override" => {
-                            assert_eq!(
-                                (event.from.as_deref(), event.epoch),
-                                (Some(phase.as_str()), Some(epoch))
-                            );
+                            assert_eq!((event.from.as_deref(), event.epoch), (Some(phase.as_str()), Some(epoch)));
                             phase = event.to.unwrap();
                         }
                         "rollback" => {
@@ -308,7 +300,7 @@ fn states(rows: &[Row]) -> Vec<(String, String, bool)> {
 }
 
 /// The ids that a plan names, by kind, in its order.
-fn named(rollback: &Rollback) -> model::Plan {
+fn named(rollback: &RollbackSummary) -> model::Plan {
     let plan = &rollback.plan;
     let ids = |list: &[dispatch::Dispatch]| list.iter().map(|d| d.id.to_string()).collect::<Vec<_>>();
     let counts = plan.counts();
@@ -341,8 +333,7 @@ fn a_rolled_back_dispatch_closes_the_door() {
     let id = world.model.dispatches[0].id.clone();
     world.act(&Deed::Rollback { to: 0, include: false });
     world.kernel.caller = Some(Caller { reference: id.clone(), explicit: true });
-    let refused =
-        advance(&world.kernel, &world.run, &advance::Request::default(), None).map_err(|e| e.code());
+    let refused = advance(&world.kernel, &world.run, &advance::AdvanceRequest::default(), None).map_err(|e| e.code());
     assert_eq!(refused.err(), Some(Code::StaleDispatch));
     let status = world.kernel.read(|s| dispatch::get(s, &DispatchId::from_ledger(id))).unwrap().status;
     assert_eq!(status, DispatchStatus::Cancelled);

@@ -85,9 +85,8 @@ impl Model {
         if !holds && !overridden {
             return Ok(false);
         }
-        let to = (self.at + 1..=LAST)
-            .find(|p| !self.skips.iter().any(|(_, s)| s == p))
-            .expect("the last is never skipped");
+        let to =
+            (self.at + 1..=LAST).find(|p| !self.skips.iter().any(|(_, s)| s == p)).expect("the last is never skipped");
         let time = self.tick();
         self.moves.push((time, self.at, to));
         self.at = to;
@@ -122,12 +121,7 @@ impl Model {
         self.skips.iter().map(|(_, p)| *p).collect()
     }
 
-    fn row(
-        &mut self,
-        id: Result<String, Refusal>,
-        phase: Option<usize>,
-        status: &'static str,
-    ) -> Option<Row> {
+    fn row(&mut self, id: Result<String, Refusal>, phase: Option<usize>, status: &'static str) -> Option<Row> {
         if let Err(refusal) = self.active() {
             assert_eq!(id, Err(refusal));
             return None;
@@ -276,14 +270,10 @@ impl Model {
 
     pub(super) fn apply(&mut self, to: usize, include: bool) {
         let cut = self.cut(to, include);
-        let taken =
-            |rows: &[Row], model: &Self| rows.iter().map(|r| model.takes(r, to, include)).collect::<Vec<_>>();
+        let taken = |rows: &[Row], model: &Self| rows.iter().map(|r| model.takes(r, to, include)).collect::<Vec<_>>();
         let marks = [taken(&self.dispatches, self), taken(&self.artifacts, self), taken(&self.agents, self)];
-        let kinds = [
-            (&mut self.dispatches, "cancelled"),
-            (&mut self.artifacts, "rolled_back"),
-            (&mut self.agents, "failed"),
-        ];
+        let kinds =
+            [(&mut self.dispatches, "cancelled"), (&mut self.artifacts, "rolled_back"), (&mut self.agents, "failed")];
         for ((rows, ended), marks) in kinds.into_iter().zip(marks) {
             for (row, mark) in rows.iter_mut().zip(marks) {
                 row.marked |= mark;

@@ -20,7 +20,7 @@ use std::process::{Child, ExitStatus, Stdio};
 
 use ic_base::Result;
 
-use super::Command;
+use super::ChildCommand;
 use crate::process::ProcessIdentity;
 
 /// The program that becomes the command, and the name of the process until then.
@@ -29,11 +29,11 @@ const ENV_NAME: &[u8] = b"env";
 // By its full path: the PATH of the command may lead to another `sh`.
 pub(super) const SHELL: &str = "/bin/sh";
 
-pub(super) type Environment = BTreeMap<OsString, OsString>;
+pub(super) type ChildEnvironment = BTreeMap<OsString, OsString>;
 
 /// The environment that the command gets, whole.
-pub(super) fn environment(command: &Command<'_>) -> Environment {
-    let mut environment: Environment = std::env::vars_os().collect();
+pub(super) fn environment(command: &ChildCommand<'_>) -> ChildEnvironment {
+    let mut environment: ChildEnvironment = std::env::vars_os().collect();
     for name in &command.removed {
         environment.remove(name);
     }
@@ -54,7 +54,7 @@ impl Gate {
     pub(super) fn close(
         argv: &[OsString],
         directory: &Path,
-        environment: &Environment,
+        environment: &ChildEnvironment,
         output: PipeWriter,
     ) -> io::Result<Self> {
         let (input, opener) = pipe()?;
@@ -108,7 +108,7 @@ pub(super) fn is_failure(code: i32, name: &[u8]) -> bool {
     (125..=127).contains(&code) && name == ENV_NAME
 }
 
-fn script(environment: &Environment) -> Vec<u8> {
+fn script(environment: &ChildEnvironment) -> Vec<u8> {
     let mut script = format!("{{ exec {ENV}").into_bytes();
     for (name, value) in environment {
         if !is_shell_name(name) && !name.is_empty() && !name.as_bytes().contains(&b'=') {
@@ -146,7 +146,7 @@ mod tests {
     use std::io::{Write, pipe};
     use std::path::Path;
 
-    use super::{Environment, Gate, is_shell_name, script};
+    use super::{ChildEnvironment, Gate, is_shell_name, script};
 
     fn touching(directory: &Path) -> (Gate, std::io::PipeReader) {
         let (reader, writer) = pipe().unwrap();
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn nothing_runs_when_the_parent_dies_while_it_opens_the_gate() {
         let directory = tempfile::tempdir().unwrap();
-        let odd = Environment::from([("a.b".into(), "it's\n}\n".into())]);
-        for script in [script(&Environment::new()), script(&odd)] {
+        let odd = ChildEnvironment::from([("a.b".into(), "it's\n}\n".into())]);
+        for script in [script(&ChildEnvironment::new()), script(&odd)] {
             let whole = script.iter().rposition(|&b| b == b'}').unwrap();
             for length in 0..=whole {
                 let (mut gate, _output) = touching(directory.path());

@@ -17,7 +17,7 @@ const SHORTEST_CUT: u64 = 64 * 1024;
 // How much is moved at a time when the log is cut.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) struct Log {
+pub(super) struct CommandLog {
     path: PathBuf,
     /// None after the first error.
     file: Option<File>,
@@ -31,11 +31,10 @@ pub(super) struct Log {
     longest: u64,
 }
 
-impl Log {
+impl CommandLog {
     /// Opens the file at its end, or makes it, with mode 0600. Errors are kept for [`Log::finish`].
     pub(super) fn append_to(path: &Path, longest: u64) -> Self {
-        let mut log =
-            Self { path: path.to_owned(), file: None, error: None, base: 0, length: 0, total: 0, longest };
+        let mut log = Self { path: path.to_owned(), file: None, error: None, base: 0, length: 0, total: 0, longest };
         match log.open() {
             Ok((file, base)) => (log.file, log.base) = (Some(file), base),
             Err(error) => log.error = Some(error),
@@ -126,7 +125,7 @@ mod tests {
 
     use ic_base::Code;
 
-    use super::Log;
+    use super::CommandLog;
 
     fn bytes(length: usize) -> Vec<u8> {
         (0..length).map(|i| u8::try_from((i * 7 + i / 251) % 256).unwrap()).collect()
@@ -134,7 +133,7 @@ mod tests {
 
     fn logged(file: &Path, longest: u64, output: &[u8], chunk: usize) -> Vec<u8> {
         let before = fs::read(file).unwrap_or_default();
-        let mut log = Log::append_to(file, longest);
+        let mut log = CommandLog::append_to(file, longest);
         output.chunks(chunk).for_each(|chunk| log.append(chunk));
         assert!(log.finish().is_none());
         let all = fs::read(file).unwrap();
@@ -168,7 +167,7 @@ mod tests {
     fn while_it_runs_the_log_is_bounded_and_in_order() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("log");
-        let mut log = Log::append_to(&file, 400_000);
+        let mut log = CommandLog::append_to(&file, 400_000);
         let output = bytes(3_000_000);
         let mut written = 0;
         for chunk in output.chunks(50_000) {
@@ -199,13 +198,13 @@ mod tests {
     #[test]
     fn errors_are_kept_and_nothing_is_written_after_them() {
         let directory = tempfile::tempdir().unwrap();
-        let mut log = Log::append_to(&directory.path().join("none/log"), 100);
+        let mut log = CommandLog::append_to(&directory.path().join("none/log"), 100);
         log.append(b"lost");
         let error = log.finish().unwrap();
         assert!(error.message().starts_with("opening the log"), "{error}");
 
         if Path::new("/dev/full").exists() {
-            let mut log = Log::append_to(Path::new("/dev/full"), 100);
+            let mut log = CommandLog::append_to(Path::new("/dev/full"), 100);
             log.append(b"lost");
             log.append(b"lost");
             assert_eq!(log.finish().unwrap().code(), Code::DiskFull);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::Program;
-use super::gate::{Environment, SHELL};
+use super::gate::{ChildEnvironment, SHELL};
 
 /// Where programs are looked for when there is no PATH (execvp(3)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -20,7 +20,7 @@ const LONGEST_INTERPRETER_LINE: u64 = 256;
 pub(super) fn argv(
     program: &Program,
     directory: &Path,
-    environment: &Environment,
+    environment: &ChildEnvironment,
 ) -> Result<Vec<OsString>, String> {
     match fs::metadata(directory) {
         Ok(metadata) if metadata.is_dir() => {}
@@ -67,7 +67,7 @@ pub(super) fn refused(name: &OsStr, tail: &[u8]) -> Option<String> {
     Some(format!("{} could not be started: {why}.", shown(name)))
 }
 
-fn find(name: &OsStr, directory: &Path, environment: &Environment) -> Result<PathBuf, String> {
+fn find(name: &OsStr, directory: &Path, environment: &ChildEnvironment) -> Result<PathBuf, String> {
     if name.as_bytes().contains(&b'/') {
         return Ok(directory.join(name));
     }

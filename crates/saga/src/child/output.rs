@@ -9,7 +9,7 @@ use ic_base::mask::Masker;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::log::Log;
+use super::log::CommandLog;
 
 // As much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a command wrote to its pipe.
-pub(super) struct Written {
+pub(super) struct WrittenOutput {
     /// The number of bytes, before they were masked.
     pub(super) bytes: u64,
     /// The last 4 KiB, masked.
@@ -46,14 +46,14 @@ pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
 /// The thread that sets `over` unparks this one.
 pub(super) fn copy(
     mut reader: PipeReader,
-    log: &mut Log,
+    log: &mut CommandLog,
     live: &mut (dyn FnMut(&[u8]) + Send),
     over: &OnceLock<Instant>,
-) -> Written {
+) -> WrittenOutput {
     let mut chunk = vec![0; CHUNK];
-    let mut written = Written { bytes: 0, tail: Vec::with_capacity(2 * TAIL) };
+    let mut written = WrittenOutput { bytes: 0, tail: Vec::with_capacity(2 * TAIL) };
     let mut masker = Masker::new();
-    let mut tell = |written: &mut Written, bytes: &[u8]| {
+    let mut tell = |written: &mut WrittenOutput, bytes: &[u8]| {
         if !bytes.is_empty() {
             log.append(bytes);
             live(bytes);
@@ -90,7 +90,7 @@ pub(super) fn copy(
     written
 }
 
-impl Written {
+impl WrittenOutput {
     fn add(&mut self, bytes: &[u8]) {
         let last = &bytes[bytes.len().saturating_sub(TAIL)..];
         if self.tail.len() + last.len() > 2 * TAIL {

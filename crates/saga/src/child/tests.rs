@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::{Command, Exit, Outcome, Program, run};
+use super::{ChildCommand, ChildExit, CommandOutcome, Program, run};
 use crate::process::ProcessIdentity;
 
 /// A directory to run in, and what was seen of the last run.
@@ -30,8 +30,8 @@ impl Stage {
         self.directory.path().join(name)
     }
 
-    fn command<'a>(&'a self, program: &'a Program, log: &'a Path) -> Command<'a> {
-        Command {
+    fn command<'a>(&'a self, program: &'a Program, log: &'a Path) -> ChildCommand<'a> {
+        ChildCommand {
             program,
             directory: self.directory.path(),
             environment: Vec::new(),
@@ -43,16 +43,16 @@ impl Stage {
         }
     }
 
-    fn run<'a>(&'a self, program: &'a Program, change: impl FnOnce(&mut Command<'a>)) -> Outcome {
+    fn run<'a>(&'a self, program: &'a Program, change: impl FnOnce(&mut ChildCommand<'a>)) -> CommandOutcome {
         self.run_until(program, change, &|| false)
     }
 
     fn run_until<'a>(
         &'a self,
         program: &'a Program,
-        change: impl FnOnce(&mut Command<'a>),
+        change: impl FnOnce(&mut ChildCommand<'a>),
         cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Outcome {
+    ) -> CommandOutcome {
         let mut command = self.command(program, &self.log);
         change(&mut command);
         *self.born.lock().unwrap() = None;
@@ -88,7 +88,7 @@ fn shell(text: &str) -> Program {
 }
 
 /// What a command that printed a pid left running.
-fn left_running(outcome: &Outcome) -> ProcessIdentity {
+fn left_running(outcome: &CommandOutcome) -> ProcessIdentity {
     let printed = String::from_utf8_lossy(&outcome.tail);
     let pid = printed.lines().next().unwrap().parse().unwrap();
     ProcessIdentity::of(pid).unwrap().expect("it was left alone")

@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 
 ic_base::words! {
     /// How far a compensation is.
-    pub enum State {
+    pub enum CompensationState {
         /// Declared; the effect is not begun, so it is never run.
         Registered = "registered",
         /// The effect is about to be made, or was.
@@ -20,7 +20,7 @@ ic_base::words! {
     }
 }
 
-impl State {
+impl CompensationState {
     /// Whether there may be an effect that is not undone.
     pub fn is_open(self) -> bool {
         match self {
@@ -32,7 +32,7 @@ impl State {
 
 /// How an attempt to undo ended, or that none is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End<'a> {
+pub enum CompensationEnd<'a> {
     /// The effect is undone.
     Done,
     /// The attempt failed, and why.
@@ -43,7 +43,7 @@ pub enum End<'a> {
     Skipped(&'a str),
 }
 
-impl<'a> End<'a> {
+impl<'a> CompensationEnd<'a> {
     /// The reason that is recorded, for people.
     pub(super) fn error(self) -> Option<&'a str> {
         match self {
@@ -56,17 +56,17 @@ impl<'a> End<'a> {
 
 /// What happens to a compensation once it is armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Happening<'a> {
+pub(super) enum CompensationEvent<'a> {
     /// An attempt to undo begins.
     Begins,
     /// The attempt ends in this way.
-    Ends(End<'a>),
+    Ends(CompensationEnd<'a>),
     /// It may be undone again: the decision to leave it ended with its rollback; or what was undone was restored with the tree; or its step
     /// makes the effect anew after a failed undo.
     ArmedAgain,
 }
 
-impl Happening<'_> {
+impl CompensationEvent<'_> {
     // The outcome of the attempt is left out: it may hold the output of a command.
     fn as_str(self) -> &'static str {
         match self {
@@ -78,8 +78,8 @@ impl Happening<'_> {
 }
 
 /// The state that follows. Errors: `internal` for a pair that no caller may cause; then nothing is to be written.
-pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
-    use {End as E, Happening as H, State as S};
+pub(super) fn next(state: CompensationState, happening: CompensationEvent<'_>) -> Result<CompensationState> {
+    use {CompensationEnd as E, CompensationEvent as H, CompensationState as S};
     match (state, happening) {
         // A predecessor may have died between the beginning and the end of its attempt.
         (S::Armed | S::Running | S::Failed, H::Begins) => Ok(S::Running),
@@ -90,8 +90,7 @@ pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
         (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))
         | (S::Armed | S::Failed, H::Ends(E::Done | E::Failed(_) | E::CutOff))
         | (S::Registered | S::Armed | S::Running, H::ArmedAgain) => {
-            let message =
-                format!("A compensation that is {} was asked {}.", state.as_str(), happening.as_str());
+            let message = format!("A compensation that is {} was asked {}.", state.as_str(), happening.as_str());
             Err(Diagnosis::new(Code::Internal, message))
         }
     }
@@ -99,38 +98,38 @@ pub(super) fn next(state: State, happening: Happening<'_>) -> Result<State> {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Happening, State, next};
+    use super::{CompensationEnd, CompensationEvent, CompensationState, next};
 
     /// All pairs: a row for each state, a column for each thing that can happen to it.
     #[test]
     fn every_pair_of_state_and_happening_is_decided() {
         let happenings = [
-            Happening::Begins,
-            Happening::Ends(End::Done),
-            Happening::Ends(End::Failed("why")),
-            Happening::Ends(End::CutOff),
-            Happening::Ends(End::Skipped("why")),
-            Happening::ArmedAgain,
+            CompensationEvent::Begins,
+            CompensationEvent::Ends(CompensationEnd::Done),
+            CompensationEvent::Ends(CompensationEnd::Failed("why")),
+            CompensationEvent::Ends(CompensationEnd::CutOff),
+            CompensationEvent::Ends(CompensationEnd::Skipped("why")),
+            CompensationEvent::ArmedAgain,
         ];
         let table = [
-            (State::Registered, ["-", "-", "-", "-", "-", "-"]),
-            (State::Armed, ["running", "-", "-", "-", "skipped", "-"]),
-            (State::Running, ["running", "done", "failed", "failed", "skipped", "-"]),
-            (State::Done, ["-", "-", "-", "-", "-", "armed"]),
-            (State::Failed, ["running", "-", "-", "-", "skipped", "armed"]),
-            (State::Skipped, ["-", "-", "-", "-", "-", "armed"]),
+            (CompensationState::Registered, ["-", "-", "-", "-", "-", "-"]),
+            (CompensationState::Armed, ["running", "-", "-", "-", "skipped", "-"]),
+            (CompensationState::Running, ["running", "done", "failed", "failed", "skipped", "-"]),
+            (CompensationState::Done, ["-", "-", "-", "-", "-", "armed"]),
+            (CompensationState::Failed, ["running", "-", "-", "-", "skipped", "armed"]),
+            (CompensationState::Skipped, ["-", "-", "-", "-", "-", "armed"]),
         ];
-        assert_eq!(table.map(|(state, _)| state), State::ALL);
+        assert_eq!(table.map(|(state, _)| state), CompensationState::ALL);
         for (state, wanted) in table {
-            let found = happenings.map(|happening| next(state, happening).map_or("-", State::as_str));
+            let found = happenings.map(|happening| next(state, happening).map_or("-", CompensationState::as_str));
             assert_eq!(found, wanted, "{state:?}");
         }
     }
 
     #[test]
     fn what_cannot_follow_is_said_in_words() {
-        let refused =
-            next(State::Done, Happening::Ends(End::Failed("a \"secret\""))).expect_err("it is over");
+        let refused = next(CompensationState::Done, CompensationEvent::Ends(CompensationEnd::Failed("a \"secret\"")))
+            .expect_err("it is over");
         assert_eq!(refused.message(), "A compensation that is done was asked to end.");
     }
 }

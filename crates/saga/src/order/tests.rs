@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Left, Scope, StartedStep, blocked_by, cut_at_pivot, undo_order};
+use super::{NotUndone, OrderScope, StartedStep, blocked_by, cut_at_pivot, undo_order};
 
 fn step(name: &str, needs: &[&str]) -> StartedStep {
     StartedStep {
@@ -22,71 +22,70 @@ fn names<'s>(started: &'s [StartedStep], order: &[usize]) -> Vec<&'s str> {
     order.iter().map(|at| started[*at].name.as_str()).collect()
 }
 
-fn undone<'s>(started: &'s [StartedStep], scope: &Scope) -> Vec<&'s str> {
+fn undone<'s>(started: &'s [StartedStep], scope: &OrderScope) -> Vec<&'s str> {
     names(started, &undo_order(started, scope))
 }
 
 #[test]
 fn without_needs_the_order_is_reversed() {
     let started = [step("a", &[]), step("b", &[]), step("c", &[])];
-    assert_eq!(undone(&started, &Scope::All), ["c", "b", "a"]);
-    assert!(undo_order(&[], &Scope::All).is_empty());
+    assert_eq!(undone(&started, &OrderScope::All), ["c", "b", "a"]);
+    assert!(undo_order(&[], &OrderScope::All).is_empty());
 }
 
 #[test]
 fn a_sibling_that_is_done_is_undone_before_what_both_depend_on() {
     let mut started = [step("a", &[]), step("b", &["a"]), step("c", &["a"])];
     started[1].succeeded = false;
-    assert_eq!(undone(&started, &Scope::All), ["c", "b", "a"]);
+    assert_eq!(undone(&started, &OrderScope::All), ["c", "b", "a"]);
     // Also when b started last.
     started.swap(1, 2);
-    assert_eq!(undone(&started, &Scope::All), ["b", "c", "a"]);
+    assert_eq!(undone(&started, &OrderScope::All), ["b", "c", "a"]);
 }
 
 #[test]
 fn a_resumed_step_waits_for_what_depends_on_it() {
     let started = [step("a", &[]), step("b", &["a"]), step("c", &["b"]), step("a", &[])];
-    assert_eq!(undo_order(&started, &Scope::All), [2, 1, 3, 0]);
+    assert_eq!(undo_order(&started, &OrderScope::All), [2, 1, 3, 0]);
 }
 
 #[test]
 fn only_the_dependents_of_the_failed_step() {
-    let started =
-        [step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b"]), step("e", &["d"])];
-    assert_eq!(undone(&started, &Scope::Dependents("b".to_owned())), ["e", "d", "b"]);
-    assert_eq!(undone(&started, &Scope::Dependents("e".to_owned())), ["e"]);
-    assert!(undone(&started, &Scope::Dependents("z".to_owned())).is_empty());
+    let started = [step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b"]), step("e", &["d"])];
+    assert_eq!(undone(&started, &OrderScope::Dependents("b".to_owned())), ["e", "d", "b"]);
+    assert_eq!(undone(&started, &OrderScope::Dependents("e".to_owned())), ["e"]);
+    assert!(undone(&started, &OrderScope::Dependents("z".to_owned())).is_empty());
 }
 
 #[test]
 fn what_depends_on_a_step_that_was_not_started_is_its_dependent() {
     let started = [step("a", &[]), step("b", &["adopted"]), step("c", &["b"])];
-    assert_eq!(undone(&started, &Scope::Dependents("adopted".to_owned())), ["c", "b"]);
+    assert_eq!(undone(&started, &OrderScope::Dependents("adopted".to_owned())), ["c", "b"]);
 }
 
 #[test]
 fn a_cycle_ends() {
     let started = [step("a", &["b", "a"]), step("b", &["a"]), step("c", &["b"])];
-    assert_eq!(undone(&started, &Scope::All), ["c", "b", "a"]);
+    assert_eq!(undone(&started, &OrderScope::All), ["c", "b", "a"]);
 }
 
 #[test]
 fn what_a_step_that_stays_depends_on_stays() {
     let started = [step("a", &[]), step("b", &["a"]), step("c", &["b"]), step("d", &["a"]), step("e", &[])];
-    let order = undo_order(&started, &Scope::All);
+    let order = undo_order(&started, &OrderScope::All);
     let after = blocked_by(&started, &order, &[2]);
     assert_eq!(names(&started, &after.may_run), ["e", "d"]);
-    assert_eq!(after.left, [Left { step: 1, because: vec![2] }, Left { step: 0, because: vec![2] }]);
+    assert_eq!(after.left, [NotUndone { step: 1, because: vec![2] }, NotUndone { step: 0, because: vec![2] }]);
 
     let after = blocked_by(&started, &order, &[3, 2]);
-    assert_eq!(after.left, [Left { step: 1, because: vec![2] }, Left { step: 0, because: vec![2, 3] }]);
+    assert_eq!(after.left, [NotUndone { step: 1, because: vec![2] }, NotUndone { step: 0, because: vec![2, 3] }]);
     assert_eq!(blocked_by(&started, &order, &[]).may_run, order);
 }
 
 #[test]
 fn nothing_at_or_before_a_pivot_is_undone() {
     let started = [step("a", &[]), pivot("p", &["a"], true), step("b", &[]), step("c", &["p"])];
-    let order = undo_order(&started, &Scope::All);
+    let order = undo_order(&started, &OrderScope::All);
     let cut = cut_at_pivot(&started, &order, false);
     assert_eq!((cut.undo, cut.left, cut.pivot), (vec![3, 2], vec![1, 0], Some(1)));
 
@@ -96,14 +95,9 @@ fn nothing_at_or_before_a_pivot_is_undone() {
 
 #[test]
 fn the_last_pivot_that_succeeded_counts() {
-    let started = [
-        pivot("p", &[], true),
-        step("a", &[]),
-        pivot("q", &[], true),
-        step("b", &[]),
-        pivot("r", &[], false),
-    ];
-    let cut = cut_at_pivot(&started, &undo_order(&started, &Scope::All), false);
+    let started =
+        [pivot("p", &[], true), step("a", &[]), pivot("q", &[], true), step("b", &[]), pivot("r", &[], false)];
+    let cut = cut_at_pivot(&started, &undo_order(&started, &OrderScope::All), false);
     assert_eq!((cut.undo, cut.left, cut.pivot), (vec![4, 3], vec![2, 1, 0], Some(2)));
 
     let failed = [step("a", &[]), pivot("p", &[], false)];
@@ -114,7 +108,7 @@ fn the_last_pivot_that_succeeded_counts() {
 #[test]
 fn what_a_step_before_the_pivot_depends_on_stays_though_it_was_resumed_later() {
     let started = [step("a", &[]), step("b", &["a"]), pivot("p", &[], true), step("a", &[])];
-    let cut = cut_at_pivot(&started, &undo_order(&started, &Scope::All), false);
+    let cut = cut_at_pivot(&started, &undo_order(&started, &OrderScope::All), false);
     assert_eq!((cut.undo, cut.left), (vec![], vec![2, 1, 3, 0]));
 }
 
@@ -123,16 +117,16 @@ fn the_whole_step_of_a_pivot_stays() {
     let started = [step("a", &[]), pivot("p", &[], true), step("p", &[]), step("b", &[]), step("p", &[])];
     let mut started = started.to_vec();
     started[4].succeeded = false;
-    let cut = cut_at_pivot(&started, &undo_order(&started, &Scope::All), false);
+    let cut = cut_at_pivot(&started, &undo_order(&started, &OrderScope::All), false);
     assert_eq!((cut.undo, cut.left), (vec![4, 3], vec![2, 1, 0]));
 }
 
 #[test]
 fn of_several_things_in_one_step_the_earlier_stays_if_the_later_does() {
     let started = [step("a", &[]), step("a", &[]), step("b", &[])];
-    let order = undo_order(&started, &Scope::All);
+    let order = undo_order(&started, &OrderScope::All);
     let after = blocked_by(&started, &order, &[1]);
-    assert_eq!((after.may_run, after.left), (vec![2], vec![Left { step: 0, because: vec![1] }]));
+    assert_eq!((after.may_run, after.left), (vec![2], vec![NotUndone { step: 0, because: vec![1] }]));
 }
 
 /// The same questions asked of a matrix: `below[x][y]` says that `x` depends on `y`, directly or not.
@@ -211,13 +205,13 @@ fn executions(in_order: bool) -> impl Strategy<Value = Vec<StartedStep>> {
 proptest! {
     #[test]
     fn starts_that_the_needs_allow_are_exactly_reversed(started in executions(true)) {
-        let order = undo_order(&started, &Scope::All);
+        let order = undo_order(&started, &OrderScope::All);
         prop_assert_eq!(order, (0..started.len()).rev().collect::<Vec<_>>());
     }
 
     #[test]
     fn whatever_the_starts_every_step_waits_for_its_dependants(started in executions(false)) {
-        let order = undo_order(&started, &Scope::All);
+        let order = undo_order(&started, &OrderScope::All);
         prop_assert!(Model::of(&started).is_undo_order(&order), "{:?}", order);
         let once: BTreeSet<usize> = order.iter().copied().collect();
         prop_assert_eq!((once.len(), order.len()), (started.len(), started.len()));
@@ -228,11 +222,11 @@ proptest! {
         prop_assume!(!started.is_empty());
         let (failed, model) = (pick.index(started.len()), Model::of(&started));
         let name = &started[failed].name;
-        let order = undo_order(&started, &Scope::Dependents(name.clone()));
+        let order = undo_order(&started, &OrderScope::Dependents(name.clone()));
         let same: Vec<usize> = (0..started.len()).filter(|s| started[*s].name == *name).collect();
         prop_assert_eq!(order.iter().copied().collect::<BTreeSet<_>>(), model.with_dependants(&same));
         prop_assert!(model.is_undo_order(&order));
-        let of_all: Vec<usize> = undo_order(&started, &Scope::All);
+        let of_all: Vec<usize> = undo_order(&started, &OrderScope::All);
         let kept: Vec<usize> = of_all.into_iter().filter(|s| order.contains(s)).collect();
         prop_assert_eq!(kept, order);
     }
@@ -241,7 +235,7 @@ proptest! {
     fn a_step_is_left_exactly_if_a_dependant_is_unfinished(
         started in executions(false), failed in prop::collection::vec(any::<bool>(), 16)
     ) {
-        let (order, model) = (undo_order(&started, &Scope::All), Model::of(&started));
+        let (order, model) = (undo_order(&started, &OrderScope::All), Model::of(&started));
         let unfinished: Vec<usize> = (0..started.len()).filter(|s| failed[*s]).collect();
         let after = blocked_by(&started, &order, &unfinished);
         for step in &order {
@@ -258,7 +252,7 @@ proptest! {
     fn a_pivot_holds_what_started_before_it_and_no_step_loses_what_it_stands_on(
         started in executions(false), force in any::<bool>()
     ) {
-        let (order, model) = (undo_order(&started, &Scope::All), Model::of(&started));
+        let (order, model) = (undo_order(&started, &OrderScope::All), Model::of(&started));
         let cut = cut_at_pivot(&started, &order, force);
         let pivot = (0..started.len()).filter(|s| started[*s].pivot && started[*s].succeeded).max();
         prop_assert_eq!(cut.pivot, pivot);

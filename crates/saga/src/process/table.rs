@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 /// A process as the table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     pub(super) group: u32,
     pub(super) parent: u32,
     pub(super) start_time: u64,
@@ -59,7 +59,7 @@ pub(super) fn starts_are_ordered() -> bool {
 }
 
 /// The process with this number, be it a zombie.
-pub(super) fn entry(pid: u32) -> Result<Option<Entry>> {
+pub(super) fn entry(pid: u32) -> Result<Option<ProcessEntry>> {
     if pid == 0 {
         return Ok(None);
     }
@@ -67,7 +67,7 @@ pub(super) fn entry(pid: u32) -> Result<Option<Entry>> {
 }
 
 /// All processes of a group, zombies too.
-pub(super) fn members(group: u32) -> Result<Vec<Entry>> {
+pub(super) fn members(group: u32) -> Result<Vec<ProcessEntry>> {
     let mut members = if has_proc() { proc_entries()? } else { ps_entries(&["-A"])? };
     members.retain(|member| member.group == group);
     Ok(members)
@@ -85,7 +85,7 @@ fn has_proc() -> bool {
     *HAS_PROC.get_or_init(|| fs::read("/proc/self/stat").is_ok_and(|stat| parse_stat(&stat).is_some()))
 }
 
-fn proc_entry(pid: u32) -> Result<Option<Entry>> {
+fn proc_entry(pid: u32) -> Result<Option<ProcessEntry>> {
     let path = format!("/proc/{pid}/stat");
     let stat = match fs::read(&path) {
         Ok(stat) => stat,
@@ -105,7 +105,7 @@ fn proc_entry(pid: u32) -> Result<Option<Entry>> {
     Ok(Some(entry))
 }
 
-fn proc_entries() -> Result<Vec<Entry>> {
+fn proc_entries() -> Result<Vec<ProcessEntry>> {
     let mut entries = Vec::new();
     for file in fs::read_dir("/proc").while_doing(|| "reading /proc".to_owned())? {
         let file = file.while_doing(|| "reading /proc".to_owned())?;
@@ -121,7 +121,7 @@ fn proc_entries() -> Result<Vec<Entry>> {
 }
 
 /// `PID (NAME) STATE PPID PGRP ... STARTTIME ...`; the name may hold blanks, parentheses and line ends.
-fn parse_stat(stat: &[u8]) -> Option<Entry> {
+fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
     let open = stat.iter().position(|&b| b == b'(')?;
     let close = stat.iter().rposition(|&b| b == b')')?;
     let name = stat.get(open + 1..close)?.to_vec();
@@ -134,14 +134,14 @@ fn parse_stat(stat: &[u8]) -> Option<Entry> {
     let start_time = number(fields.get(19)?)?;
     let alive = group.is_some() && !matches!(*fields.first()?, b"Z" | b"X" | b"x");
     let group = group.map_or(Some(0), |group| number(group)).and_then(|group| u32::try_from(group).ok())?;
-    Some(Entry { group, parent, start_time, alive, name })
+    Some(ProcessEntry { group, parent, start_time, alive, name })
 }
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-fn ps_entries(selection: &[&str]) -> Result<Vec<Entry>> {
+fn ps_entries(selection: &[&str]) -> Result<Vec<ProcessEntry>> {
     let output = Command::new("ps")
         .args(["-o", "pgid=,ppid=,stat=,lstart="])
         .args(selection)
@@ -154,7 +154,7 @@ fn ps_entries(selection: &[&str]) -> Result<Vec<Entry>> {
 }
 
 /// `PGID PPID STATE Mon Jan 2 15:04:05 2006`.
-fn parse_ps(line: &str) -> Option<Entry> {
+fn parse_ps(line: &str) -> Option<ProcessEntry> {
     let mut fields = line.split_whitespace();
     let group = fields.next()?.parse().ok()?;
     let parent = fields.next()?.parse().ok()?;
@@ -162,7 +162,7 @@ fn parse_ps(line: &str) -> Option<Entry> {
     let started = fields.collect::<Vec<_>>().join(" ");
     let hash = Sha256::digest(started.as_bytes());
     let start_time = hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
-    Some(Entry { group, parent, start_time, alive, name: Vec::new() })
+    Some(ProcessEntry { group, parent, start_time, alive, name: Vec::new() })
 }
 
 #[cfg(test)]
@@ -179,16 +179,12 @@ mod tests {
             assert_eq!(entry.name, name.as_bytes());
         }
         assert!(!parse_stat(format!("5 (z){}", tail.replace('S', "Z")).as_bytes()).unwrap().alive);
-        assert!(
-            !parse_stat(format!("5 (z){}", tail.replacen("77 77", "-1 -1", 1)).as_bytes()).unwrap().alive
-        );
+        assert!(!parse_stat(format!("5 (z){}", tail.replacen("77 77", "-1 -1", 1)).as_bytes()).unwrap().alive);
     }
 
     #[test]
     fn what_is_no_entry_is_refused() {
-        for text in
-            ["", "5", "5 (x", "5 )x(", "5 (x) S 1", "5 (x) S 1 a 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"]
-        {
+        for text in ["", "5", "5 (x", "5 )x(", "5 (x) S 1", "5 (x) S 1 a 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::Code;
 
-use super::{Ended, ProcessIdentity, end, end_group};
+use super::{EndedProcess, ProcessIdentity, end, end_group};
 
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -43,7 +43,7 @@ fn an_identity_is_the_same_as_long_as_the_process_lives() {
     stop(child);
     assert!(!found.is_alive());
     assert_eq!(ProcessIdentity::of(found.pid).unwrap(), None);
-    assert_eq!(end(&found, GRACE).unwrap(), Ended::WasGone);
+    assert_eq!(end(&found, GRACE).unwrap(), EndedProcess::WasGone);
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn numbers_without_a_process_have_no_identity() {
 #[test]
 fn term_ends_a_process_and_kill_one_that_ignores_it() {
     let (mut child, _) = leader("echo; exec sleep 60");
-    assert_eq!(end(&identity(child.id()), GRACE).unwrap(), Ended::Terminated);
+    assert_eq!(end(&identity(child.id()), GRACE).unwrap(), EndedProcess::Terminated);
     child.wait().unwrap();
 
     let (mut child, _) = leader("trap '' TERM; echo; while :; do sleep 0.05; done");
     let start = Instant::now();
-    assert_eq!(end(&identity(child.id()), GRACE).unwrap(), Ended::Killed);
+    assert_eq!(end(&identity(child.id()), GRACE).unwrap(), EndedProcess::Killed);
     assert!(start.elapsed() >= GRACE);
     child.wait().unwrap();
 }
@@ -82,7 +82,7 @@ fn a_stopped_process_is_terminated() {
     let found = identity(child.id());
     let stopped = |stat: String| stat.contains(") T ");
     while !std::fs::read_to_string(format!("/proc/{}/stat", found.pid)).is_ok_and(stopped) {}
-    assert_eq!(end_group(&found, Duration::from_secs(20)).unwrap(), Ended::Terminated);
+    assert_eq!(end_group(&found, Duration::from_secs(20)).unwrap(), EndedProcess::Terminated);
     child.wait().unwrap();
 }
 
@@ -97,8 +97,8 @@ fn a_reused_pid_is_never_signalled() {
     ];
     for other in others {
         assert!(!other.is_alive());
-        assert_eq!(end(&other, Duration::ZERO).unwrap(), Ended::WasGone);
-        assert_eq!(end_group(&other, Duration::ZERO).unwrap(), Ended::WasGone);
+        assert_eq!(end(&other, Duration::ZERO).unwrap(), EndedProcess::WasGone);
+        assert_eq!(end_group(&other, Duration::ZERO).unwrap(), EndedProcess::WasGone);
     }
     assert_eq!(child.try_wait().unwrap(), None);
     stop(child);
@@ -122,7 +122,7 @@ fn a_group_ends_with_the_grandchild_that_ignores_term() {
     let ignoring = r#"sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait"#;
     let (mut child, grandchild) = leader(ignoring);
     let grandchild = identity(grandchild.parse().unwrap());
-    assert_eq!(end_group(&identity(child.id()), GRACE).unwrap(), Ended::Killed);
+    assert_eq!(end_group(&identity(child.id()), GRACE).unwrap(), EndedProcess::Killed);
     assert!(!grandchild.is_alive());
     child.wait().unwrap();
 }
@@ -140,23 +140,23 @@ fn a_group_is_ended_after_its_leader_has_gone() {
 
     // A group whose members are older than the leader is another one.
     let later = ProcessIdentity { start_time: left.start_time + 1, ..found.clone() };
-    assert_eq!(end_group(&later, GRACE).unwrap(), Ended::WasGone);
-    assert_eq!(end(&found, GRACE).unwrap(), Ended::WasGone);
+    assert_eq!(end_group(&later, GRACE).unwrap(), EndedProcess::WasGone);
+    assert_eq!(end(&found, GRACE).unwrap(), EndedProcess::WasGone);
     assert!(left.is_alive());
 
-    assert_eq!(end_group(&found, GRACE).unwrap(), Ended::Terminated);
+    assert_eq!(end_group(&found, GRACE).unwrap(), EndedProcess::Terminated);
     assert!(!left.is_alive());
-    assert_eq!(end_group(&found, GRACE).unwrap(), Ended::WasGone);
+    assert_eq!(end_group(&found, GRACE).unwrap(), EndedProcess::WasGone);
 }
 
 #[test]
 fn a_process_that_leads_no_group_is_ended_alone() {
     let (mut child, member) = leader("sleep 60 >/dev/null & echo $!; wait; sleep 60");
     let member = identity(member.parse().unwrap());
-    assert_eq!(end_group(&member, GRACE).unwrap(), Ended::Terminated);
+    assert_eq!(end_group(&member, GRACE).unwrap(), EndedProcess::Terminated);
     assert!(!member.is_alive());
     assert_eq!(child.try_wait().unwrap(), None);
-    assert_eq!(end_group(&identity(child.id()), GRACE).unwrap(), Ended::Terminated);
+    assert_eq!(end_group(&identity(child.id()), GRACE).unwrap(), EndedProcess::Terminated);
     child.wait().unwrap();
 }
 

@@ -2,10 +2,10 @@
 
 use ic_base::{Result, Timestamp};
 
-use super::Check;
+use super::HealthCheck;
 use crate::ledger::Ledger;
 use crate::server::ServerUrl;
-use crate::server::made;
+use crate::server::schema_objects;
 use crate::transaction::Snapshot;
 
 /// The oldest server that is held by tests.
@@ -14,7 +14,7 @@ const OLDEST: i64 = 150_000;
 const MOST_SKEW: i64 = 1000;
 
 /// Looks at everything; problems are in the checks, errors only mean that looking failed.
-pub(super) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<Check>> {
+pub(super) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<HealthCheck>> {
     ledger.read(|snapshot| {
         Ok(vec![
             schema(),
@@ -30,12 +30,12 @@ pub(super) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Resul
     })
 }
 
-fn check(name: &'static str, ok: bool, detail: impl Into<String>) -> Check {
-    Check { name, ok, detail: detail.into() }
+fn check(name: &'static str, ok: bool, detail: impl Into<String>) -> HealthCheck {
+    HealthCheck { name, ok, detail: detail.into() }
 }
 
 /// Every transaction compares the version before anything else.
-fn schema() -> Check {
+fn schema() -> HealthCheck {
     check("schema", true, format!("version {}", crate::migrate::LATEST))
 }
 
@@ -44,18 +44,15 @@ fn setting(snapshot: &Snapshot<'_>, name: &str) -> Result<String> {
     Ok(value.unwrap_or_default())
 }
 
-fn version(snapshot: &Snapshot<'_>) -> Result<Check> {
+fn version(snapshot: &Snapshot<'_>) -> Result<HealthCheck> {
     let number: i64 = setting(snapshot, "server_version_num")?.parse().unwrap_or(0);
     let shown = setting(snapshot, "server_version")?;
-    let detail = if number >= OLDEST {
-        format!("PostgreSQL {shown}")
-    } else {
-        format!("PostgreSQL {shown}: older than 15")
-    };
+    let detail =
+        if number >= OLDEST { format!("PostgreSQL {shown}") } else { format!("PostgreSQL {shown}: older than 15") };
     Ok(check("server", number >= OLDEST, detail))
 }
 
-fn encoding(snapshot: &Snapshot<'_>) -> Result<Check> {
+fn encoding(snapshot: &Snapshot<'_>) -> Result<HealthCheck> {
     let found = setting(snapshot, "server_encoding")?;
     let ok = found == "UTF8";
     let detail = if ok {
@@ -67,7 +64,7 @@ fn encoding(snapshot: &Snapshot<'_>) -> Result<Check> {
 }
 
 /// Whether what was acknowledged survives a loss of power.
-fn durability(snapshot: &Snapshot<'_>) -> Result<Check> {
+fn durability(snapshot: &Snapshot<'_>) -> Result<HealthCheck> {
     let mut wrong = Vec::new();
     for name in ["fsync", "full_page_writes", "synchronous_commit"] {
         let value = setting(snapshot, name)?;
@@ -83,9 +80,8 @@ fn durability(snapshot: &Snapshot<'_>) -> Result<Check> {
     Ok(check("durability", wrong.is_empty(), detail))
 }
 
-fn standby(snapshot: &Snapshot<'_>) -> Result<Check> {
-    let is_standby =
-        snapshot.query_opt("SELECT pg_is_in_recovery()", &[], |row| row.get(0))?.unwrap_or(false);
+fn standby(snapshot: &Snapshot<'_>) -> Result<HealthCheck> {
+    let is_standby = snapshot.query_opt("SELECT pg_is_in_recovery()", &[], |row| row.get(0))?.unwrap_or(false);
     let is_closed = setting(snapshot, "default_transaction_read_only")? == "on";
     let detail = match (is_standby, is_closed) {
         (true, _) => "a standby: it can only be read",
@@ -96,23 +92,24 @@ fn standby(snapshot: &Snapshot<'_>) -> Result<Check> {
 }
 
 /// Whether every table and column is there that the migrations make.
-fn tables(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
-    let sql = "SELECT table_name::text || '.' || column_name::text FROM information_schema.columns WHERE table_schema = $1";
+fn tables(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<HealthCheck> {
+    let sql =
+        "SELECT table_name::text || '.' || column_name::text FROM information_schema.columns WHERE table_schema = $1";
     let there: Vec<String> = snapshot.query_all(sql, &[&url.ledger], |row| row.get(0))?;
-    Ok(missing("tables", made::columns(), &there))
+    Ok(missing("tables", schema_objects::columns(), &there))
 }
 
 /// What keeps rows from being deleted and events from being changed.
-fn triggers(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
+fn triggers(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<HealthCheck> {
     // Those that fire when a client writes.
     let sql = "SELECT t.tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
                JOIN pg_namespace n ON n.oid = c.relnamespace \
                WHERE n.nspname = $1 AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')";
     let there: Vec<String> = snapshot.query_all(sql, &[&url.ledger], |row| row.get(0))?;
-    Ok(missing("triggers", made::triggers(), &there))
+    Ok(missing("triggers", schema_objects::triggers(), &there))
 }
 
-fn missing(name: &'static str, wanted: impl IntoIterator<Item = String>, there: &[String]) -> Check {
+fn missing(name: &'static str, wanted: impl IntoIterator<Item = String>, there: &[String]) -> HealthCheck {
     let missing: Vec<String> = wanted.into_iter().filter(|one| !there.contains(one)).collect();
     let detail = if missing.is_empty() {
         "ok".to_owned()
@@ -123,7 +120,7 @@ fn missing(name: &'static str, wanted: impl IntoIterator<Item = String>, there: 
 }
 
 /// Whether the role can do what every day needs; that it could also delete is no fault, and said.
-fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
+fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<HealthCheck> {
     let lacks = |right: &str| {
         let sql = "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 \
                    AND c.relkind = 'r' AND NOT has_table_privilege(c.oid, $2) ORDER BY 1";
@@ -131,10 +128,8 @@ fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
     };
     for right in ["SELECT", "INSERT", "UPDATE"] {
         let without: Vec<String> = lacks(right)?;
-        let needed: Vec<String> = without
-            .into_iter()
-            .filter(|table| right == "SELECT" || table != "refinery_schema_history")
-            .collect();
+        let needed: Vec<String> =
+            without.into_iter().filter(|table| right == "SELECT" || table != "refinery_schema_history").collect();
         if !needed.is_empty() {
             return Ok(check("rights", false, format!("the role lacks {right} on {}", needed.join(", "))));
         }
@@ -155,7 +150,7 @@ fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<Check> {
     Ok(check("rights", true, detail))
 }
 
-fn clock(snapshot: &Snapshot<'_>, now: Timestamp) -> Result<Check> {
+fn clock(snapshot: &Snapshot<'_>, now: Timestamp) -> Result<HealthCheck> {
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     let theirs: i64 = snapshot.query_opt(sql, &[], |row| row.get(0))?.unwrap_or(0);
     let skew = now.millis().saturating_sub(theirs);

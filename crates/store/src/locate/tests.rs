@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ic_base::{Code, Context};
 
-use super::{FoundBy, Lookup, Place, initial_place, locate};
+use super::{FoundBy, LedgerLocation, Lookup, initial_place, locate};
 use crate::OpenOptions;
 use crate::create::create;
 
@@ -12,7 +12,7 @@ fn at(directory: &Path) -> Lookup<'_> {
     Lookup { db: None, env_db: None, directory }
 }
 
-fn init(directory: &Path, store: Option<&Path>) -> Place {
+fn init(directory: &Path, store: Option<&Path>) -> LedgerLocation {
     let place = initial_place(&at(directory), store).unwrap();
     create(&place, store.is_some(), directory, OpenOptions::default(), &Context::system()).unwrap();
     place

@@ -12,8 +12,7 @@ use crate::{Ledger, OpenOptions};
 fn every_file_is_a_migration_and_the_constant_is_the_highest() {
     let files = std::fs::read_dir("../../migrations/sqlite").unwrap().count();
     let migrations = embedded::migrations::runner();
-    let versions: Vec<i32> =
-        migrations.get_migrations().iter().map(refinery_core::Migration::version).collect();
+    let versions: Vec<i32> = migrations.get_migrations().iter().map(refinery_core::Migration::version).collect();
     assert_eq!(versions.len(), files, "a misnamed file would be skipped in silence");
     assert_eq!(versions.iter().max(), Some(&LATEST));
 }
@@ -164,14 +163,12 @@ fn a_failing_migration_changes_nothing() {
     let mut connection = Connection::open(&path).unwrap();
     // A table in the way of a later migration.
     connection.execute_batch("CREATE TABLE run_agents(x)").unwrap();
-    let error =
-        bring_up_to_date(&mut connection, &path, OpenOptions::default(), &Context::system()).unwrap_err();
+    let error = bring_up_to_date(&mut connection, &path, OpenOptions::default(), &Context::system()).unwrap_err();
     assert_eq!(error.code(), Code::MigrationFailed);
     let version: i32 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
     assert_eq!(version, 1);
-    let runs: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'", [], |r| r.get(0))
-        .unwrap();
+    let runs: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'", [], |r| r.get(0)).unwrap();
     assert_eq!(runs, 0, "the migrations before the failing one are rolled back too");
 }
 
@@ -181,8 +178,7 @@ fn whoever_holds_the_lock_is_waited_for_no_longer_than_asked() {
     let path = dir.path().join("ic.db");
     let held = crate::lock::open(&super::sibling(&path, ".lock")).unwrap();
     held.lock().unwrap();
-    let options =
-        OpenOptions { busy_timeout: std::time::Duration::from_millis(50), ..OpenOptions::default() };
+    let options = OpenOptions { busy_timeout: std::time::Duration::from_millis(50), ..OpenOptions::default() };
     assert_eq!(create(&path, options, &Context::system()).unwrap_err().code(), Code::Busy);
     drop(held);
     assert!(create(&path, options, &Context::system()).unwrap());

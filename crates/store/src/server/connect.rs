@@ -50,11 +50,7 @@ fn more_telling(before: Option<Diagnosis>, error: Diagnosis) -> Diagnosis {
 }
 
 /// The connection to one address, or why there is none. Errors: of what is the same for every address.
-fn to_address(
-    server: &Server,
-    config: &Config,
-    until: Instant,
-) -> Result<std::result::Result<Client, Diagnosis>> {
+fn to_address(server: &Server, config: &Config, until: Instant) -> Result<std::result::Result<Client, Diagnosis>> {
     let url = server.url();
     Ok(match connection(server, config, until)? {
         Ok(client) => Ok(client),
@@ -108,9 +104,8 @@ fn configs(server: &Server, host: &Host) -> Result<Vec<Config>> {
     match host {
         Host::Socket(..) => Ok(vec![config]),
         Host::Tcp(name, _) => {
-            let found = server
-                .look_up(patience, names::addresses(name))
-                .map_err(|why| unknown_host(url, name, &why))?;
+            let found =
+                server.look_up(patience, names::addresses(name)).map_err(|why| unknown_host(url, name, &why))?;
             Ok(found.into_iter().map(|address| config.clone().hostaddr(address).clone()).collect())
         }
     }

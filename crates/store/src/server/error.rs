@@ -8,7 +8,7 @@ use super::url::ServerUrl;
 
 /// What a failure means for the transaction in which it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ServerFault {
     /// Another transaction was in the way: the same may go well at once.
     Conflict,
     /// The connection is lost, or leads to a server that cannot be written any more.
@@ -17,23 +17,23 @@ pub(super) enum Fault {
     Final,
 }
 
-pub(super) fn fault_of(error: &Error) -> Fault {
+pub(super) fn fault_of(error: &Error) -> ServerFault {
     let Some(code) = error.code() else {
         // An error of encoding or decoding in this program does not mean that the connection is lost.
-        let is_own = std::error::Error::source(error)
-            .is_some_and(|source| source.downcast_ref::<std::io::Error>().is_none());
-        return if error.is_closed() || !is_own { Fault::Lost } else { Fault::Final };
+        let is_own =
+            std::error::Error::source(error).is_some_and(|source| source.downcast_ref::<std::io::Error>().is_none());
+        return if error.is_closed() || !is_own { ServerFault::Lost } else { ServerFault::Final };
     };
     match *code {
-        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => Fault::Conflict,
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => ServerFault::Conflict,
         SqlState::ADMIN_SHUTDOWN
         | SqlState::CRASH_SHUTDOWN
         | SqlState::CANNOT_CONNECT_NOW
         | SqlState::READ_ONLY_SQL_TRANSACTION
-        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Fault::Lost,
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => ServerFault::Lost,
         // Class 08: the connection. PgBouncer says so, too, when its server went away.
-        ref code if code.code().starts_with("08") => Fault::Lost,
-        _ => Fault::Final,
+        ref code if code.code().starts_with("08") => ServerFault::Lost,
+        _ => ServerFault::Final,
     }
 }
 
@@ -47,8 +47,7 @@ pub(super) fn diagnose(error: Error, url: &ServerUrl, doing: &str) -> Diagnosis 
         }
         Code::Unreachable => {
             let what = if error.as_db_error().is_some() { "turns away" } else { "cannot be reached" };
-            Diagnosis::new(code, format!("{doing}: the server of {url} {what}: {said}."))
-                .detail("db", url.to_string())
+            Diagnosis::new(code, format!("{doing}: the server of {url} {what}: {said}.")).detail("db", url.to_string())
         }
         _ => Diagnosis::new(code, format!("{doing}: {said}.")),
     };
@@ -66,7 +65,7 @@ pub(super) fn said(error: &Error) -> String {
 
 fn code_of(error: &Error) -> Code {
     let Some(code) = error.code() else {
-        return if fault_of(error) == Fault::Lost { Code::Unreachable } else { Code::Internal };
+        return if fault_of(error) == ServerFault::Lost { Code::Unreachable } else { Code::Internal };
     };
     match *code {
         SqlState::LOCK_NOT_AVAILABLE
@@ -74,9 +73,7 @@ fn code_of(error: &Error) -> Code {
         | SqlState::T_R_DEADLOCK_DETECTED
         | SqlState::TOO_MANY_CONNECTIONS
         | SqlState::QUERY_CANCELED => Code::Busy,
-        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME | SqlState::INVALID_CATALOG_NAME => {
-            Code::NoLedger
-        }
+        SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME | SqlState::INVALID_CATALOG_NAME => Code::NoLedger,
         SqlState::CHARACTER_NOT_IN_REPERTOIRE | SqlState::UNTRANSLATABLE_CHARACTER => Code::InvalidValue,
         SqlState::INSUFFICIENT_PRIVILEGE
         | SqlState::INVALID_PASSWORD
@@ -87,16 +84,16 @@ fn code_of(error: &Error) -> Code {
         | SqlState::UNDEFINED_COLUMN
         | SqlState::UNDEFINED_FUNCTION => Code::Corrupt,
         SqlState::IO_ERROR => Code::Io,
-        _ if fault_of(error) == Fault::Lost => Code::Unreachable,
+        _ if fault_of(error) == ServerFault::Lost => Code::Unreachable,
         _ => Code::Internal,
     }
 }
 
 fn hint_for(code: Code, error: &Error) -> Option<&'static str> {
     match code {
-        Code::Busy if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => Some(
-            "all connections of the server, or of the role, are taken: try again, or put a pooler in front of it",
-        ),
+        Code::Busy if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+            Some("all connections of the server, or of the role, are taken: try again, or put a pooler in front of it")
+        }
         Code::Busy if error.code() == Some(&SqlState::QUERY_CANCELED) => {
             Some("it was cancelled on the server; try again")
         }
@@ -111,9 +108,9 @@ fn hint_for(code: Code, error: &Error) -> Option<&'static str> {
         Code::Corrupt => Some("see what else is wrong: ic health; restore it from a backup"),
         Code::NoLedger => Some("create it with: ic init --db URL"),
         Code::Unreachable => Some("nothing was changed; see whether it answers: pg_isready -h HOST -p PORT"),
-        Code::PermissionDenied if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Some(
-            "the role of the connection lacks a right; which role needs which: docs/FLEET.md, Setting it up",
-        ),
+        Code::PermissionDenied if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            Some("the role of the connection lacks a right; which role needs which: docs/FLEET.md, Setting it up")
+        }
         Code::PermissionDenied => Some(
             "is the user right (postgres://USER@HOST/..., PGUSER)? the password is that of PGPASSWORD, PGPASSFILE or ~/.pgpass",
         ),

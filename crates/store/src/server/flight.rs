@@ -11,7 +11,7 @@ use super::value::Owned;
 
 /// A request to the server, with its values, as it waits to be sent.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum ServerRequest {
     /// Statements without values, sent as one text.
     Batch(String),
     /// A statement that changes rows.
@@ -31,7 +31,7 @@ pub(super) enum Answer {
     Rows(Vec<Row>),
 }
 
-impl Request {
+impl ServerRequest {
     /// What is sent, for the record of statements.
     pub(super) fn sql(&self) -> &str {
         match self {
@@ -42,13 +42,13 @@ impl Request {
 
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + 'a>>;
 
-fn send<'a>(client: &'a Client, request: &'a Request) -> Answering<'a> {
+fn send<'a>(client: &'a Client, request: &'a ServerRequest) -> Answering<'a> {
     match request {
-        Request::Batch(sql) => Box::pin(async move { client.simple_query(sql).await.map(Answer::Batch) }),
-        Request::Change(sql, values) => {
+        ServerRequest::Batch(sql) => Box::pin(async move { client.simple_query(sql).await.map(Answer::Batch) }),
+        ServerRequest::Change(sql, values) => {
             Box::pin(async move { client.execute_typed(sql, &typed(values)).await.map(Answer::Changed) })
         }
-        Request::Ask(sql, values) => {
+        ServerRequest::Ask(sql, values) => {
             Box::pin(async move { client.query_typed(sql, &typed(values)).await.map(Answer::Rows) })
         }
     }
@@ -61,9 +61,8 @@ fn typed(values: &[Owned]) -> Vec<(&(dyn ToSql + Sync), Type)> {
 
 /// Sends all, in their order, before it waits for the first answer. The error is that of the first that failed: what follows a failure in a
 /// transaction only says that there was one.
-pub(super) async fn fly(client: &Client, requests: &[Request]) -> Result<Vec<Answer>, Error> {
-    let mut waiting: Vec<Option<Answering<'_>>> =
-        requests.iter().map(|request| Some(send(client, request))).collect();
+pub(super) async fn fly(client: &Client, requests: &[ServerRequest]) -> Result<Vec<Answer>, Error> {
+    let mut waiting: Vec<Option<Answering<'_>>> = requests.iter().map(|request| Some(send(client, request))).collect();
     let mut answers: Vec<Option<Result<Answer, Error>>> = requests.iter().map(|_| None).collect();
     // A request is sent when its future is asked for the first time.
     std::future::poll_fn(|context| {

@@ -8,12 +8,12 @@ use ic_base::{Code, Diagnosis, Result};
 use tokio_postgres::{Client, Row as ServerRow, SimpleQueryMessage};
 
 use super::Server;
-use super::error::{Fault, diagnose, fault_of};
-use super::flight::{Answer, Request, fly};
+use super::error::{ServerFault, diagnose, fault_of};
+use super::flight::{Answer, ServerRequest, fly};
 use super::value::bind;
 use crate::error::changed_other_than_one;
 use crate::faults;
-use crate::values::{Param, Row, Source};
+use crate::values::{LedgerRow, Param, RowSource};
 
 /// How many rows of a long answer are held at a time.
 const CHUNK: usize = 500;
@@ -24,20 +24,20 @@ const TOGETHER: usize = 1000;
 const CONFLICT: &str = "DO $$ BEGIN RAISE 'in the way, for a test' USING ERRCODE = '40001'; END $$";
 
 /// The newest event as the writers' lock found it.
-pub(crate) type Head = (i64, [u8; 32]);
+pub(crate) type EventHead = (i64, [u8; 32]);
 
 /// A transaction that begins with its first statement.
-pub(crate) struct Open<'s> {
+pub(crate) struct OpenTransaction<'s> {
     server: &'s Server,
     writes: bool,
     client: RefCell<Option<Arc<Client>>>,
     /// Changes whose answers are not waited for; sent with the next request.
-    queue: RefCell<Vec<Request>>,
+    queue: RefCell<Vec<ServerRequest>>,
     cursors: Cell<u32>,
-    head: Cell<Option<Head>>,
+    head: Cell<Option<EventHead>>,
     /// The newest event that this transaction appended.
-    appended: Cell<Option<Head>>,
-    fault: Cell<Option<Fault>>,
+    appended: Cell<Option<EventHead>>,
+    fault: Cell<Option<ServerFault>>,
 }
 
 /// How a commit ended.
@@ -48,7 +48,7 @@ pub(super) enum Committed {
     Unknown(Diagnosis),
 }
 
-impl<'s> Open<'s> {
+impl<'s> OpenTransaction<'s> {
     pub(super) fn to_read(server: &'s Server) -> Self {
         Self::new(server, false)
     }
@@ -71,27 +71,27 @@ impl<'s> Open<'s> {
     }
 
     /// What went wrong in it, whatever became of the error above.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(super) fn fault(&self) -> Option<ServerFault> {
         self.fault.get()
     }
 
-    pub(super) fn appended_head(&self) -> Option<Head> {
+    pub(super) fn appended_head(&self) -> Option<EventHead> {
         self.appended.get()
     }
 
     /// The newest event, if the lock has said so and nothing was appended since.
-    pub(crate) fn head(&self) -> Option<Head> {
+    pub(crate) fn head(&self) -> Option<EventHead> {
         self.head.get()
     }
 
-    pub(crate) fn set_appended(&self, head: Head) {
+    pub(crate) fn set_appended(&self, head: EventHead) {
         self.appended.set(Some(head));
         self.head.set(Some(head));
     }
 
     /// All rows of a question.
     pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<ServerRow>> {
-        let request = Request::Ask(sql.to_owned(), bind(params)?);
+        let request = ServerRequest::Ask(sql.to_owned(), bind(params)?);
         match self.send(vec![request], "reading the ledger")?.pop() {
             Some(Answer::Rows(rows)) => Ok(rows),
             _ => Ok(Vec::new()),
@@ -103,9 +103,9 @@ impl<'s> Open<'s> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        map: impl FnOnce(&Row<'_>) -> Result<T>,
+        map: impl FnOnce(&LedgerRow<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        self.rows(sql, params)?.first().map(|row| map(&Row(Source::Server(row)))).transpose()
+        self.rows(sql, params)?.first().map(|row| map(&LedgerRow(RowSource::Server(row)))).transpose()
     }
 
     /// Gives each row to `visit`, which may send other statements in between: the rows come in parts.
@@ -113,17 +113,17 @@ impl<'s> Open<'s> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        visit: &mut dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+        visit: &mut dyn FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let number = self.cursors.get() + 1;
         self.cursors.set(number);
         let declare = format!("DECLARE ic_{number} NO SCROLL CURSOR FOR {sql}");
-        let fetch = || Request::Ask(format!("FETCH {CHUNK} FROM ic_{number}"), Vec::new());
+        let fetch = || ServerRequest::Ask(format!("FETCH {CHUNK} FROM ic_{number}"), Vec::new());
         let mut answers =
-            self.send(vec![Request::Change(declare, bind(params)?), fetch()], "reading the ledger")?;
+            self.send(vec![ServerRequest::Change(declare, bind(params)?), fetch()], "reading the ledger")?;
         while let Some(Answer::Rows(rows)) = answers.pop() {
             for row in &rows {
-                if visit(&Row(Source::Server(row)))?.is_break() {
+                if visit(&LedgerRow(RowSource::Server(row)))?.is_break() {
                     return Ok(());
                 }
             }
@@ -138,7 +138,7 @@ impl<'s> Open<'s> {
 
     /// Changes rows and says how many.
     pub(crate) fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
-        let request = Request::Change(sql.to_owned(), bind(params)?);
+        let request = ServerRequest::Change(sql.to_owned(), bind(params)?);
         match self.send(vec![request], "writing the ledger")?.pop() {
             Some(Answer::Changed(rows)) => Ok(usize::try_from(rows).unwrap_or(usize::MAX)),
             _ => Ok(0),
@@ -147,7 +147,7 @@ impl<'s> Open<'s> {
 
     /// Changes one row. It travels with what is asked next, or with the commit: an error is that one's.
     pub(crate) fn execute_one(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        let request = Request::Change(sql.to_owned(), bind(params)?);
+        let request = ServerRequest::Change(sql.to_owned(), bind(params)?);
         let waiting = {
             let mut queue = self.queue.borrow_mut();
             queue.push(request);
@@ -157,15 +157,11 @@ impl<'s> Open<'s> {
     }
 
     fn flush(&self) -> Result<()> {
-        if self.queue.borrow().is_empty() {
-            Ok(())
-        } else {
-            self.send(Vec::new(), "writing the ledger").map(drop)
-        }
+        if self.queue.borrow().is_empty() { Ok(()) } else { self.send(Vec::new(), "writing the ledger").map(drop) }
     }
 
     /// Sends what is queued and `last`, and returns the answers to `last`.
-    fn send(&self, last: Vec<Request>, doing: &str) -> Result<Vec<Answer>> {
+    fn send(&self, last: Vec<ServerRequest>, doing: &str) -> Result<Vec<Answer>> {
         let queued = self.queue.take();
         let waited_for = last.len();
         let mut requests = queued;
@@ -180,7 +176,7 @@ impl<'s> Open<'s> {
                 && *rows != 1
             {
                 // From here on `fly` refuses every request: the transaction must not be committed with half of its changes.
-                self.fault.set(Some(Fault::Final));
+                self.fault.set(Some(ServerFault::Final));
                 return Err(changed_other_than_one(*rows, "a queued statement"));
             }
         }
@@ -189,14 +185,14 @@ impl<'s> Open<'s> {
 
     /// One round trip. The first also begins the transaction; where that finds the connection lost, it is made anew: nothing was seen or
     /// done yet.
-    fn fly(&self, requests: Vec<Request>, doing: &str) -> Result<Vec<Answer>> {
+    fn fly(&self, requests: Vec<ServerRequest>, doing: &str) -> Result<Vec<Answer>> {
         if self.fault.get().is_some() {
             return Err(spoilt());
         }
         let mut requests = requests;
         let begins = self.client.borrow().is_none();
         if begins {
-            requests.insert(0, Request::Batch(self.server.opening(self.writes)));
+            requests.insert(0, ServerRequest::Batch(self.server.opening(self.writes)));
         }
         for request in &requests {
             faults::statement(request.sql());
@@ -205,7 +201,7 @@ impl<'s> Open<'s> {
         if self.writes
             && let Some(at) = (usize::from(begins)..requests.len()).find(|_| faults::is_conflict_due())
         {
-            requests.insert(at, Request::Batch(CONFLICT.to_owned()));
+            requests.insert(at, ServerRequest::Batch(CONFLICT.to_owned()));
         }
         // A lost connection is made anew only if nothing can have been committed: otherwise a change could be made twice.
         let can_try_again = begins && !requests.iter().any(is_commit);
@@ -225,8 +221,8 @@ impl<'s> Open<'s> {
                     return Ok(answers);
                 }
                 Err(error) => {
-                    let fault = error.as_ref().map_or(Fault::Lost, fault_of);
-                    if fault == Fault::Lost {
+                    let fault = error.as_ref().map_or(ServerFault::Lost, fault_of);
+                    if fault == ServerFault::Lost {
                         self.server.forget();
                         if can_try_again && !tried && error.is_some() {
                             tried = true;
@@ -236,9 +232,7 @@ impl<'s> Open<'s> {
                     self.fault.set(Some(fault));
                     *self.client.borrow_mut() = Some(client);
                     return Err(match error {
-                        Some(error) => {
-                            self.server.told_apart(diagnose(error, self.server.url(), doing), begins)
-                        }
+                        Some(error) => self.server.told_apart(diagnose(error, self.server.url(), doing), begins),
                         None => self.server.no_answer(doing),
                     });
                 }
@@ -255,7 +249,7 @@ impl<'s> Open<'s> {
         });
         let version = rows.next().and_then(|row| row.get(0)?.parse().ok());
         if let Err(error) = self.server.require_version(version) {
-            self.fault.set(Some(Fault::Final));
+            self.fault.set(Some(ServerFault::Final));
             return Err(error);
         }
         self.head.set(rows.next().and_then(|row| Some((row.get(0)?.parse().ok()?, from_hex(row.get(1)?)?))));
@@ -267,15 +261,15 @@ impl<'s> Open<'s> {
         if self.client.borrow().is_none() && self.queue.borrow().is_empty() {
             return Committed::Yes;
         }
-        let mut requests: Vec<Request> = self.queue.take().into_iter().map(guarded).collect();
-        requests.push(Request::Batch("COMMIT".to_owned()));
+        let mut requests: Vec<ServerRequest> = self.queue.take().into_iter().map(guarded).collect();
+        requests.push(ServerRequest::Batch("COMMIT".to_owned()));
         match self.fly(requests, "committing to the ledger") {
             Ok(_) => {
                 faults::statement("-- committed");
                 Committed::Yes
             }
             // The server may have committed before the connection was lost: only the hash of the newest event can tell.
-            Err(error) if self.fault.get() == Some(Fault::Lost) => Committed::Unknown(error),
+            Err(error) if self.fault.get() == Some(ServerFault::Lost) => Committed::Unknown(error),
             Err(error) => Committed::No(error),
         }
     }
@@ -295,9 +289,9 @@ impl<'s> Open<'s> {
 
 /// A change that makes the server roll the transaction back unless it changed one row. It divides by zero then: the commit travels with it,
 /// so there is no time to look at the count.
-fn guarded(request: Request) -> Request {
+fn guarded(request: ServerRequest) -> ServerRequest {
     match request {
-        Request::Change(sql, values) if sql.trim_start().starts_with("UPDATE") => Request::Ask(
+        ServerRequest::Change(sql, values) if sql.trim_start().starts_with("UPDATE") => ServerRequest::Ask(
             format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM changed"),
             values,
         ),
@@ -305,8 +299,8 @@ fn guarded(request: Request) -> Request {
     }
 }
 
-fn is_commit(request: &Request) -> bool {
-    matches!(request, Request::Batch(sql) if sql == "COMMIT")
+fn is_commit(request: &ServerRequest) -> bool {
+    matches!(request, ServerRequest::Batch(sql) if sql == "COMMIT")
 }
 
 fn spoilt() -> Diagnosis {

@@ -22,8 +22,7 @@ pub(super) fn find(host: &Host, database: &str, user: &str) -> Option<String> {
         Host::Tcp(name, port) => (name.clone(), *port),
         // A socket in the usual place is `localhost` there.
         Host::Socket(directory, port) => {
-            let is_usual =
-                matches!(directory.to_str(), Some("/tmp" | "/run/postgresql" | "/var/run/postgresql"));
+            let is_usual = matches!(directory.to_str(), Some("/tmp" | "/run/postgresql" | "/var/run/postgresql"));
             (if is_usual { "localhost".to_owned() } else { directory.to_string_lossy().into_owned() }, *port)
         }
     };
@@ -45,9 +44,7 @@ pub(super) fn hint() -> String {
         Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
             format!("{path} is not believed while others may read it: chmod 600 {path}")
         }
-        Ok(_) => format!(
-            "no line of {path} fits; give it there (HOST:PORT:DATABASE:USER:PASSWORD), or in PGPASSWORD"
-        ),
+        Ok(_) => format!("no line of {path} fits; give it there (HOST:PORT:DATABASE:USER:PASSWORD), or in PGPASSWORD"),
         Err(_) => {
             format!("give it in {path} (chmod 600; HOST:PORT:DATABASE:USER:PASSWORD), or in PGPASSWORD")
         }

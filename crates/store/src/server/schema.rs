@@ -60,9 +60,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     match run(server, &client, &format!("{made}SET LOCAL search_path TO \"{name}\"")) {
         Ok(_) => {}
         // Another process made it a moment ago.
-        Err(Some(e))
-            if matches!(e.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) =>
-        {
+        Err(Some(e)) if matches!(e.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) => {
             run(server, &client, "ROLLBACK").map_err(said)?;
             return require_ledger(server, &client).map(|()| false);
         }
@@ -76,8 +74,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     let id = context.new_ledger_id();
     // An id has no quotes; removed anyway, because this text becomes part of a statement.
     let id = id.as_str().replace('\'', "");
-    run(server, &client, &format!("INSERT INTO ledger (one, id, has_store) VALUES (1, '{id}', 0)"))
-        .map_err(said)?;
+    run(server, &client, &format!("INSERT INTO ledger (one, id, has_store) VALUES (1, '{id}', 0)")).map_err(said)?;
     run(server, &client, "COMMIT").map_err(said)?;
     faults::statement("-- committed");
     Ok(true)
@@ -151,9 +148,8 @@ fn require_ledger(server: &Server, client: &Client) -> Result<()> {
         url.ledger
     );
     let answers = run(server, client, &sql).map_err(|error| said(server, error, "looking for the ledger"))?;
-    let is_ledger = answers
-        .iter()
-        .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("3")));
+    let is_ledger =
+        answers.iter().any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("3")));
     if is_ledger {
         return Ok(());
     }
@@ -161,8 +157,7 @@ fn require_ledger(server: &Server, client: &Client) -> Result<()> {
         "SELECT 1 FROM pg_namespace WHERE nspname = '{}' AND NOT has_schema_privilege(oid, 'USAGE')",
         url.ledger
     );
-    let answers =
-        run(server, client, &closed).map_err(|error| said(server, error, "looking for the ledger"))?;
+    let answers = run(server, client, &closed).map_err(|error| said(server, error, "looking for the ledger"))?;
     if has_row(&answers) {
         return Err(closed_to(url));
     }
@@ -210,12 +205,9 @@ fn said(server: &Server, error: Option<tokio_postgres::Error>, doing: &str) -> D
 
 /// The refusal for a role that has no right to use the ledger's schema.
 pub(super) fn closed_to(url: &ServerUrl) -> Diagnosis {
-    Diagnosis::new(
-        Code::PermissionDenied,
-        format!("The role of the connection has no right to use the ledger {url}."),
-    )
-    .hint("have its owner grant what every day needs: docs/FLEET.md, Setting it up")
-    .detail("db", url.to_string())
+    Diagnosis::new(Code::PermissionDenied, format!("The role of the connection has no right to use the ledger {url}."))
+        .hint("have its owner grant what every day needs: docs/FLEET.md, Setting it up")
+        .detail("db", url.to_string())
 }
 
 fn no_ledger(url: &ServerUrl) -> Diagnosis {
@@ -267,12 +259,7 @@ impl refinery_sync::Query<Vec<Migration>> for InTransaction<'_> {
                 let applied_on =
                     time::OffsetDateTime::parse(row.get(2)?, &time::format_description::well_known::Rfc3339);
                 let version = row.get(0)?.parse().ok()?;
-                Some(Migration::applied(
-                    version,
-                    row.get(1)?.to_owned(),
-                    applied_on.ok()?,
-                    row.get(3)?.parse().ok()?,
-                ))
+                Some(Migration::applied(version, row.get(1)?.to_owned(), applied_on.ok()?, row.get(3)?.parse().ok()?))
             };
             read().ok_or_else(|| Failed("the history of the schema cannot be read".to_owned()))
         })

@@ -79,9 +79,8 @@ impl ServerUrl {
     /// Reads a URL. Errors: `invalid_value`; what it says never holds a part of the URL that may be a password.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or_else(|| wrong("The ledger is named by what is almost a URL.".to_owned()))?;
+        let (scheme, rest) =
+            text.split_once("://").ok_or_else(|| wrong("The ledger is named by what is almost a URL.".to_owned()))?;
         if !matches!(scheme, "postgres" | "postgresql") {
             return Err(wrong("A ledger is a file or on PostgreSQL: the URL has another scheme.".to_owned()));
         }
@@ -180,9 +179,8 @@ impl ServerUrl {
             }
             "password" => return Err(password()),
             _ => {
-                return Err(wrong(format!("The URL of a ledger has no parameter {key:?}.")).hint(
-                    "known: ledger, host, port, user, sslmode, sslrootcert, connect_timeout, channel_binding",
-                ));
+                return Err(wrong(format!("The URL of a ledger has no parameter {key:?}."))
+                    .hint("known: ledger, host, port, user, sslmode, sslrootcert, connect_timeout, channel_binding"));
             }
         }
         Ok(())
@@ -262,9 +260,8 @@ fn parse_host(text: &str, port: u16) -> Result<Host> {
     let (name, named) = match text.rsplit_once(':') {
         // The colons of an address of IPv6 stand in brackets.
         Some((name, digits)) if !digits.ends_with(']') => {
-            let port = digits
-                .parse()
-                .map_err(|_| wrong("The URL of a ledger has a port that is no number.".to_owned()))?;
+            let port =
+                digits.parse().map_err(|_| wrong("The URL of a ledger has a port that is no number.".to_owned()))?;
             (name, port)
         }
         _ => (text.as_str(), port),

@@ -4,14 +4,14 @@ use bytes::BytesMut;
 use ic_base::{Code, Diagnosis, Result};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use crate::values::{Kind, Param, Value};
+use crate::values::{Param, Value, ValueKind};
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
 /// A value that a request owns: it may wait for the next one to travel with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owned {
-    Null(Kind),
+    Null(ValueKind),
     Int(i64),
     Text(String),
     Bytes(Vec<u8>),
@@ -39,9 +39,9 @@ impl Owned {
     /// The type that the server is told: it need not guess that of `$1 IS NULL`.
     pub(super) fn sql_type(&self) -> Type {
         match self {
-            Self::Null(Kind::Int) | Self::Int(_) => Type::INT8,
-            Self::Null(Kind::Text) | Self::Text(_) => Type::TEXT,
-            Self::Null(Kind::Bytes) | Self::Bytes(_) => Type::BYTEA,
+            Self::Null(ValueKind::Int) | Self::Int(_) => Type::INT8,
+            Self::Null(ValueKind::Text) | Self::Text(_) => Type::TEXT,
+            Self::Null(ValueKind::Bytes) | Self::Bytes(_) => Type::BYTEA,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::Result;
 
-use super::Side;
+use super::SideDatabase;
 use crate::error::diagnose;
 use crate::{faults, log};
 
@@ -16,7 +16,7 @@ const LONG_LOG: u64 = 128 << 10;
 const STILL_THERE: &str = "the removed content is in no checkpoint any more, but may still be in the file's free space: \
      free as much disk space as the file takes, then repeat the call";
 
-impl Side {
+impl SideDatabase {
     /// Gives free pages back to the operating system and empties the log, so that the file is as small as its content; beside another
     /// process that reads for long, what is left is given back another time.
     pub fn shrink(&self) -> Result<()> {
@@ -56,8 +56,7 @@ impl Side {
     fn empty_log(&self) -> Result<bool> {
         faults::statement("PRAGMA wal_checkpoint(TRUNCATE)");
         self.in_a_hurry.store(true, Relaxed);
-        let busy =
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
         self.in_a_hurry.store(false, Relaxed);
         busy.map(|busy| busy == 0).map_err(|e| diagnose(e, "shrinking the object store"))
     }
@@ -69,9 +68,7 @@ impl Side {
         faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
-            .and_then(|()| {
-                self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-            })
+            .and_then(|()| self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)))
             .map(|busy| busy == 0)
             .map_err(|e| diagnose(e, "rebuilding the object store").hint(STILL_THERE))
     }

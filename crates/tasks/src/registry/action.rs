@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::task::{TaskContext, TaskError, TaskResult};
-use super::tool::{ToolCompensation, Undo, UndoFunction};
+use super::tool::{TaskUndo, ToolCompensation, UndoFunction};
 
 /// The way a rollback treats a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,10 +102,10 @@ impl fmt::Debug for ExecutableCompensation {
 impl From<ExecutableCompensation> for ToolCompensation {
     fn from(compensation: ExecutableCompensation) -> Self {
         let undo = match (compensation.action.action_type, compensation.function) {
-            (CompensationType::Skip, _) => Undo::Skip,
-            (CompensationType::Retry, _) => Undo::Retry,
-            (CompensationType::UndoFunction, Some(function)) => Undo::Run(function),
-            (CompensationType::UndoFunction, None) => Undo::Missing,
+            (CompensationType::Skip, _) => TaskUndo::Skip,
+            (CompensationType::Retry, _) => TaskUndo::Retry,
+            (CompensationType::UndoFunction, Some(function)) => TaskUndo::Run(function),
+            (CompensationType::UndoFunction, None) => TaskUndo::Missing,
         };
         Self { description: compensation.action.description, undo }
     }

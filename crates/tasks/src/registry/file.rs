@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_checkpoint::rootfs::{Found, RootDir, check_path};
+use ic_checkpoint::rootfs::{EntryState, RootDir, check_path};
 
 /// The longest file whose content is kept in memory, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A file, as it was before its task.
-pub(super) struct FileBefore {
+pub(super) struct FileBeforeTask {
     /// Absolute, because the working directory may change before the undo.
     path: PathBuf,
     before: Result<Before>,
@@ -35,7 +35,7 @@ enum State {
     File { content: Vec<u8>, mode: u32 },
 }
 
-impl FileBefore {
+impl FileBeforeTask {
     /// Remembers a file. If it could not be restored, the reason is remembered.
     pub(super) fn of(path: &Path) -> Self {
         match std::path::absolute(path).while_doing(|| format!("resolving {}", path.display())) {
@@ -66,11 +66,11 @@ impl FileBefore {
         let Some(root) = self.open(before)? else { return Ok(()) };
         match root.state(&before.below).while_doing(|| self.reading())? {
             // A link in the path: either the task made the file through it, or it is not the task's. Deleting could hit the wrong file.
-            Found::Absent if self.path.symlink_metadata().is_ok() => Err(self.elsewhere()),
-            Found::Absent => Ok(()),
-            Found::Directory(_) => Err(self.refusal("a directory stands there")),
-            Found::File(_) | Found::Symlink(..) | Found::Special => {
-                root.remove_file(&before.below, &|found| !matches!(found, Found::Directory(_)))
+            EntryState::Absent if self.path.symlink_metadata().is_ok() => Err(self.elsewhere()),
+            EntryState::Absent => Ok(()),
+            EntryState::Directory(_) => Err(self.refusal("a directory stands there")),
+            EntryState::File(_) | EntryState::Symlink(..) | EntryState::Special => {
+                root.remove_file(&before.below, &|found| !matches!(found, EntryState::Directory(_)))
             }
         }
     }
@@ -81,16 +81,16 @@ impl FileBefore {
             None => self.make_base(before)?,
         };
         match root.state(&before.below).while_doing(|| self.reading())? {
-            Found::Directory(_) => return Err(self.refusal("a directory stands there")),
-            Found::File(stat) if stat.mode == mode => {
+            EntryState::Directory(_) => return Err(self.refusal("a directory stands there")),
+            EntryState::File(stat) if stat.mode == mode => {
                 if read_small(&root, &before.below).is_ok_and(|now| now.as_deref() == Some(content)) {
                     return Ok(());
                 }
             }
-            Found::Absent | Found::File(_) | Found::Symlink(..) | Found::Special => {}
+            EntryState::Absent | EntryState::File(_) | EntryState::Symlink(..) | EntryState::Special => {}
         }
         // Checked once more just before the rename, because another process may have put a directory there.
-        let still = |found: &Found| !matches!(found, Found::Directory(_));
+        let still = |found: &EntryState| !matches!(found, EntryState::Directory(_));
         root.write_file(&before.below, mode, &temporary_name(), &still, &mut |file| {
             file.write_all(content).while_doing(|| format!("writing {}", self.path.display()))
         })
@@ -109,8 +109,7 @@ impl FileBefore {
 
     /// Creates the directory again. Its former permissions are unknown, so only this user has access.
     fn make_base(&self, before: &Before) -> Result<RootDir> {
-        ic_store::private::directories(&before.base)
-            .while_doing(|| format!("creating {}", before.base.display()))?;
+        ic_store::private::directories(&before.base).while_doing(|| format!("creating {}", before.base.display()))?;
         self.open(before)?.ok_or_else(|| self.elsewhere())
     }
 
@@ -140,14 +139,14 @@ fn look(path: &Path) -> Result<Before> {
     let root = RootDir::open(&base)?;
     let reading = || format!("reading {}", path.display());
     let state = match root.state(&below).while_doing(reading)? {
-        Found::Absent => State::Absent,
-        Found::File(stat) => {
+        EntryState::Absent => State::Absent,
+        EntryState::File(stat) => {
             let content = read_small(&root, &below).while_doing(reading)?;
             State::File { content: content.ok_or_else(|| unusable("it is over 1 MiB"))?, mode: stat.mode }
         }
-        Found::Symlink(..) => return Err(unusable("it is a symbolic link")),
-        Found::Directory(_) => return Err(unusable("it is a directory")),
-        Found::Special => return Err(unusable("it is a socket, fifo or device")),
+        EntryState::Symlink(..) => return Err(unusable("it is a symbolic link")),
+        EntryState::Directory(_) => return Err(unusable("it is a directory")),
+        EntryState::Special => return Err(unusable("it is a socket, fifo or device")),
     };
     Ok(Before { base, below, state })
 }

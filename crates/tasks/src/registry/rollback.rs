@@ -60,8 +60,7 @@ pub struct RollbackReport {
 impl RollbackReport {
     /// Whether no compensation failed or is pending. Skipped and undeclared tasks are not failures.
     pub fn is_success(&self) -> bool {
-        let is_open =
-            |r: &TaskRollback| matches!(r.outcome, RollbackOutcome::Failed { .. } | RollbackOutcome::Pending);
+        let is_open = |r: &TaskRollback| matches!(r.outcome, RollbackOutcome::Failed { .. } | RollbackOutcome::Pending);
         !self.results.iter().any(is_open)
     }
 
@@ -134,11 +133,7 @@ impl RollbackEngine {
     /// `executed`: the context of each task that was started, in that order. If a task is there more than once, its last one counts. What
     /// succeeds is removed from the registry, so a second call with the same tasks runs only the rest. A compensation that panics has
     /// failed.
-    pub fn execute_rollback(
-        &self,
-        executed: &[TaskContext],
-        registry: &mut CompensationRegistry,
-    ) -> RollbackReport {
+    pub fn execute_rollback(&self, executed: &[TaskContext], registry: &mut CompensationRegistry) -> RollbackReport {
         let mut report = RollbackReport::default();
         let mut seen = BTreeSet::new();
         let mut is_stopped = false;
@@ -168,14 +163,12 @@ impl RollbackEngine {
 
 fn run(compensation: &ToolCompensation, context: &TaskContext) -> RollbackOutcome {
     // A panic must not end the rollback: the tasks before this one still have to be undone.
-    let result = catch_unwind(AssertUnwindSafe(|| compensation.execute(context)))
-        .unwrap_or_else(|p| Err(panicked(&*p)));
+    let result =
+        catch_unwind(AssertUnwindSafe(|| compensation.execute(context))).unwrap_or_else(|p| Err(panicked(&*p)));
     match result {
         Ok(TaskResult::Success) => RollbackOutcome::RolledBack,
         Ok(TaskResult::Skipped { reason }) => RollbackOutcome::Skipped { reason },
-        Err(e) => {
-            RollbackOutcome::Failed { code: e.code().as_str().to_owned(), error: e.message().to_owned() }
-        }
+        Err(e) => RollbackOutcome::Failed { code: e.code().as_str().to_owned(), error: e.message().to_owned() },
     }
 }
 

@@ -7,8 +7,8 @@ use ic_base::{Code, Diagnosis};
 use tempfile::tempdir;
 
 use super::{
-    CompensationAction, CompensationRegistry, CompensationType, Coverage, ExecutableCompensation,
-    RollbackEngine, RollbackOutcome, TaskContext, TaskId, TaskResult, ToolCompensation,
+    CompensationAction, CompensationRegistry, CompensationType, EffectCoverage, ExecutableCompensation, RollbackEngine,
+    RollbackOutcome, TaskContext, TaskId, TaskResult, ToolCompensation,
 };
 use ic_saga::order::FailurePolicy;
 
@@ -23,10 +23,7 @@ impl Journal {
     }
 
     /// A compensation that fails as `fault` says, given how often it was called before.
-    fn undo_unless(
-        &self,
-        fault: impl Fn(usize) -> Option<&'static str> + Send + Sync + 'static,
-    ) -> ToolCompensation {
+    fn undo_unless(&self, fault: impl Fn(usize) -> Option<&'static str> + Send + Sync + 'static) -> ToolCompensation {
         let journal = self.clone();
         ToolCompensation::new("undo it", move |context| {
             let mut ran = journal.0.lock().unwrap();
@@ -92,13 +89,10 @@ fn test_tool_compensation() {
     assert_eq!(undo.clone().execute(&context).unwrap(), TaskResult::Success);
     assert_eq!(seen.lock().unwrap().as_ref(), Some(&context));
 
-    let failing =
-        ToolCompensation::new("fail", |_| Err(Diagnosis::new(Code::Busy, "The server does not answer.")));
+    let failing = ToolCompensation::new("fail", |_| Err(Diagnosis::new(Code::Busy, "The server does not answer.")));
     assert_eq!(failing.execute(&context).unwrap_err().code(), Code::Busy);
     for skipped in [ToolCompensation::skip("reads only"), ToolCompensation::retry("reads only")] {
-        let TaskResult::Skipped { reason } = skipped.execute(&context).unwrap() else {
-            panic!("not skipped")
-        };
+        let TaskResult::Skipped { reason } = skipped.execute(&context).unwrap() else { panic!("not skipped") };
         assert!(reason.contains("reads only"), "{reason}");
     }
 }
@@ -116,8 +110,11 @@ fn test_compensation_coverage_validation() {
     let report = registry.validate_coverage(&tasks);
     assert_eq!((report.total, report.percentage), (4, 75));
     assert_eq!(report.undeclared, ["d"]);
-    let coverage: Vec<Coverage> = report.steps.iter().map(|(_, coverage)| *coverage).collect();
-    assert_eq!(coverage, [Coverage::Compensated, Coverage::Skip, Coverage::Skip, Coverage::Undeclared]);
+    let coverage: Vec<EffectCoverage> = report.steps.iter().map(|(_, coverage)| *coverage).collect();
+    assert_eq!(
+        coverage,
+        [EffectCoverage::Compensated, EffectCoverage::Skip, EffectCoverage::Skip, EffectCoverage::Undeclared]
+    );
 
     registry.register("d", CompensationAction::undo("delete it"));
     assert_eq!(registry.validate_coverage(&tasks).undeclared, ["d"], "nothing can be run for it");
@@ -136,8 +133,7 @@ fn test_task_compensation_integration() {
     for (action, says) in actions.into_iter().zip(["needs no undo", "tried again", "no function"]) {
         let compensation = ToolCompensation::from(action.clone());
         assert_eq!(compensation.description, "delete it");
-        let executed =
-            [compensation.execute(&context), ExecutableCompensation::new(action).execute(&context)];
+        let executed = [compensation.execute(&context), ExecutableCompensation::new(action).execute(&context)];
         for result in executed {
             let TaskResult::Skipped { reason } = result.unwrap() else { panic!("not skipped") };
             assert!(reason.contains(says) && reason.contains("delete it"), "{reason}");
@@ -223,10 +219,7 @@ fn what_is_skipped_or_undeclared_is_never_called_rolled_back() {
     assert!(report.is_success() && registry.has_compensation(&"missing".into()));
 
     let json = serde_json::to_value(&report.results[0]).unwrap();
-    assert_eq!(
-        json,
-        serde_json::json!({"task_id": "undeclared", "description": null, "outcome": "undeclared"})
-    );
+    assert_eq!(json, serde_json::json!({"task_id": "undeclared", "description": null, "outcome": "undeclared"}));
 }
 
 #[test]
@@ -242,11 +235,7 @@ fn registering_overrides_and_begins_anew() {
     assert_eq!(journal.take(), ["a", "a"]);
     registry.remove(&"a".into());
     let report = RollbackEngine::new().execute_rollback(&tasks, &mut registry);
-    assert_eq!(
-        report.results[0].outcome,
-        RollbackOutcome::Undeclared,
-        "of what was done anew nothing is undone"
-    );
+    assert_eq!(report.results[0].outcome, RollbackOutcome::Undeclared, "of what was done anew nothing is undone");
 }
 
 #[test]

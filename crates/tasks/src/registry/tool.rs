@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ic_base::Diagnosis;
 
-use super::file::FileBefore;
+use super::file::FileBeforeTask;
 use super::task::{TaskContext, TaskError, TaskResult};
-use ic_saga::coverage::Coverage;
+use ic_saga::coverage::EffectCoverage;
 use ic_saga::process::{self, ProcessIdentity};
 
 /// How long a process may take to end after SIGTERM, before it is killed.
@@ -40,7 +40,7 @@ impl Deref for UndoFunction {
 
 /// The way a compensation is executed.
 #[derive(Clone)]
-pub(super) enum Undo {
+pub(super) enum TaskUndo {
     Run(UndoFunction),
     Skip,
     Retry,
@@ -68,7 +68,7 @@ pub(super) enum Undo {
 pub struct ToolCompensation {
     /// Its description, as an imperative: "delete the bucket".
     pub description: String,
-    pub(super) undo: Undo,
+    pub(super) undo: TaskUndo,
 }
 
 impl ToolCompensation {
@@ -77,17 +77,17 @@ impl ToolCompensation {
         description: impl Into<String>,
         undo: impl Fn(&TaskContext) -> Result<TaskResult, TaskError> + Send + Sync + 'static,
     ) -> Self {
-        Self { description: description.into(), undo: Undo::Run(UndoFunction::new(undo)) }
+        Self { description: description.into(), undo: TaskUndo::Run(UndoFunction::new(undo)) }
     }
 
     /// Declares that a task needs no undo; `description` is the reason.
     pub fn skip(description: impl Into<String>) -> Self {
-        Self { description: description.into(), undo: Undo::Skip }
+        Self { description: description.into(), undo: TaskUndo::Skip }
     }
 
     /// Declares that a task is to be retried rather than undone; `description` is the reason. A rollback runs nothing for it.
     pub fn retry(description: impl Into<String>) -> Self {
-        Self { description: description.into(), undo: Undo::Retry }
+        Self { description: description.into(), undo: TaskUndo::Retry }
     }
 
     /// Restores a file: deletes it if it does not exist now, else restores its present content and permissions.
@@ -115,7 +115,7 @@ impl ToolCompensation {
     /// ```
     pub fn file_compensation(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        let before = FileBefore::of(path);
+        let before = FileBeforeTask::of(path);
         let description = format!("put {} back as it was", path.display());
         Self::new(description, move |_| before.put_back().map(|()| TaskResult::Success))
     }
@@ -164,10 +164,10 @@ impl ToolCompensation {
     /// Errors: those of the function; the compensation can be executed again.
     pub fn execute(&self, context: &TaskContext) -> Result<TaskResult, TaskError> {
         let reason = match &self.undo {
-            Undo::Run(function) => return function(context),
-            Undo::Skip => format!("It needs no undo: {}.", self.description),
-            Undo::Retry => format!("It is to be tried again, not undone: {}.", self.description),
-            Undo::Missing => {
+            TaskUndo::Run(function) => return function(context),
+            TaskUndo::Skip => format!("It needs no undo: {}.", self.description),
+            TaskUndo::Retry => format!("It is to be tried again, not undone: {}.", self.description),
+            TaskUndo::Missing => {
                 format!("There is no function that can be run to {}: register it with one.", self.description)
             }
         };
@@ -175,11 +175,11 @@ impl ToolCompensation {
     }
 
     /// Its coverage. A retry counts as declared to need no undo; an undo without its function as undeclared.
-    pub fn coverage(&self) -> Coverage {
+    pub fn coverage(&self) -> EffectCoverage {
         match self.undo {
-            Undo::Run(_) => Coverage::Compensated,
-            Undo::Skip | Undo::Retry => Coverage::Skip,
-            Undo::Missing => Coverage::Undeclared,
+            TaskUndo::Run(_) => EffectCoverage::Compensated,
+            TaskUndo::Skip | TaskUndo::Retry => EffectCoverage::Skip,
+            TaskUndo::Missing => EffectCoverage::Undeclared,
         }
     }
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use ic_base::{Code, Diagnosis};
 use ic_dispatch::DispatchStatus;
 use ic_phase::RunStatus;
-use ic_rollback::To;
+use ic_rollback::RollbackTarget;
 use ic_rollback::compensation as effects;
-use ic_saga::action::{Action, How};
-use ic_saga::compensation::{Compensation, State};
+use ic_saga::action::{EffectAction, How};
+use ic_saga::compensation::{Compensation, CompensationState};
 use ic_saga::order::FailurePolicy;
 
 use super::super::{Declared, TaskContext, TaskId, TaskResult, ToolCompensation};
-use super::ledger::Place;
+use super::ledger::LedgerPlace;
 use super::{Log, Task};
 use crate::Status;
 
@@ -28,40 +28,32 @@ impl effects::Sink for Silent {
 
 fn exec(argv: &[&str]) -> Declared {
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-    let how = How {
-        directory: None,
-        environment: BTreeMap::new(),
-        timeout_ms: Some(5000),
-        retries: 0,
-        backoff_ms: 0,
-    };
-    Declared::Action(Action::Exec { argv, how })
+    let how = How { directory: None, environment: BTreeMap::new(), timeout_ms: Some(5000), retries: 0, backoff_ms: 0 };
+    Declared::Action(EffectAction::Exec { argv, how })
 }
 
 #[test]
 fn a_durable_compensation_is_run_by_whoever_comes_after() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let mut executor = place.executor();
     let create = Task::idle("create");
     executor.add_task(Task { outputs: vec![("NAME", "db")], ..create });
-    executor
-        .register_durable_compensation("create", "drop it", exec(&["sh", "-c", "echo $NAME > dropped"]))
-        .unwrap();
+    executor.register_durable_compensation("create", "drop it", exec(&["sh", "-c", "echo $NAME > dropped"])).unwrap();
     assert_eq!(executor.run().unwrap().status, Status::Completed);
     let run = place.kernel.read(|s| ic_phase::run::get(s, executor.run_id().unwrap())).unwrap();
     drop(executor);
     let rows = place.rows(&run);
-    assert_eq!((rows[0].description.as_deref(), rows[0].state), (Some("drop it"), State::Armed));
+    assert_eq!((rows[0].description.as_deref(), rows[0].state), (Some("drop it"), CompensationState::Armed));
 
     let saga = effects::Saga::take(&place.kernel, &place.settings, &run.id).unwrap();
-    let plan = place.kernel.read(|s| effects::plan(s, &run, &effects::Scope::All, false)).unwrap();
+    let plan = place.kernel.read(|s| effects::plan(s, &run, &effects::EffectScope::All, false)).unwrap();
     saga.undo(&plan, FailurePolicy::Stop, None, &mut Silent).unwrap();
     assert_eq!(fs::read_to_string(place.root().join("dropped")).unwrap(), "db\n");
 }
 
 #[test]
 fn a_durable_undo_that_fails_stops_the_rollback() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));
@@ -73,7 +65,7 @@ fn a_durable_undo_that_fails_stops_the_rollback() {
     let rollback = report.rollback.unwrap();
     assert_eq!(rollback.failed().map(TaskId::as_str).collect::<Vec<_>>(), ["b"]);
     assert_eq!(rollback.pending().map(TaskId::as_str).collect::<Vec<_>>(), ["a"]);
-    assert_eq!(place.rows(&place.the_run())[0].state, State::Failed);
+    assert_eq!(place.rows(&place.the_run())[0].state, CompensationState::Failed);
 
     fs::write(place.root().join("repaired"), "").unwrap();
     let rollback = executor.rollback().unwrap();
@@ -84,14 +76,14 @@ fn a_durable_undo_that_fails_stops_the_rollback() {
 
 #[test]
 fn nothing_before_a_pivot_is_undone() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let mut executor = place.executor();
     executor.add_task(Task::noted("before", &log));
     executor.add_task(Task::idle("announce"));
     executor.add_task(Task::noted("after", &log));
     executor.add_task(Task::failing("fails"));
-    let pivot = Declared::Action(Action::Pivot { reason: None });
+    let pivot = Declared::Action(EffectAction::Pivot { reason: None });
     executor.register_durable_compensation("announce", "mails are out", pivot).unwrap();
     let report = executor.run().unwrap();
     assert_eq!(report.status, Status::RollingBack);
@@ -103,7 +95,7 @@ fn nothing_before_a_pivot_is_undone() {
 
 #[test]
 fn what_cannot_be_registered_is_not_executed() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));
@@ -119,7 +111,7 @@ fn what_cannot_be_registered_is_not_executed() {
 
 #[test]
 fn a_file_outside_of_the_project_is_kept_in_memory() {
-    let (place, elsewhere) = (Place::new(), tempfile::tempdir().unwrap());
+    let (place, elsewhere) = (LedgerPlace::new(), tempfile::tempdir().unwrap());
     let (made, warned) = (elsewhere.path().join("made"), Cell::new(0));
     let mut executor = place.executor();
     executor.on_warning(|_| warned.set(warned.get() + 1));
@@ -138,14 +130,14 @@ fn a_file_outside_of_the_project_is_kept_in_memory() {
 
 #[test]
 fn work_that_somebody_took_back_meanwhile_is_undone() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));
     executor.add_task(Task::new("b", |context| {
-        let request = ic_rollback::Request {
+        let request = ic_rollback::RollbackRequest {
             run: context.run_id.as_ref().unwrap().as_str(),
-            to: To::Phase { name: "executing", include_target: true },
+            to: RollbackTarget::Phase { name: "executing", include_target: true },
             reason: Some("enough"),
             dry_run: false,
             expect_plan: None,
@@ -163,7 +155,7 @@ fn work_that_somebody_took_back_meanwhile_is_undone() {
 
 #[test]
 fn a_function_that_is_registered_later_replaces_the_rows() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let file = place.root().join("file");
     let mut executor = place.executor();
@@ -186,7 +178,7 @@ fn a_function_that_is_registered_later_replaces_the_rows() {
 
 #[test]
 fn what_somebody_else_armed_is_undone_with_the_tasks() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let arm = |step: &str| {
         let declared = exec(&["sh", "-c", "echo $IC_STEP >> undone"]);
         let id = place.the_run().id;
@@ -205,7 +197,7 @@ fn what_somebody_else_armed_is_undone_with_the_tasks() {
 
 #[test]
 fn a_run_whose_undo_was_lost_is_opened_again_by_hand() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let mut executor = place.executor();
     executor.add_task(Task::idle("a"));
     executor.add_task(Task::failing("b"));
@@ -217,9 +209,9 @@ fn a_run_whose_undo_was_lost_is_opened_again_by_hand() {
     assert_eq!(run.status, RunStatus::RollingBack);
     drop(executor);
 
-    let request = effects::Request {
+    let request = effects::CompensationRequest {
         run: run.id.as_str(),
-        scope: effects::Scope::All,
+        scope: effects::EffectScope::All,
         policy: FailurePolicy::Stop,
         force: false,
         skip: (&[], ""),
@@ -227,7 +219,7 @@ fn a_run_whose_undo_was_lost_is_opened_again_by_hand() {
         interrupted: Arc::default(),
     };
     let report = effects::run(&place.kernel, &place.settings, &request, &mut Silent).unwrap();
-    assert_eq!(report.status, effects::Status::Done);
+    assert_eq!(report.status, effects::CompensationStatus::Done);
     assert!(place.root().join("undone").exists());
     assert_eq!(place.the_run().status, RunStatus::Active);
 }

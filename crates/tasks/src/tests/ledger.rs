@@ -7,42 +7,40 @@ use std::time::Duration;
 
 use ic_base::{Code, Context, FixedClock, RollbackId, SeededIds, Timestamp};
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Dispatch, Filter};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchFilter};
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
-use ic_phase::resolve::Project;
+use ic_phase::run_reference::ProjectScope;
 use ic_phase::{Run, RunStatus};
 use ic_rollback::compensation as effects;
-use ic_saga::compensation::{Compensation, State, StepEnd};
+use ic_saga::compensation::{Compensation, CompensationState, StepEnd};
 use ic_store::{Ledger, Lookup, OpenOptions};
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
 use super::super::{TaskId, TaskResult, ToolCompensation, WorkflowExecutor};
 use super::{Log, Task, fragile, skip};
 use crate::Status;
 
 /// A project with a ledger on disk.
-pub(super) struct Place {
+pub(super) struct LedgerPlace {
     _directory: tempfile::TempDir,
     pub(super) kernel: Kernel,
-    pub(super) settings: Settings,
+    pub(super) settings: CaptureSettings,
 }
 
-impl Place {
+impl LedgerPlace {
     pub(super) fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let directory = fs::canonicalize(temporary.path()).unwrap();
-        let context = Context {
-            clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))),
-            ids: Box::new(SeededIds::new(7)),
-        };
+        let context =
+            Context { clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))), ids: Box::new(SeededIds::new(7)) };
         let lookup = Lookup { db: None, env_db: None, directory: &directory };
         let place = ic_store::initial_place(&lookup, None).unwrap();
         let (ledger, _): (Ledger, bool) =
             ic_store::create(&place, false, &directory, OpenOptions::default(), &context).unwrap();
-        let project = Project { directory: directory.clone(), root: directory };
+        let project = ProjectScope { directory: directory.clone(), root: directory };
         let config = Config::default();
-        let settings = Settings {
+        let settings = CaptureSettings {
             state: None,
             checkpointing: config.checkpointing,
             retention: config.retention,
@@ -70,7 +68,7 @@ impl Place {
 
     /// The dispatches of a run, oldest first.
     pub(super) fn dispatches(&self, run: &Run) -> Vec<Dispatch> {
-        let filter = Filter { run_id: Some(&run.id), phase: None, status: None, limit: 100 };
+        let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: 100 };
         let mut all = self.kernel.read(|snapshot| dispatch::list(snapshot, &filter)).unwrap();
         all.sort_by_key(|dispatch| dispatch.seq);
         all
@@ -97,7 +95,7 @@ impl Place {
 
 #[test]
 fn a_run_of_the_ledger_tells_the_story() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let mut executor = place.executor();
     let id = executor.run_id().unwrap().clone();
@@ -117,10 +115,7 @@ fn a_run_of_the_ledger_tells_the_story() {
     assert_eq!((report.status, report.run_id.as_ref()), (Status::Completed, Some(&id)));
 
     let run = place.kernel.read(|snapshot| ic_phase::run::get(snapshot, &id)).unwrap();
-    assert_eq!(
-        (run.status, run.phase.as_str(), run.goal.as_str()),
-        (RunStatus::Completed, "done", "nightly")
-    );
+    assert_eq!((run.status, run.phase.as_str(), run.goal.as_str()), (RunStatus::Completed, "done", "nightly"));
     let dispatches = place.dispatches(&run);
     let names: Vec<_> = dispatches.iter().map(|d| d.work.name.as_deref().unwrap()).collect();
     assert_eq!(names, ["build", "lint"]);
@@ -131,7 +126,7 @@ fn a_run_of_the_ledger_tells_the_story() {
     // A function is no row; that nothing needs to be undone is.
     let rows = place.rows(&run);
     assert_eq!(rows.len(), 1);
-    assert_eq!((rows[0].step.as_str(), rows[0].state), ("lint", State::Armed));
+    assert_eq!((rows[0].step.as_str(), rows[0].state), ("lint", CompensationState::Armed));
     assert_eq!(rows[0].step_ended, Some(StepEnd::Succeeded));
     let (_, coverage) = effects::coverage(&place.kernel, run.id.as_str()).unwrap();
     assert_eq!(coverage.undeclared, ["build"]);
@@ -145,7 +140,7 @@ fn a_run_of_the_ledger_tells_the_story() {
 
 #[test]
 fn a_failure_takes_the_run_back() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let log = Log::default();
     let (old, new) = (place.root().join("old"), place.root().join("new"));
     fs::write(&old, "precious").unwrap();
@@ -174,11 +169,7 @@ fn a_failure_takes_the_run_back() {
     executor.register_compensation(
         "first",
         ToolCompensation::new("undo first", move |_| {
-            seen.say(format!(
-                "undo first, files {}, {}",
-                fs::read_to_string(&files[0]).unwrap(),
-                files[1].exists()
-            ));
+            seen.say(format!("undo first, files {}, {}", fs::read_to_string(&files[0]).unwrap(), files[1].exists()));
             Ok(TaskResult::Success)
         }),
     );
@@ -186,10 +177,7 @@ fn a_failure_takes_the_run_back() {
 
     let report = executor.run().unwrap();
     assert_eq!(report.status, Status::RolledBack);
-    assert_eq!(
-        log.take(),
-        ["first", "last", "undo last, files overwritten", "undo first, files precious, false"]
-    );
+    assert_eq!(log.take(), ["first", "last", "undo last, files overwritten", "undo first, files precious, false"]);
     let undone = report.rollback.unwrap();
     assert_eq!(undone.rolled_back().map(TaskId::as_str).collect::<Vec<_>>(), ["last", "write", "first"]);
 
@@ -200,7 +188,7 @@ fn a_failure_takes_the_run_back() {
 }
 
 /// The ledger after [`a_failure_takes_the_run_back`].
-fn check_taken_back(place: &Place, rollback_id: &RollbackId) {
+fn check_taken_back(place: &LedgerPlace, rollback_id: &RollbackId) {
     let run = place.the_run();
     assert_eq!((run.status, run.phase.as_str(), run.epoch), (RunStatus::Active, "executing", 1));
     let dispatches = place.dispatches(&run);
@@ -209,7 +197,7 @@ fn check_taken_back(place: &Place, rollback_id: &RollbackId) {
     assert_eq!(dispatches[3].status, DispatchStatus::Failed);
     assert_eq!(dispatches[3].error.as_deref(), Some("It does not work."));
     assert_eq!(dispatches[1].summary, None, "what is a row needs no mention");
-    assert!(place.rows(&run).iter().all(|row| row.state == State::Done && row.rolled_back_by.is_some()));
+    assert!(place.rows(&run).iter().all(|row| row.state == CompensationState::Done && row.rolled_back_by.is_some()));
     let remembered = place.kernel.read(|snapshot| ic_journal::table::of_run(snapshot, &run.id)).unwrap();
     assert_eq!(
         remembered[0].reason.as_deref(),
@@ -221,7 +209,7 @@ fn check_taken_back(place: &Place, rollback_id: &RollbackId) {
 
 #[test]
 fn an_undo_that_fails_leaves_the_run_closed_until_it_succeeds() {
-    let place = Place::new();
+    let place = LedgerPlace::new();
     let (log, broken) = (Log::default(), Arc::new(Mutex::new(true)));
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Drawing, Look, PlacedBar, PlacedMark, Sort, Track};
-use crate::text::{EMPTY, Line};
+use super::layout::{Drawing, MarkStyle, PlacedBar, PlacedMark, Sort, Track};
+use crate::text::{EMPTY, PageLine};
 
 /// The width of the widest letter in a label.
 const LETTER: usize = 7;
@@ -43,8 +43,8 @@ fn phase(track: &Track) -> Markup {
     html! {
         g class=(class) {
             rect x=(track.x) y="8" width=(track.width - 4) height="24" rx="6" {}
-            text x=(track.x + 10) y="24" { (Line(&cut(&track.name, track.width.saturating_sub(18)))) }
-            title { (Line(&track.name)) }
+            text x=(track.x + 10) y="24" { (PageLine(&cut(&track.name, track.width.saturating_sub(18)))) }
+            title { (PageLine(&track.name)) }
         }
     }
 }
@@ -92,8 +92,8 @@ fn dot(mark: &PlacedMark) -> Markup {
     };
     let class = format!("mark {sort}{}", if mark.mark.is_over { " gone" } else { "" });
     html! {
-        a class=(class) href=(mark.mark.address) aria-label=(ic_base::said::plain(&mark.mark.title)) {
-            title { (Line(&mark.mark.title)) }
+        a class=(class) href=(mark.mark.address) aria-label=(ic_base::display::plain(&mark.mark.title)) {
+            title { (PageLine(&mark.mark.title)) }
             circle.hit cx=(x) cy=(y) r="16" {}
             @match mark.mark.sort {
                 Sort::Phase => { rect x=(x - 6) y=(y - 6) width="12" height="12" rx="2" {} }
@@ -107,21 +107,21 @@ fn dot(mark: &PlacedMark) -> Markup {
 
 fn work(bar: &PlacedBar) -> Markup {
     let class = match bar.bar.look {
-        Look::Running => "bar running",
-        Look::Completed => "bar completed",
-        Look::Failed => "bar failed",
-        Look::Undone => "bar gone",
-        Look::Session => "bar session",
+        MarkStyle::Running => "bar running",
+        MarkStyle::Completed => "bar completed",
+        MarkStyle::Failed => "bar failed",
+        MarkStyle::Undone => "bar gone",
+        MarkStyle::Session => "bar session",
     };
     let said = format!("{} ({})", bar.bar.name, bar.bar.said);
     // A bar with its visible name needs no other label: what is read aloud should begin with what is seen.
-    let label = (bar.width <= NAMED).then(|| ic_base::said::plain(&said));
+    let label = (bar.width <= NAMED).then(|| ic_base::display::plain(&said));
     html! {
         a class=(class) href=(bar.bar.address) aria-label=[label] {
-            title { (Line(&said)) }
+            title { (PageLine(&said)) }
             rect x=(bar.x) y=(bar.y) width=(bar.width) height="20" rx="5" {}
             @if bar.width > NAMED {
-                text x=(bar.x + 8) y=(bar.y + 14) { (Line(&cut(&bar.bar.name, bar.width - 14))) }
+                text x=(bar.x + 8) y=(bar.y + 14) { (PageLine(&cut(&bar.bar.name, bar.width - 14))) }
             }
         }
     }

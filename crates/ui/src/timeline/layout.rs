@@ -30,7 +30,7 @@ impl Sort {
 
 /// A point or a rollback in the drawing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct TimelineMark {
     pub(super) seq: Seq,
     /// The number of rollbacks that undid it.
     pub(super) depth: usize,
@@ -46,7 +46,7 @@ pub(super) struct Mark {
 
 /// The look of a bar, which the stylesheet defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum MarkStyle {
     Running,
     Completed,
     Failed,
@@ -63,13 +63,13 @@ pub(super) struct Bar {
     pub(super) name: String,
     pub(super) said: &'static str,
     pub(super) address: String,
-    pub(super) look: Look,
+    pub(super) look: MarkStyle,
 }
 
 /// A mark with its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PlacedMark {
-    pub(super) mark: Mark,
+    pub(super) mark: TimelineMark,
     pub(super) x: usize,
     pub(super) y: usize,
     /// The position where its line begins: that of the mark before it on the same branch.
@@ -129,7 +129,7 @@ const LANES: usize = 10;
 const SHORTEST: usize = 22;
 
 /// Computes the positions of the marks, oldest first, and of the bars below them.
-pub(super) fn laid_out(marks: Vec<Mark>, bars: Vec<Bar>, sessions: Vec<Bar>) -> Drawing {
+pub(super) fn laid_out(marks: Vec<TimelineMark>, bars: Vec<Bar>, sessions: Vec<Bar>) -> Drawing {
     let columns = marks.len().max(1);
     let column = ((PAGE - 2 * MARGIN) / (columns + 1)).clamp(NARROWEST, WIDEST);
     let seqs: Vec<Seq> = marks.iter().map(|mark| mark.seq).collect();
@@ -166,7 +166,7 @@ fn y_of(depth: usize) -> usize {
     MAIN + depth.min(DEEPEST) * BRANCH
 }
 
-fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
+fn placed(marks: Vec<TimelineMark>, width: usize) -> Vec<PlacedMark> {
     let places: Vec<(Seq, usize, usize, usize)> = marks
         .iter()
         .enumerate()
@@ -183,7 +183,7 @@ fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
         let stands = places.iter().rev().find(|(at, other, ..)| *at <= seq && *other <= depth);
         stands.map(|(_, _, x, y)| (*x, *y))
     };
-    let place = |(column, mark): (usize, Mark)| PlacedMark {
+    let place = |(column, mark): (usize, TimelineMark)| PlacedMark {
         x: x_of(column, width),
         y: y_of(mark.depth),
         before: before(column, mark.depth),
@@ -194,7 +194,7 @@ fn placed(marks: Vec<Mark>, width: usize) -> Vec<PlacedMark> {
 }
 
 /// The phases: marks in a row with the same phase.
-fn tracks(marks: &[Mark], width: usize) -> Vec<Track> {
+fn tracks(marks: &[TimelineMark], width: usize) -> Vec<Track> {
     let mut tracks: Vec<Track> = Vec::new();
     for (column, mark) in marks.iter().enumerate() {
         let x = MARGIN + column * width;
@@ -248,24 +248,23 @@ impl Lanes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bar, LANES, Look, MAIN, Mark, Sort, laid_out};
+    use super::{Bar, LANES, MAIN, MarkStyle, Sort, TimelineMark, laid_out};
 
-    fn mark(seq: i64, depth: usize, phase: &str) -> Mark {
+    fn mark(seq: i64, depth: usize, phase: &str) -> TimelineMark {
         let sort = Sort::Work;
         let (phase, title, address) = (phase.to_owned(), String::new(), String::new());
-        Mark { seq, depth, sort, phase, title, address, back_to: None, is_over: depth > 0 }
+        TimelineMark { seq, depth, sort, phase, title, address, back_to: None, is_over: depth > 0 }
     }
 
     fn bar(from: i64, until: Option<i64>) -> Bar {
         let (name, address) = (String::new(), String::new());
-        Bar { from, until, name, said: "running", address, look: Look::Running }
+        Bar { from, until, name, said: "running", address, look: MarkStyle::Running }
     }
 
     #[test]
     fn an_attempt_that_was_taken_back_lies_below_and_its_arrow_leads_back() {
-        let back = Mark { sort: Sort::Back, back_to: Some(5), ..mark(9, 0, "a") };
-        let marks =
-            vec![mark(1, 0, "a"), mark(5, 0, "a"), mark(6, 1, "a"), mark(8, 1, "b"), back, mark(10, 0, "a")];
+        let back = TimelineMark { sort: Sort::Back, back_to: Some(5), ..mark(9, 0, "a") };
+        let marks = vec![mark(1, 0, "a"), mark(5, 0, "a"), mark(6, 1, "a"), mark(8, 1, "b"), back, mark(10, 0, "a")];
         let drawing = laid_out(marks, Vec::new(), Vec::new());
         let y: Vec<bool> = drawing.marks.iter().map(|mark| mark.y == MAIN).collect();
         assert_eq!(y, [true, true, false, false, true, true]);
@@ -281,7 +280,7 @@ mod tests {
 
     #[test]
     fn no_two_bars_overlap_and_those_without_a_lane_are_counted() {
-        let marks: Vec<Mark> = (0..8).map(|n| mark(n * 10, 0, "a")).collect();
+        let marks: Vec<TimelineMark> = (0..8).map(|n| mark(n * 10, 0, "a")).collect();
         let bars: Vec<Bar> = (0..40).map(|n| bar(n, (n % 3 > 0).then_some(n + 15))).collect();
         let drawing = laid_out(marks, bars, vec![bar(0, None)]);
         assert_eq!(drawing.bars.len() + drawing.left_out, 41);
@@ -289,8 +288,7 @@ mod tests {
         for (index, one) in drawing.bars.iter().enumerate() {
             assert!(one.x + one.width <= drawing.width && one.y < drawing.height, "{one:?}");
             for other in &drawing.bars[..index] {
-                let apart =
-                    one.y != other.y || one.x >= other.x + other.width || other.x >= one.x + one.width;
+                let apart = one.y != other.y || one.x >= other.x + other.width || other.x >= one.x + one.width;
                 assert!(apart, "{one:?} lies over {other:?}");
             }
         }

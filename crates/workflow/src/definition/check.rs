@@ -6,15 +6,15 @@ use std::path::Path;
 use ic_base::graph::Graph;
 use ic_base::{Label, Result};
 use ic_kernel::config::explain::key as quoted;
-use ic_kernel::config::scalar::Scalar;
+use ic_kernel::config::scalar::ConfigScalar;
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use super::compensate::compensate;
 use super::explain::{did_you_mean, invalid};
-use super::file::{self, File, Loose, MAX_STEPS, Text};
+use super::file::{self, DefinitionFile, FileText, Loose, MAX_STEPS};
 use super::value::{At, argv, choice, directory, environment, label, prose, retries, script, timeout};
-use super::{Definition, LAST_PHASE, OnFailure, Run, Shell, Step, Strategy};
+use super::{Definition, LAST_PHASE, StepCommand, StepFailurePolicy, StepShell, Strategy, WorkflowStep};
 
 /// The name of a workflow without one, if its file's name is not usable either.
 const NAME: &str = "workflow";
@@ -29,13 +29,14 @@ const MAX_PHASES: usize = 1_000;
 const NAMED: usize = 8;
 
 /// The definition in `file`, at `path`; `text` is its source. Errors: `invalid_workflow`.
-pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definition> {
+pub(super) fn definition(path: &Path, file: DefinitionFile, text: &str) -> Result<Definition> {
     let name = match file.name.0 {
         Some(name) => label(path, "the workflow's name", name)?,
         None => name_of(path),
     };
     let goal = file.goal.0.map(|goal| prose(path, "the goal", goal)).transpose()?;
-    let on_failure = file.on_failure.0.map(|text| choice(path, &text, &OnFailure::ALL, OnFailure::as_str));
+    let on_failure =
+        file.on_failure.0.map(|text| choice(path, &text, &StepFailurePolicy::ALL, StepFailurePolicy::as_str));
     let strategy = file.strategy.0.map(|text| choice(path, &text, &Strategy::ALL, Strategy::as_str));
     let (on_failure, strategy) = (on_failure.transpose()?, strategy.transpose()?);
     let (steps, phases) = match file.steps.0 {
@@ -45,9 +46,7 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
         }
         Some(steps) => return Err(At::new(path, &steps).wrong("the workflow has no steps")),
         None => {
-            return Err(
-                invalid(path, Some((1, 1)), "the workflow has no steps").hint("as in: steps: [{run: make}]")
-            );
+            return Err(invalid(path, Some((1, 1)), "the workflow has no steps").hint("as in: steps: [{run: make}]"));
         }
     };
     let goal = goal.unwrap_or_else(|| name.clone());
@@ -59,8 +58,7 @@ pub(super) fn definition(path: &Path, file: File, text: &str) -> Result<Definiti
 fn name_of(path: &Path) -> String {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
-    Label::parse("the workflow's name", name)
-        .map_or_else(|_| NAME.to_owned(), |name| name.as_str().to_owned())
+    Label::parse("the workflow's name", name).map_or_else(|_| NAME.to_owned(), |name| name.as_str().to_owned())
 }
 
 /// The name of a step without one: its place, from 1. An id that another step has is skipped.
@@ -71,7 +69,11 @@ fn default_id(index: usize, given: &HashSet<String>) -> String {
 }
 
 /// The steps with their needs, and the chain of phases.
-fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Result<(Vec<Step>, Vec<String>)> {
+fn all_steps(
+    path: &Path,
+    list: Vec<Spanned<file::StepFields>>,
+    shell: &StepShell,
+) -> Result<(Vec<WorkflowStep>, Vec<String>)> {
     if let Some(beyond) = list.get(MAX_STEPS) {
         return Err(At::new(path, beyond).wrong(&format!("more than {MAX_STEPS} steps")));
     }
@@ -87,12 +89,8 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
             None => (at, default_id(index, &given)),
         };
         if let Some(twin) = places.insert(id.clone(), index) {
-            let twin: &Step = &steps[twin];
-            return Err(here.wrong(&format!(
-                "the id {} is that of the step on line {}",
-                quoted(&id),
-                twin.line
-            )));
+            let twin: &WorkflowStep = &steps[twin];
+            return Err(here.wrong(&format!("the id {} is that of the step on line {}", quoted(&id), twin.line)));
         }
         let phase = chain.phase_of(raw.phase.0.take())?;
         wants.push(raw.needs.0.take().unwrap_or_default());
@@ -109,13 +107,20 @@ fn all_steps(path: &Path, list: Vec<Spanned<file::Step>>, shell: &Shell) -> Resu
 }
 
 /// The step, without its needs.
-fn step(path: &Path, at: At<'_>, id: String, phase: String, raw: file::Step, usual: &Shell) -> Result<Step> {
+fn step(
+    path: &Path,
+    at: At<'_>,
+    id: String,
+    phase: String,
+    raw: file::StepFields,
+    usual: &StepShell,
+) -> Result<WorkflowStep> {
     let Some(command) = raw.run.0 else {
         return Err(at
             .wrong(&format!("the step {} has no command", quoted(&id)))
             .hint("as in: run: ./plan.sh  or  run: [\"./plan.sh\", \"argument\"]"));
     };
-    Ok(Step {
+    Ok(WorkflowStep {
         id,
         phase,
         run: run(path, command, raw.shell.0, usual)?,
@@ -134,19 +139,19 @@ fn run(
     path: &Path,
     command: Spanned<Loose<IgnoredAny>>,
     own: Option<Spanned<Loose<IgnoredAny>>>,
-    usual: &Shell,
-) -> Result<Run> {
+    usual: &StepShell,
+) -> Result<StepCommand> {
     let at = At::new(path, &command);
-    let other = |found: &Scalar| Err(at.wrong(&found.instead_of("a command, as text or as a list,")));
+    let other = |found: &ConfigScalar| Err(at.wrong(&found.instead_of("a command, as text or as a list,")));
     let text = match command.value {
-        Loose::Scalar(Scalar::Text(text)) => script(at, text)?,
+        Loose::Scalar(ConfigScalar::Text(text)) => script(at, text)?,
         // `true` and `false` are programs too.
-        Loose::Scalar(Scalar::Flag(flag)) => flag.to_string(),
+        Loose::Scalar(ConfigScalar::Flag(flag)) => flag.to_string(),
         Loose::Scalar(found) => return other(&found),
-        Loose::Mapping(_) => return other(&Scalar::Mapping),
+        Loose::Mapping(_) => return other(&ConfigScalar::Mapping),
         Loose::List(words) => {
             return match own {
-                None => argv(path, at, words).map(Run::Argv),
+                None => argv(path, at, words).map(StepCommand::Argv),
                 Some(shell) => Err(At::new(path, &shell)
                     .wrong("the step runs a program without a shell")
                     .hint("take out `shell`, or write the command as text: run: \"./plan.sh argument\"")),
@@ -154,23 +159,21 @@ fn run(
         }
     };
     let shell = own.map_or_else(|| Ok(usual.clone()), |value| shell(path, value))?;
-    Ok(Run::Script { text, shell })
+    Ok(StepCommand::Script { text, shell })
 }
 
-fn shell(path: &Path, value: Spanned<Loose<IgnoredAny>>) -> Result<Shell> {
+fn shell(path: &Path, value: Spanned<Loose<IgnoredAny>>) -> Result<StepShell> {
     let at = At::new(path, &value);
     let other = |found: &str| {
-        Err(at
-            .wrong(&format!("{found} is no shell"))
-            .hint("sh, bash, or a program and its arguments, as in: [sh, -c]"))
+        Err(at.wrong(&format!("{found} is no shell")).hint("sh, bash, or a program and its arguments, as in: [sh, -c]"))
     };
     match value.value {
-        Loose::Scalar(Scalar::Text(text)) if text == "sh" => Ok(Shell::Sh),
-        Loose::Scalar(Scalar::Text(text)) if text == "bash" => Ok(Shell::Bash),
-        Loose::Scalar(Scalar::Text(text)) => other(&quoted(&text)),
+        Loose::Scalar(ConfigScalar::Text(text)) if text == "sh" => Ok(StepShell::Sh),
+        Loose::Scalar(ConfigScalar::Text(text)) if text == "bash" => Ok(StepShell::Bash),
+        Loose::Scalar(ConfigScalar::Text(text)) => other(&quoted(&text)),
         Loose::Scalar(found) => Err(at.wrong(&found.instead_of("a shell,"))),
-        Loose::Mapping(_) => Err(at.wrong(&Scalar::Mapping.instead_of("a shell,"))),
-        Loose::List(words) => argv(path, at, words).map(Shell::Own),
+        Loose::Mapping(_) => Err(at.wrong(&ConfigScalar::Mapping.instead_of("a shell,"))),
+        Loose::List(words) => argv(path, at, words).map(StepShell::Own),
     }
 }
 
@@ -184,7 +187,7 @@ struct Chain<'f> {
 
 impl Chain<'_> {
     /// The phase of the next step: the one it names, else that of the step before, else [`PHASE`].
-    fn phase_of(&mut self, named: Option<Text>) -> Result<String> {
+    fn phase_of(&mut self, named: Option<FileText>) -> Result<String> {
         let Some(text) = named else {
             if self.phases.is_empty() {
                 self.begins.insert(PHASE.to_owned(), 0);
@@ -218,7 +221,7 @@ impl Chain<'_> {
 }
 
 /// The indexes of the steps that the step `id` needs.
-fn needs(path: &Path, id: &str, wanted: &[Text], places: &HashMap<String, usize>) -> Result<Vec<usize>> {
+fn needs(path: &Path, id: &str, wanted: &[FileText], places: &HashMap<String, usize>) -> Result<Vec<usize>> {
     let (mut needs, mut seen) = (Vec::with_capacity(wanted.len()), HashSet::with_capacity(wanted.len()));
     for want in wanted {
         let at = At::new(path, want);
@@ -239,7 +242,7 @@ fn needs(path: &Path, id: &str, wanted: &[Text], places: &HashMap<String, usize>
     Ok(needs)
 }
 
-fn refuse_cycles(path: &Path, steps: &[Step], wants: &[Vec<Text>]) -> Result<()> {
+fn refuse_cycles(path: &Path, steps: &[WorkflowStep], wants: &[Vec<FileText>]) -> Result<()> {
     let graph = Graph::new(steps.iter().map(|step| step.needs.clone()).collect());
     let Some(cycle) = graph.cycle() else { return Ok(()) };
     let ids: Vec<&str> = cycle.iter().map(|step| steps[*step].id.as_str()).collect();
@@ -251,16 +254,15 @@ fn refuse_cycles(path: &Path, steps: &[Step], wants: &[Vec<Text>]) -> Result<()>
     named.push(first);
     let what = format!("steps need each other: {}", named.join(" -> "));
     // The place at which the first of them names the second.
-    let want =
-        cycle.first().zip(ids.get(1)).and_then(|(step, id)| wants[*step].iter().find(|w| w.value == **id));
+    let want = cycle.first().zip(ids.get(1)).and_then(|(step, id)| wants[*step].iter().find(|w| w.value == **id));
     let wrong = want.map_or_else(|| invalid(path, None, &what), |want| At::new(path, want).wrong(&what));
     Err(wrong.hint("take out one of these needs").detail("cycle", ids))
 }
 
 fn refuse_later_phases(
     path: &Path,
-    steps: &[Step],
-    wants: &[Vec<Text>],
+    steps: &[WorkflowStep],
+    wants: &[Vec<FileText>],
     places: &HashMap<String, usize>,
     chain: &Chain<'_>,
 ) -> Result<()> {

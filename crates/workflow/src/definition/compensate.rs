@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnosis, Result};
-use ic_kernel::config::explain::Place;
-use ic_kernel::config::scalar::{Scalar, brief};
+use ic_kernel::config::explain::ConfigPlace;
+use ic_kernel::config::scalar::{ConfigScalar, brief};
 use ic_kernel::config::units::Given;
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use super::explain::{did_you_mean, invalid, place};
-use super::file::{self, Loose, Text};
+use super::file::{self, FileText, Loose};
 use super::value::{At, argv, below, directory, environment, prose, retries, script, timeout};
-use super::{Action, Compensate, Retries};
+use super::{StepAction, StepCompensation, StepRetries};
 
 /// The keys that name an action, in the order of listings.
 const ACTIONS: &str = "exec, shell, restore-file, kill-process, skip, pivot, retry";
@@ -22,25 +22,25 @@ const ACTIONS: &str = "exec, shell, restore-file, kill-process, skip, pivot, ret
 const WORDS: [&str; 3] = ["skip", "pivot", "retry"];
 
 /// The undo of a step. Errors: `invalid_workflow`.
-pub(super) fn compensate(file: &Path, value: Spanned<Loose<Box<file::Compensate>>>) -> Result<Compensate> {
+pub(super) fn compensate(file: &Path, value: Spanned<Loose<Box<file::CompensateFields>>>) -> Result<StepCompensation> {
     let at = At::new(file, &value);
     match value.value {
-        Loose::Scalar(Scalar::Text(word)) => {
+        Loose::Scalar(ConfigScalar::Text(word)) => {
             let action = match word.as_str() {
-                "skip" => Action::Skip(None),
-                "pivot" => Action::Pivot(None),
-                "retry" => Action::Retry(None),
+                "skip" => StepAction::Skip(None),
+                "pivot" => StepAction::Pivot(None),
+                "retry" => StepAction::Retry(None),
                 _ => return Err(not_a_word(at, &word)),
             };
             Ok(bare(action))
         }
         Loose::Scalar(other) => Err(not_an_action(at, &other)),
-        Loose::List(_) => Err(not_an_action(at, &Scalar::List)),
+        Loose::List(_) => Err(not_an_action(at, &ConfigScalar::List)),
         Loose::Mapping(mapping) => from_mapping(file, at, *mapping),
     }
 }
 
-fn not_an_action(at: At<'_>, found: &Scalar) -> Diagnosis {
+fn not_an_action(at: At<'_>, found: &ConfigScalar) -> Diagnosis {
     at.wrong(&found.instead_of("skip, pivot, retry or a mapping")).hint(EXAMPLE)
 }
 
@@ -52,35 +52,34 @@ fn not_a_word(at: At<'_>, word: &str) -> Diagnosis {
     }
 }
 
-const EXAMPLE: &str =
-    "a command is written {exec: [\"./undo.sh\", \"argument\"]} or {shell: \"./undo.sh argument\"}";
+const EXAMPLE: &str = "a command is written {exec: [\"./undo.sh\", \"argument\"]} or {shell: \"./undo.sh argument\"}";
 
 /// A compensation without anything but its action.
-fn bare(action: Action) -> Compensate {
-    Compensate {
+fn bare(action: StepAction) -> StepCompensation {
+    StepCompensation {
         action,
         directory: None,
         environment: BTreeMap::new(),
         timeout: None,
-        retries: Retries::default(),
+        retries: StepRetries::default(),
         on_failure: true,
     }
 }
 
-fn from_mapping(file: &Path, at: At<'_>, mapping: file::Compensate) -> Result<Compensate> {
+fn from_mapping(file: &Path, at: At<'_>, mapping: file::CompensateFields) -> Result<StepCompensation> {
     let key = the_action(file, at, &mapping)?;
     refuse_needless(file, key, &mapping)?;
     let action = match key {
         "exec" => mapping.exec.0.map(|words| exec(file, words)),
-        "shell" => mapping.shell.0.map(|text| script(At::new(file, &text), text.value).map(Action::Shell)),
-        "restore-file" => mapping.restore_file.0.map(|paths| restored(file, paths).map(Action::RestoreFile)),
-        "kill-process" => mapping.kill_process.0.map(|path| pid_file(file, &path).map(Action::KillProcess)),
-        "skip" => mapping.skip.0.map(|text| reason(file, text).map(Action::Skip)),
-        "pivot" => mapping.pivot.0.map(|text| reason(file, text).map(Action::Pivot)),
-        _ => mapping.retry.0.map(|text| reason(file, text).map(Action::Retry)),
+        "shell" => mapping.shell.0.map(|text| script(At::new(file, &text), text.value).map(StepAction::Shell)),
+        "restore-file" => mapping.restore_file.0.map(|paths| restored(file, paths).map(StepAction::RestoreFile)),
+        "kill-process" => mapping.kill_process.0.map(|path| pid_file(file, &path).map(StepAction::KillProcess)),
+        "skip" => mapping.skip.0.map(|text| reason(file, text).map(StepAction::Skip)),
+        "pivot" => mapping.pivot.0.map(|text| reason(file, text).map(StepAction::Pivot)),
+        _ => mapping.retry.0.map(|text| reason(file, text).map(StepAction::Retry)),
     };
     let Some(action) = action else { return Err(no_action(at)) };
-    Ok(Compensate {
+    Ok(StepCompensation {
         action: action?,
         directory: directory(file, mapping.cwd)?,
         environment: environment(file, mapping.env)?,
@@ -95,7 +94,7 @@ fn no_action(at: At<'_>) -> Diagnosis {
 }
 
 /// The key of the only action. Errors if there is none, or if there are several.
-fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'static str> {
+fn the_action(file: &Path, at: At<'_>, mapping: &file::CompensateFields) -> Result<&'static str> {
     let given = [
         ("exec", stands(&mapping.exec)),
         ("shell", stands(&mapping.shell)),
@@ -105,7 +104,7 @@ fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'s
         ("pivot", stands(&mapping.pivot)),
         ("retry", stands(&mapping.retry)),
     ];
-    let mut given: Vec<(Place, &str)> =
+    let mut given: Vec<(ConfigPlace, &str)> =
         given.into_iter().filter_map(|(key, place)| place.map(|place| (place, key))).collect();
     // In the order of the file, so that the error points at the second action.
     given.sort_unstable();
@@ -120,7 +119,7 @@ fn the_action(file: &Path, at: At<'_>, mapping: &file::Compensate) -> Result<&'s
 }
 
 /// Refuses keys without a meaning for the action: a directory where no command runs, a timeout where nothing runs.
-fn refuse_needless(file: &Path, action: &str, mapping: &file::Compensate) -> Result<()> {
+fn refuse_needless(file: &Path, action: &str, mapping: &file::CompensateFields) -> Result<()> {
     let runs = matches!(action, "exec" | "shell");
     let acts = runs || matches!(action, "restore-file" | "kill-process");
     let env = mapping.env.0.as_ref().and_then(|pairs| pairs.0.first());
@@ -141,35 +140,35 @@ fn refuse_needless(file: &Path, action: &str, mapping: &file::Compensate) -> Res
 }
 
 /// The place of the value of a key, if the key is given.
-fn stands<T>(given: &Given<Spanned<T>>) -> Option<Place> {
+fn stands<T>(given: &Given<Spanned<T>>) -> Option<ConfigPlace> {
     given.0.as_ref().map(place)
 }
 
-fn exec(file: &Path, words: Spanned<Vec<Text>>) -> Result<Action> {
+fn exec(file: &Path, words: Spanned<Vec<FileText>>) -> Result<StepAction> {
     let at = At::new(file, &words);
-    Ok(Action::Exec { argv: argv(file, at, words.value)? })
+    Ok(StepAction::Exec { argv: argv(file, at, words.value)? })
 }
 
 fn restored(file: &Path, paths: Spanned<Loose<IgnoredAny>>) -> Result<Vec<PathBuf>> {
     const EXPECTED: &str = "a path or a list of paths";
     let at = At::new(file, &paths);
     match paths.value {
-        Loose::Scalar(Scalar::Text(path)) => Ok(vec![below(at, &path)?]),
+        Loose::Scalar(ConfigScalar::Text(path)) => Ok(vec![below(at, &path)?]),
         Loose::Scalar(other) => Err(at.wrong(&other.instead_of(EXPECTED))),
-        Loose::Mapping(_) => Err(at.wrong(&Scalar::Mapping.instead_of(EXPECTED))),
+        Loose::Mapping(_) => Err(at.wrong(&ConfigScalar::Mapping.instead_of(EXPECTED))),
         Loose::List(paths) if paths.is_empty() => Err(at.wrong("the list of paths is empty")),
         Loose::List(paths) => paths.iter().map(|path| below(At::new(file, path), &path.value)).collect(),
     }
 }
 
-fn pid_file(file: &Path, path: &Spanned<Scalar>) -> Result<PathBuf> {
+fn pid_file(file: &Path, path: &Spanned<ConfigScalar>) -> Result<PathBuf> {
     let at = At::new(file, path);
     match &path.value {
-        Scalar::Text(text) => below(at, text),
+        ConfigScalar::Text(text) => below(at, text),
         other => Err(at.wrong(&other.instead_of("the path of a file that holds a process id"))),
     }
 }
 
-fn reason(file: &Path, text: Text) -> Result<Option<String>> {
+fn reason(file: &Path, text: FileText) -> Result<Option<String>> {
     prose(file, "the reason", text).map(Some)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis};
-use ic_kernel::config::explain::{Place, cause, closest, key, sentence};
+use ic_kernel::config::explain::{ConfigPlace, cause, closest, key, sentence};
 use serde_saphyr::{Error, Spanned};
 
 /// Keys of other programs' workflow files, and their names here.
@@ -27,7 +27,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// The place of a value: for an alias, the place of the alias.
-pub(super) fn place<T>(at: &Spanned<T>) -> Place {
+pub(super) fn place<T>(at: &Spanned<T>) -> ConfigPlace {
     (at.referenced.line(), at.referenced.column())
 }
 
@@ -49,7 +49,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> Diagnosis {
 }
 
 /// `invalid_workflow` with the file and, if it is known, the place in it.
-pub(super) fn invalid(path: &Path, place: Option<Place>, what: &str) -> Diagnosis {
+pub(super) fn invalid(path: &Path, place: Option<ConfigPlace>, what: &str) -> Diagnosis {
     let name = path.display();
     let message = match place {
         Some((line, column)) => format!("{name}, line {line}, column {column}: {what}."),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ic_kernel::config::scalar::Scalar;
+use ic_kernel::config::scalar::ConfigScalar;
 use ic_kernel::config::units::{Flag, Given};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -14,69 +14,69 @@ use serde_saphyr::Spanned;
 pub(super) const MAX_STEPS: usize = 10_000;
 
 /// A text and its place in the file.
-pub(super) type Text = Spanned<String>;
+pub(super) type FileText = Spanned<String>;
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct File {
-    pub(super) name: Given<Text>,
-    pub(super) goal: Given<Text>,
-    pub(super) on_failure: Given<Text>,
-    pub(super) strategy: Given<Text>,
+pub(super) struct DefinitionFile {
+    pub(super) name: Given<FileText>,
+    pub(super) goal: Given<FileText>,
+    pub(super) on_failure: Given<FileText>,
+    pub(super) strategy: Given<FileText>,
     pub(super) shell: Given<Spanned<Loose<IgnoredAny>>>,
     pub(super) steps: Given<Spanned<Steps>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct Step {
-    pub(super) id: Given<Text>,
-    pub(super) phase: Given<Text>,
-    pub(super) needs: Given<Vec<Text>>,
+pub(super) struct StepFields {
+    pub(super) id: Given<FileText>,
+    pub(super) phase: Given<FileText>,
+    pub(super) needs: Given<Vec<FileText>>,
     pub(super) run: Given<Spanned<Loose<IgnoredAny>>>,
     pub(super) shell: Given<Spanned<Loose<IgnoredAny>>>,
-    pub(super) cwd: Given<Text>,
+    pub(super) cwd: Given<FileText>,
     pub(super) env: Given<Pairs>,
-    pub(super) timeout: Given<Spanned<Scalar>>,
-    pub(super) retries: Given<Spanned<Loose<Retries>>>,
-    pub(super) compensate: Given<Spanned<Loose<Box<Compensate>>>>,
+    pub(super) timeout: Given<Spanned<ConfigScalar>>,
+    pub(super) retries: Given<Spanned<Loose<RetriesFields>>>,
+    pub(super) compensate: Given<Spanned<Loose<Box<CompensateFields>>>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Retries {
-    pub(super) max: Given<Spanned<Scalar>>,
-    pub(super) backoff: Given<Spanned<Scalar>>,
+pub(super) struct RetriesFields {
+    pub(super) max: Given<Spanned<ConfigScalar>>,
+    pub(super) backoff: Given<Spanned<ConfigScalar>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct Compensate {
-    pub(super) exec: Given<Spanned<Vec<Text>>>,
-    pub(super) shell: Given<Text>,
+pub(super) struct CompensateFields {
+    pub(super) exec: Given<Spanned<Vec<FileText>>>,
+    pub(super) shell: Given<FileText>,
     pub(super) restore_file: Given<Spanned<Loose<IgnoredAny>>>,
-    pub(super) kill_process: Given<Spanned<Scalar>>,
-    pub(super) skip: Given<Text>,
-    pub(super) pivot: Given<Text>,
-    pub(super) retry: Given<Text>,
-    pub(super) cwd: Given<Text>,
+    pub(super) kill_process: Given<Spanned<ConfigScalar>>,
+    pub(super) skip: Given<FileText>,
+    pub(super) pivot: Given<FileText>,
+    pub(super) retry: Given<FileText>,
+    pub(super) cwd: Given<FileText>,
     pub(super) env: Given<Pairs>,
-    pub(super) timeout: Given<Spanned<Scalar>>,
-    pub(super) retries: Given<Spanned<Loose<Retries>>>,
+    pub(super) timeout: Given<Spanned<ConfigScalar>>,
+    pub(super) retries: Given<Spanned<Loose<RetriesFields>>>,
     pub(super) on_failure: Given<Spanned<Flag>>,
 }
 
 /// The steps; only one beyond the limit is kept, so that a long list takes no memory.
-pub(super) struct Steps(pub(super) Vec<Spanned<Step>>);
+pub(super) struct Steps(pub(super) Vec<Spanned<StepFields>>);
 
 /// The pairs of a mapping, in order.
 #[derive(Default)]
-pub(super) struct Pairs(pub(super) Vec<(Text, Text)>);
+pub(super) struct Pairs(pub(super) Vec<(FileText, FileText)>);
 
 /// A value that may be written in more than one way.
 pub(super) enum Loose<M> {
-    Scalar(Scalar),
-    List(Vec<Text>),
+    Scalar(ConfigScalar),
+    List(Vec<FileText>),
     Mapping(M),
 }
 
@@ -149,27 +149,27 @@ impl<'de, M: Deserialize<'de>> Visitor<'de> for Any<M> {
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(Scalar::Flag(flag)))
+        Ok(Loose::Scalar(ConfigScalar::Flag(flag)))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(Scalar::Whole(number)))
+        Ok(Loose::Scalar(ConfigScalar::Whole(number)))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(u64::try_from(number).map_or(Scalar::Negative(number), Scalar::Whole)))
+        Ok(Loose::Scalar(u64::try_from(number).map_or(ConfigScalar::Negative(number), ConfigScalar::Whole)))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(Scalar::Fraction(number)))
+        Ok(Loose::Scalar(ConfigScalar::Fraction(number)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(Scalar::Text(text.to_owned())))
+        Ok(Loose::Scalar(ConfigScalar::Text(text.to_owned())))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Loose<M>, E> {
-        Ok(Loose::Scalar(Scalar::Nothing))
+        Ok(Loose::Scalar(ConfigScalar::Nothing))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Loose<M>, A::Error> {

@@ -7,7 +7,10 @@ use ic_base::{Code, Result};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Action, Compensate, Definition, OnFailure, Retries, Run, Shell, Step, Strategy as Restored};
+use super::{
+    Definition, StepAction, StepCommand, StepCompensation, StepFailurePolicy, StepRetries, StepShell,
+    Strategy as Restored, WorkflowStep,
+};
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Definition> {
     Definition::parse(text.as_ref(), Path::new("flow.yaml"))
@@ -21,12 +24,12 @@ fn good(text: &str) -> Definition {
 }
 
 /// The only step of a workflow, with these lines.
-fn step(lines: &str) -> Step {
+fn step(lines: &str) -> WorkflowStep {
     good(&format!("name: n\nsteps:\n  - id: a\n    phase: p\n    run: x\n    {lines}\n")).steps.remove(0)
 }
 
 /// What undoes the only step of a workflow.
-fn undo(value: &str) -> Compensate {
+fn undo(value: &str) -> StepCompensation {
     step(&format!("compensate: {value}")).compensate.unwrap()
 }
 
@@ -48,27 +51,27 @@ fn a_workflow_says_what_runs_where_and_what_undoes_it() {
     assert_eq!(definition.phases, ["planned", "executing", "done"]);
     assert_eq!(
         (definition.on_failure, definition.strategy),
-        (Some(OnFailure::Rollback), Some(Restored::FilesOnly))
+        (Some(StepFailurePolicy::Rollback), Some(Restored::FilesOnly))
     );
     let [plan, implement, review] = definition.steps.as_slice() else { panic!("{definition:?}") };
     assert_eq!((plan.id.as_str(), plan.phase.as_str(), plan.line), ("plan", "planned", 6));
     assert_eq!((&plan.run, plan.timeout), (&sh("./agents/plan.sh"), Some(Duration::from_mins(10))));
-    assert_eq!((plan.retries, &plan.compensate, &plan.directory), (Retries::default(), &None, &None));
+    assert_eq!((plan.retries, &plan.compensate, &plan.directory), (StepRetries::default(), &None, &None));
     assert!(plan.needs.is_empty() && plan.environment.is_empty());
     assert_eq!((implement.phase.as_str(), implement.needs.as_slice()), ("executing", &[0][..]));
-    assert_eq!(implement.run, Run::Argv(words(&["codex", "exec", "--prompt-file", "prompt.md"])));
+    assert_eq!(implement.run, StepCommand::Argv(words(&["codex", "exec", "--prompt-file", "prompt.md"])));
     assert_eq!(implement.directory.as_deref(), Some(Path::new("sub/dir")));
     let environment: Vec<_> = implement.environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(environment, [("KEY", "value"), ("ON", "yes"), ("VERSION", "1.10")], "as they are written");
-    assert_eq!(implement.retries, Retries { max: 2, backoff: Duration::from_secs(5) });
+    assert_eq!(implement.retries, StepRetries { max: 2, backoff: Duration::from_secs(5) });
     assert_eq!(
         implement.compensate,
-        Some(Compensate {
-            action: Action::Exec { argv: words(&["./scripts/undo.sh", "--hard"]) },
+        Some(StepCompensation {
+            action: StepAction::Exec { argv: words(&["./scripts/undo.sh", "--hard"]) },
             directory: Some("scripts".into()),
             environment: [("A".to_owned(), "b".to_owned())].into(),
             timeout: Some(Duration::from_secs(90)),
-            retries: Retries { max: 3, backoff: Duration::from_secs(1) },
+            retries: StepRetries { max: 3, backoff: Duration::from_secs(1) },
             on_failure: false,
         })
     );
@@ -84,7 +87,7 @@ fn what_is_not_said_has_a_default() {
         let step = step(empty);
         assert!(step.needs.is_empty() && step.environment.is_empty() && step.retries.max == 0, "{empty}");
     }
-    assert_eq!(step("retries: {max: 4}").retries, Retries { max: 4, backoff: Duration::from_secs(1) });
+    assert_eq!(step("retries: {max: 4}").retries, StepRetries { max: 4, backoff: Duration::from_secs(1) });
     assert_eq!(step("retries: {max: 4, backoff: 0s}").retries.backoff, Duration::ZERO);
     assert_eq!(step("cwd: .").directory.as_deref(), Some(Path::new(".")));
     assert_eq!(step("timeout: 365d").timeout, Some(Duration::from_hours(365 * 24)));
@@ -92,9 +95,8 @@ fn what_is_not_said_has_a_default() {
 
 #[test]
 fn choices_are_read_as_they_are_written() {
-    for on_failure in OnFailure::ALL {
-        let text =
-            format!("on-failure: {}\nname: n\nsteps: [{{id: a, phase: p, run: x}}]", on_failure.as_str());
+    for on_failure in StepFailurePolicy::ALL {
+        let text = format!("on-failure: {}\nname: n\nsteps: [{{id: a, phase: p, run: x}}]", on_failure.as_str());
         assert_eq!(good(&text).on_failure, Some(on_failure));
     }
     for strategy in Restored::ALL {
@@ -107,45 +109,42 @@ fn choices_are_read_as_they_are_written() {
 fn every_kind_of_compensation_can_be_written() {
     let reason = || Some("it only reads".to_owned());
     for (value, action) in [
-        ("skip", Action::Skip(None)),
-        ("pivot", Action::Pivot(None)),
-        ("retry", Action::Retry(None)),
-        ("{skip: it only reads}", Action::Skip(reason())),
-        ("{pivot: it only reads}", Action::Pivot(reason())),
-        ("{retry: it only reads}", Action::Retry(reason())),
-        ("{exec: [rm, -f, 2024]}", Action::Exec { argv: words(&["rm", "-f", "2024"]) }),
-        ("{shell: rm -f x}", Action::Shell("rm -f x".into())),
-        ("{restore-file: ./a/b}", Action::RestoreFile(vec!["a/b".into()])),
-        ("{restore-file: [a, b/]}", Action::RestoreFile(vec!["a".into(), "b".into()])),
-        ("{kill-process: run/server.pid}", Action::KillProcess("run/server.pid".into())),
+        ("skip", StepAction::Skip(None)),
+        ("pivot", StepAction::Pivot(None)),
+        ("retry", StepAction::Retry(None)),
+        ("{skip: it only reads}", StepAction::Skip(reason())),
+        ("{pivot: it only reads}", StepAction::Pivot(reason())),
+        ("{retry: it only reads}", StepAction::Retry(reason())),
+        ("{exec: [rm, -f, 2024]}", StepAction::Exec { argv: words(&["rm", "-f", "2024"]) }),
+        ("{shell: rm -f x}", StepAction::Shell("rm -f x".into())),
+        ("{restore-file: ./a/b}", StepAction::RestoreFile(vec!["a/b".into()])),
+        ("{restore-file: [a, b/]}", StepAction::RestoreFile(vec!["a".into(), "b".into()])),
+        ("{kill-process: run/server.pid}", StepAction::KillProcess("run/server.pid".into())),
     ] {
         let found = undo(value);
         assert!(found.on_failure && found.timeout.is_none() && found.directory.is_none(), "{value}");
         assert_eq!(found.action, action, "{value}");
     }
     let found = undo("{restore-file: a, timeout: 5s, retries: 1, on-failure: false}");
-    assert_eq!(
-        (found.timeout, found.retries.max, found.on_failure),
-        (Some(Duration::from_secs(5)), 1, false)
-    );
+    assert_eq!((found.timeout, found.retries.max, found.on_failure), (Some(Duration::from_secs(5)), 1, false));
 }
 
-fn sh(text: &str) -> Run {
-    Run::Script { text: text.to_owned(), shell: Shell::Sh }
+fn sh(text: &str) -> StepCommand {
+    StepCommand::Script { text: text.to_owned(), shell: StepShell::Sh }
 }
 
 #[test]
 fn a_step_has_its_own_shell_or_that_of_the_file() {
     let text = "name: n\nshell: bash\nsteps:\n  - {id: a, phase: p, run: x}\n  - {id: b, run: x, shell: sh}\n  \
          - {id: c, run: x, shell: [sh, -c]}\n  - {id: d, run: [x]}\n";
-    let runs: Vec<Run> = good(text).steps.into_iter().map(|step| step.run).collect();
-    let script = |shell| Run::Script { text: "x".to_owned(), shell };
-    let own = Shell::Own(words(&["sh", "-c"]));
-    assert_eq!(runs, [script(Shell::Bash), script(Shell::Sh), script(own), Run::Argv(words(&["x"]))]);
+    let runs: Vec<StepCommand> = good(text).steps.into_iter().map(|step| step.run).collect();
+    let script = |shell| StepCommand::Script { text: "x".to_owned(), shell };
+    let own = StepShell::Own(words(&["sh", "-c"]));
+    assert_eq!(runs, [script(StepShell::Bash), script(StepShell::Sh), script(own), StepCommand::Argv(words(&["x"]))]);
     for (shell, argv) in [
-        (Shell::Sh, &["sh", "-eu", "-c", "x"][..]),
-        (Shell::Bash, &["bash", "-euo", "pipefail", "-c", "x"]),
-        (Shell::Own(words(&["python3", "-c"])), &["python3", "-c", "x"]),
+        (StepShell::Sh, &["sh", "-eu", "-c", "x"][..]),
+        (StepShell::Bash, &["bash", "-euo", "pipefail", "-c", "x"]),
+        (StepShell::Own(words(&["python3", "-c"])), &["python3", "-c", "x"]),
     ] {
         assert_eq!(shell.argv("x"), argv);
     }
@@ -157,8 +156,8 @@ fn commands_are_what_is_written() {
         ("run: true", sh("true")),
         ("run: '5'", sh("5")),
         ("run: |\n      a\n      b", sh("a\nb\n")),
-        ("run: [sleep, 5]", Run::Argv(words(&["sleep", "5"]))),
-        ("run: [echo, true, 1.10, '', 計劃]", Run::Argv(words(&["echo", "true", "1.10", "", "計劃"]))),
+        ("run: [sleep, 5]", StepCommand::Argv(words(&["sleep", "5"]))),
+        ("run: [echo, true, 1.10, '', 計劃]", StepCommand::Argv(words(&["echo", "true", "1.10", "", "計劃"]))),
     ] {
         let text = format!("name: n\nsteps:\n  - id: 7\n    phase: p\n    {text}\n");
         let step = good(&text).steps.remove(0);
@@ -249,8 +248,8 @@ proptest! {
         prop_assert_eq!(definition.steps.len(), written.len());
         for (step, written) in definition.steps.iter().zip(&written) {
             let run = match &step.run {
-                Run::Script { text, .. } => json!(text),
-                Run::Argv(argv) => json!(argv),
+                StepCommand::Script { text, .. } => json!(text),
+                StepCommand::Argv(argv) => json!(argv),
             };
             let seconds = step.timeout.unwrap().as_secs();
             let read = json!({"run": run, "env": step.environment, "timeout": format!("{seconds}s"),

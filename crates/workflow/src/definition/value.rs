@@ -5,16 +5,16 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Diagnosis, Label, Result, check_text};
-use ic_kernel::config::explain::Place;
-use ic_kernel::config::scalar::{Scalar, brief};
+use ic_kernel::config::explain::ConfigPlace;
+use ic_kernel::config::scalar::{ConfigScalar, brief};
 use ic_kernel::config::units::{Given, Span};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde_saphyr::Spanned;
 
-use super::Retries;
+use super::StepRetries;
 use super::explain::{did_you_mean, invalid, place};
-use super::file::{self, Loose, Pairs, Text};
+use super::file::{self, FileText, Loose, Pairs};
 
 /// The longest text for people, in bytes, as on the command line.
 const MAX_PROSE: usize = 64 * 1024;
@@ -32,7 +32,7 @@ const RESERVED: &[&str] = &["IC_RUN", "IC_DISPATCH", "IC_STEP", "IC_OUTPUTS", "I
 #[derive(Clone, Copy)]
 pub(super) struct At<'f> {
     file: &'f Path,
-    place: Place,
+    place: ConfigPlace,
 }
 
 impl<'f> At<'f> {
@@ -55,30 +55,29 @@ impl<'f> At<'f> {
         self.wrong(error.message().trim_end_matches('.'))
     }
 
-    fn instead_of(self, found: &Scalar, expected: &str) -> Diagnosis {
+    fn instead_of(self, found: &ConfigScalar, expected: &str) -> Diagnosis {
         self.wrong(&found.instead_of(expected))
     }
 }
 
 /// A name on one line.
-pub(super) fn label(file: &Path, what: &str, text: Text) -> Result<String> {
+pub(super) fn label(file: &Path, what: &str, text: FileText) -> Result<String> {
     Label::parse(what, &text.value).map_err(|e| At::new(file, &text).because(&e))?;
     Ok(text.value)
 }
 
 /// A text for people: a goal or a reason.
-pub(super) fn prose(file: &Path, what: &str, text: Text) -> Result<String> {
+pub(super) fn prose(file: &Path, what: &str, text: FileText) -> Result<String> {
     check_text(what, &text.value, MAX_PROSE).map_err(|e| At::new(file, &text).because(&e))?;
     Ok(text.value)
 }
 
 /// The one of `all` that the text names.
-pub(super) fn choice<T: Copy>(file: &Path, text: &Text, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
+pub(super) fn choice<T: Copy>(file: &Path, text: &FileText, all: &[T], name: fn(T) -> &'static str) -> Result<T> {
     all.iter().copied().find(|one| name(*one) == text.value).ok_or_else(|| {
         let names = all.iter().map(|one| name(*one));
         let listed = names.clone().collect::<Vec<_>>().join(", ");
-        let wrong =
-            At::new(file, text).wrong(&format!("{} where one of {listed} is expected", brief(&text.value)));
+        let wrong = At::new(file, text).wrong(&format!("{} where one of {listed} is expected", brief(&text.value)));
         match did_you_mean(&text.value, names) {
             Some(hint) => wrong.hint(hint),
             None => wrong.hint(format!("write one of: {listed}")),
@@ -95,7 +94,7 @@ pub(super) fn script(at: At<'_>, text: String) -> Result<String> {
 }
 
 /// A program and its arguments; `at` is the place of the list.
-pub(super) fn argv(file: &Path, at: At<'_>, words: Vec<Text>) -> Result<Vec<String>> {
+pub(super) fn argv(file: &Path, at: At<'_>, words: Vec<FileText>) -> Result<Vec<String>> {
     match words.first() {
         None => return Err(at.wrong("the command is empty")),
         Some(program) if program.value.is_empty() => {
@@ -146,7 +145,7 @@ pub(super) fn below(at: At<'_>, text: &str) -> Result<PathBuf> {
 }
 
 /// The directory in which a command runs.
-pub(super) fn directory(file: &Path, cwd: Given<Text>) -> Result<Option<PathBuf>> {
+pub(super) fn directory(file: &Path, cwd: Given<FileText>) -> Result<Option<PathBuf>> {
     cwd.0.map(|text| inside(At::new(file, &text), &text.value)).transpose()
 }
 
@@ -159,10 +158,9 @@ pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<S
             return Err(at.wrong(&format!("{} is not a variable's name", brief(&name.value))));
         }
         if RESERVED.contains(&name.value.as_str()) {
-            return Err(at.wrong(&format!(
-                "the variable {} is set by ic for every step, and cannot be set here",
-                name.value
-            )));
+            return Err(
+                at.wrong(&format!("the variable {} is set by ic for every step, and cannot be set here", name.value))
+            );
         }
         environment.insert(name.value, without_nul(At::new(file, &value), value.value)?);
     }
@@ -170,7 +168,7 @@ pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<S
 }
 
 /// The longest time of an attempt.
-pub(super) fn timeout(file: &Path, given: Given<Spanned<Scalar>>) -> Result<Option<Duration>> {
+pub(super) fn timeout(file: &Path, given: Given<Spanned<ConfigScalar>>) -> Result<Option<Duration>> {
     let Some(scalar) = given.0 else { return Ok(None) };
     let at = At::new(file, &scalar);
     let duration = duration(at, &scalar.value)?;
@@ -180,8 +178,8 @@ pub(super) fn timeout(file: &Path, given: Given<Spanned<Scalar>>) -> Result<Opti
     Ok(Some(duration))
 }
 
-fn duration(at: At<'_>, scalar: &Scalar) -> Result<Duration> {
-    let Scalar::Text(text) = scalar else {
+fn duration(at: At<'_>, scalar: &ConfigScalar) -> Result<Duration> {
+    let ConfigScalar::Text(text) = scalar else {
         return Err(at.instead_of(scalar, "a duration with its unit, as in 10m or 90s,"));
     };
     let Span(duration) =
@@ -195,13 +193,13 @@ fn duration(at: At<'_>, scalar: &Scalar) -> Result<Duration> {
 }
 
 /// The number of retries, or a mapping with their number and the pause.
-pub(super) fn retries(file: &Path, given: Given<Spanned<Loose<file::Retries>>>) -> Result<Retries> {
-    let Some(value) = given.0 else { return Ok(Retries::default()) };
+pub(super) fn retries(file: &Path, given: Given<Spanned<Loose<file::RetriesFields>>>) -> Result<StepRetries> {
+    let Some(value) = given.0 else { return Ok(StepRetries::default()) };
     let at = At::new(file, &value);
-    let mut retries = Retries::default();
+    let mut retries = StepRetries::default();
     match value.value {
         Loose::Scalar(scalar) => retries.max = number(at, &scalar)?,
-        Loose::List(_) => return Err(at.instead_of(&Scalar::List, NUMBER_OR_MAPPING)),
+        Loose::List(_) => return Err(at.instead_of(&ConfigScalar::List, NUMBER_OR_MAPPING)),
         Loose::Mapping(mapping) => {
             let Some(max) = mapping.max.0 else {
                 return Err(at.wrong("`max` is missing").hint("as in: retries: {max: 2, backoff: 5s}"));
@@ -217,11 +215,11 @@ pub(super) fn retries(file: &Path, given: Given<Spanned<Loose<file::Retries>>>) 
 
 const NUMBER_OR_MAPPING: &str = "a whole number, or {max: 2, backoff: 5s},";
 
-fn number(at: At<'_>, scalar: &Scalar) -> Result<u32> {
+fn number(at: At<'_>, scalar: &ConfigScalar) -> Result<u32> {
     match scalar {
-        Scalar::Whole(number) if *number <= MAX_RETRIES => Ok(u32::try_from(*number).unwrap_or(u32::MAX)),
-        Scalar::Whole(number) => Err(at.wrong(&format!("{number} is too large; the most is {MAX_RETRIES}"))),
-        Scalar::Negative(number) => Err(at.wrong(&format!("{number} is too small; the least is 0"))),
+        ConfigScalar::Whole(number) if *number <= MAX_RETRIES => Ok(u32::try_from(*number).unwrap_or(u32::MAX)),
+        ConfigScalar::Whole(number) => Err(at.wrong(&format!("{number} is too large; the most is {MAX_RETRIES}"))),
+        ConfigScalar::Negative(number) => Err(at.wrong(&format!("{number} is too small; the least is 0"))),
         other => Err(at.instead_of(other, NUMBER_OR_MAPPING)),
     }
 }

@@ -3,8 +3,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::Plan;
-use crate::definition::{Definition, Retries, Run, Step};
+use super::StepOrder;
+use crate::definition::{Definition, StepCommand, StepRetries, WorkflowStep};
 
 fn parse(text: &str) -> Definition {
     Definition::parse(text.as_bytes(), Path::new("flow.yaml")).unwrap_or_else(|e| panic!("{e}"))
@@ -12,13 +12,13 @@ fn parse(text: &str) -> Definition {
 
 /// A workflow of steps with these phases and needs.
 fn workflow(steps: &[(usize, Vec<usize>)]) -> Definition {
-    let step = |(index, (phase, needs)): (usize, &(usize, Vec<usize>))| Step {
+    let step = |(index, (phase, needs)): (usize, &(usize, Vec<usize>))| WorkflowStep {
         id: format!("s{index}"),
         phase: format!("p{phase}"),
-        run: Run::Argv(vec!["true".into()]),
+        run: StepCommand::Argv(vec!["true".into()]),
         needs: needs.clone(),
         timeout: None,
-        retries: Retries::default(),
+        retries: StepRetries::default(),
         directory: None,
         environment: BTreeMap::new(),
         compensate: None,
@@ -40,12 +40,12 @@ fn set(steps: &[usize]) -> BTreeSet<usize> {
 }
 
 /// plan | build docs test (test needs build) | ship
-fn diamond() -> Plan {
+fn diamond() -> StepOrder {
     let definition = parse(
         "name: n\nsteps:\n- {id: plan, phase: planned, run: x}\n- {id: test, phase: executing, run: x, needs: [build]}\n\
          - {id: docs, run: x}\n- {id: build, run: x, needs: [plan]}\n- {id: ship, phase: shipped, run: x, needs: [test]}\n",
     );
-    Plan::of(&definition)
+    StepOrder::of(&definition)
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn steps_of_a_phase_that_do_not_wait_for_each_other_overlap() {
         assert_eq!(plan.overlaps(step), set(others), "{step}");
     }
     assert_eq!(plan.first_overlap(), Some((2, 3)));
-    let line = Plan::of(&workflow(&[(0, vec![]), (1, vec![2]), (1, vec![]), (2, vec![0])]));
+    let line = StepOrder::of(&workflow(&[(0, vec![]), (1, vec![2]), (1, vec![]), (2, vec![0])]));
     assert_eq!(line.first_overlap(), None);
 }
 
@@ -117,7 +117,7 @@ fn a_thousand_steps_with_many_needs_are_planned() {
     };
     let definition = parse(&format!("name: n\nsteps:\n{}", (0..1_000).map(step).collect::<String>()));
     assert!(definition.steps.iter().map(|step| step.needs.len()).sum::<usize>() > 110_000);
-    let plan = Plan::of(&definition);
+    let plan = StepOrder::of(&definition);
     assert!(plan.order().iter().copied().eq(0..1_000));
     assert_eq!(plan.ready(&(0..500).collect(), &set(&[])), [500]);
     assert_eq!((plan.descendants(0).len(), plan.first_overlap()), (999, None));
@@ -125,7 +125,7 @@ fn a_thousand_steps_with_many_needs_are_planned() {
 
 #[test]
 fn a_thousand_steps_without_needs_are_all_ready() {
-    let plan = Plan::of(&workflow(&vec![(0, vec![]); 1_000]));
+    let plan = StepOrder::of(&workflow(&vec![(0, vec![]); 1_000]));
     assert_eq!(plan.ready(&set(&[7]), &set(&[8])).len(), 998);
     assert_eq!(plan.overlaps(5).len(), 999);
 }
@@ -135,7 +135,7 @@ fn ten_thousand_steps_in_a_chain_need_no_stack() {
     // Each needs the one after it in the file.
     let needs = |index: usize| if index == 9_999 { vec![] } else { vec![index + 1] };
     let definition = workflow(&(0..10_000).map(|index| (0, needs(index))).collect::<Vec<_>>());
-    let plan = Plan::of(&definition);
+    let plan = StepOrder::of(&definition);
     assert!(plan.order().iter().copied().eq((0..10_000).rev()));
     assert_eq!((plan.descendants(9_999).len(), plan.ancestors(0).len()), (9_999, 9_999));
     assert_eq!((plan.first_overlap(), plan.overlaps(5_000).len()), (None, 0));
@@ -168,7 +168,7 @@ proptest! {
         jobs in 1..5_usize,
         choices in proptest::collection::vec(any::<prop::sample::Index>(), 80),
     ) {
-        let plan = Plan::of(&workflow(&steps));
+        let plan = StepOrder::of(&workflow(&steps));
         let (mut finished, mut running) = (BTreeSet::new(), BTreeSet::new());
         for choice in choices.iter().cycle().take(3 * steps.len()) {
             let ready = plan.ready(&finished, &running);
@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn the_order_is_one_in_which_steps_get_ready(steps in any_steps()) {
-        let plan = Plan::of(&workflow(&steps));
+        let plan = StepOrder::of(&workflow(&steps));
         let mut finished = BTreeSet::new();
         for step in plan.order() {
             prop_assert!(plan.ready(&finished, &BTreeSet::new()).contains(step));
@@ -203,7 +203,7 @@ proptest! {
 
     #[test]
     fn overlaps_are_what_no_need_joins(steps in any_steps()) {
-        let plan = Plan::of(&workflow(&steps));
+        let plan = StepOrder::of(&workflow(&steps));
         let mut any = false;
         for a in 0..steps.len() {
             let overlaps = plan.overlaps(a);

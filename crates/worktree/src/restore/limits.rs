@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::diff;
-use ic_checkpoint::record::{self, Checkpoint, Kind};
+use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Limits;
 use ic_dispatch::code;
-use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_runtrack::artifact;
 use ic_session::call;
 use ic_store::{Snapshot, path_bytes};
@@ -17,7 +17,7 @@ use super::super::workspace::Workspace;
 
 /// Whose files are meant by `--mine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum LimitOwner {
     /// The calling dispatch's, else those of the checkpoint's run.
     Caller,
     /// Those of the checkpoint's run, whichever dispatch calls: a rollback belongs to a run.
@@ -29,9 +29,9 @@ impl Workspace<'_> {
     pub(super) fn narrow(
         &self,
         limits: &mut Limits,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         strategy: Strategy,
-        whose: Option<Whose>,
+        whose: Option<LimitOwner>,
     ) -> Result<()> {
         let mut narrow = |paths: BTreeSet<Vec<u8>>| {
             limits.only = Some(match limits.only.take() {
@@ -51,9 +51,9 @@ impl Workspace<'_> {
     }
 
     /// What changed between a checkpoint and the next one of its line; `None` if there is no next one yet.
-    fn changed_by_the_step_after(&self, target: &Checkpoint) -> Result<Option<BTreeSet<Vec<u8>>>> {
+    fn changed_by_the_step_after(&self, target: &CheckpointRecord) -> Result<Option<BTreeSet<Vec<u8>>>> {
         let children = self.kernel.read(|snapshot| record::children(snapshot, &target.id))?;
-        let is_work = |child: &&Checkpoint| matches!(child.kind, Kind::Manual | Kind::Auto);
+        let is_work = |child: &&CheckpointRecord| matches!(child.kind, CheckpointKind::Manual | CheckpointKind::Auto);
         let Some(next) = children.iter().find(is_work) else { return Ok(None) };
         let mut paths = BTreeSet::new();
         diff::diff(&self.objects, Some(&target.tree), Some(&next.tree), &mut |difference| {
@@ -66,9 +66,9 @@ impl Workspace<'_> {
     /// The files that the calling dispatch recorded, else the checkpoint's run since the checkpoint.
     ///
     /// Errors: `invalid_value` when there is neither, or where work of the run records no file.
-    fn recorded(&self, target: &Checkpoint, whose: Whose) -> Result<BTreeSet<Vec<u8>>> {
+    fn recorded(&self, target: &CheckpointRecord, whose: LimitOwner) -> Result<BTreeSet<Vec<u8>>> {
         self.kernel.read(|snapshot| {
-            let caller = self.kernel.calling_dispatch(snapshot)?.filter(|_| whose == Whose::Caller);
+            let caller = self.kernel.calling_dispatch(snapshot)?.filter(|_| whose == LimitOwner::Caller);
             let mut paths = BTreeSet::new();
             match (&caller, &target.link.run_id) {
                 (Some(dispatch), _) => {
@@ -79,7 +79,7 @@ impl Workspace<'_> {
                     require_recorded(snapshot, run, target.seq)?;
                     let files = code::files_of_run(snapshot, run, target.seq)?;
                     paths.extend(files.iter().map(|file| path_bytes(&file.path).to_vec()));
-                    let artifacts = artifact::list(snapshot, run, artifact::Filter::default())?;
+                    let artifacts = artifact::list(snapshot, run, artifact::ArtifactFilter::default())?;
                     let since = artifacts.iter().filter(|a| a.seq > target.seq && a.path.is_relative());
                     paths.extend(since.map(|a| path_bytes(&a.path).to_vec()));
                 }
@@ -98,7 +98,7 @@ impl Workspace<'_> {
 
 /// Errors: `invalid_value` if work since an event records no file, as its calls tell what it did: none of it would be restored.
 fn require_recorded(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<()> {
-    let filter = Filter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
+    let filter = DispatchFilter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
     let mut work = dispatch::list(snapshot, &filter)?;
     work.retain(|one| one.place() > since && one.rolled_back_by.is_none() && one.work.parent_id.is_none());
     let mut without = Vec::new();

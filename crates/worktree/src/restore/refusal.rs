@@ -3,10 +3,10 @@
 use ic_base::{Code, Diagnosis};
 use serde_json::{Value, json};
 
-use super::request::Report;
+use super::request::RestoreReport;
 
 /// Errors: always `file_conflict`, naming what others changed.
-pub fn refused(report: &Report) -> Diagnosis {
+pub fn refused(report: &RestoreReport) -> Diagnosis {
     let listed: Vec<Value> = report
         .conflicts
         .iter()
@@ -27,7 +27,7 @@ pub fn refused(report: &Report) -> Diagnosis {
 }
 
 /// The refusal of `--expect-plan` when the plan is another one by now: always `plan_changed`, with the new hash.
-pub(super) fn plan_changed(report: &Report) -> Diagnosis {
+pub(super) fn plan_changed(report: &RestoreReport) -> Diagnosis {
     Diagnosis::new(Code::PlanChanged, "The tree changed since the plan was made. Nothing was changed.")
         .hint("see the new plan: --dry-run")
         .detail("plan_hash", report.plan_hash.clone())

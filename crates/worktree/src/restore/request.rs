@@ -3,13 +3,13 @@
 use super::super::git::GitRestore;
 use super::super::workspace::{Warning, Which};
 use ic_base::{CheckpointId, Diagnosis};
-use ic_checkpoint::capture::Progress;
+use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::apply::Progress as ApplyProgress;
-use ic_checkpoint::restore::journal::Restore;
-use ic_checkpoint::restore::plan::Plan;
+use ic_checkpoint::restore::apply::ApplyProgress;
+use ic_checkpoint::restore::journal::RestoreRecord;
+use ic_checkpoint::restore::plan::RestorePlan;
 use ic_journal::Force;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 ic_base::words! {
     /// What became of a restore.
-    pub enum Status {
+    pub enum RestoreStatus {
         /// The tree is as the checkpoint has it.
         Restored = "restored",
         /// Some paths could not be restored.
@@ -31,9 +31,9 @@ ic_base::words! {
 
 /// How far a restore is, to be read from another thread.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct RestoreWatch {
     /// The capture before and after the restore.
-    pub capture: Progress,
+    pub capture: CaptureProgress,
     /// The steps that change files.
     pub apply: ApplyProgress,
     /// Set from elsewhere. What is restored is restored wholly; a rollback over several layers begins no further step.
@@ -42,7 +42,7 @@ pub struct Watch {
 
 /// What is to be restored, and how.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Request<'a> {
+pub struct RestoreRequest<'a> {
     /// The checkpoint to restore; by default the newest that no restore made.
     pub which: Which<'a>,
     /// Which parts; `None`: files and git where git was recorded, else files.
@@ -76,7 +76,7 @@ pub struct Conflict {
     pub reason: String,
 }
 
-impl Report {
+impl RestoreReport {
     /// Whether something is not as it was, and cannot be restored: it is named.
     pub fn is_partial(&self) -> bool {
         self.leaves_any() || !self.plan.not_kept.is_empty()
@@ -91,19 +91,19 @@ impl Report {
     pub fn forget_left(&mut self, is_restored: impl Fn(&PathText) -> bool) {
         self.parts_left.retain(|path| !is_restored(path));
         self.plan.left_changed.retain(|path| !is_restored(path));
-        if self.status == Status::Partial && self.failed.is_empty() && !self.leaves_any() {
-            self.status = Status::Restored;
+        if self.status == RestoreStatus::Partial && self.failed.is_empty() && !self.leaves_any() {
+            self.status = RestoreStatus::Restored;
         }
     }
 }
 
 /// What a restore did, or would do.
 #[derive(Debug)]
-pub struct Report {
+pub struct RestoreReport {
     /// The checkpoint that was restored.
-    pub target: Checkpoint,
+    pub target: CheckpointRecord,
     /// The restore that is undone, or made again, as the journal has it; `None` where neither is.
-    pub of_restore: Option<Restore>,
+    pub of_restore: Option<RestoreRecord>,
     /// What was about to change; `None` where nothing was written.
     pub safety_id: Option<CheckpointId>,
     /// What the restore left.
@@ -113,9 +113,9 @@ pub struct Report {
     /// Whether files, git's state or both were restored.
     pub strategy: Strategy,
     /// What became of it.
-    pub status: Status,
+    pub status: RestoreStatus,
     /// Every change of files, and what was left alone.
-    pub plan: Plan,
+    pub plan: RestorePlan,
     /// What is done about git; `None` if its state is not restored.
     pub git: Option<GitRestore>,
     /// Names the plan: the same for the same changes.

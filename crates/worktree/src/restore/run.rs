@@ -4,38 +4,38 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
-use ic_checkpoint::manifest::{Manifest, PathText};
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::journal::{self, Kind, NewRestore};
-use ic_checkpoint::restore::plan::{Limits, Plan};
+use ic_checkpoint::restore::journal::{self, NewRestore, RestoreKind};
+use ic_checkpoint::restore::plan::{Limits, RestorePlan};
 use ic_checkpoint::restore::reverse::Own;
 
-use super::super::gaps::Sources;
+use super::super::capture::{GitPart, OpenCapture, Shot};
 use super::super::git::Brought;
-use super::super::named;
-use super::super::shot::{GitPart, Open, Shot};
+use super::super::named_paths;
+use super::super::skipped_files::ContentSources;
 use super::super::workspace::{Workspace, require_kept};
-use super::as_if::AsIf;
-use super::carry_out::Done;
+use super::assumed_tree::AsIf;
 use super::client_settings;
-use super::limits::Whose;
-use super::look::{Compared, Meant};
-use super::planned::{hash_of, touched};
+use super::execution::Done;
+use super::kept_plan::{hash_of, touched};
+use super::limits::LimitOwner;
 use super::refusal::{plan_changed, refused};
-use super::request::{Report, Request, Status, Watch};
+use super::request::{RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
+use super::selective_undo;
 use super::ties::Attained;
-use super::without;
+use super::tree_survey::{MeantChanges, SurveyedTree};
 
 /// What is restored and why.
-pub(super) struct Task {
-    pub(super) kind: Kind,
+pub(super) struct RestoreTask {
+    pub(super) kind: RestoreKind,
     /// It undoes the restore of this safety checkpoint, if that is the one to undo next.
     pub(super) undoes: Option<CheckpointId>,
-    pub(super) target: Checkpoint,
+    pub(super) target: CheckpointRecord,
     pub(super) limits: Limits,
     /// Whose files `--mine` means.
-    pub(super) whose: Whose,
+    pub(super) whose: LimitOwner,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
     /// What that deed did to the tree already, as [`super::Deed`] has it: it is no work of others.
@@ -54,15 +54,15 @@ pub(super) struct Task {
     pub(super) work: Option<Own>,
 }
 
-impl Task {
+impl RestoreTask {
     /// The restore of a rollback, or of its undo.
-    pub(super) fn of(kind: Kind, target: Checkpoint, limits: Limits) -> Self {
+    pub(super) fn of(kind: RestoreKind, target: CheckpointRecord, limits: Limits) -> Self {
         Self {
             kind,
             undoes: None,
             target,
             limits,
-            whose: Whose::Run,
+            whose: LimitOwner::Run,
             until: Seq::MAX,
             did: Vec::new(),
             as_if: AsIf::default(),
@@ -77,36 +77,36 @@ impl Task {
 
 /// What a restore would do, and what it is made of.
 struct Planned<'w> {
-    report: Report,
-    open: Open<'w>,
+    report: RestoreReport,
+    open: OpenCapture<'w>,
     limits: Limits,
     /// Merged texts that no checkpoint holds yet.
     texts: Vec<Vec<u8>>,
     /// Contents that git has and the store may not have yet.
-    sources: Sources,
+    sources: ContentSources,
 }
 
 /// Plans a restore and, unless it is a dry run, carries it out.
 pub(super) fn run(
     workspace: &Workspace<'_>,
-    task: Task,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+    task: RestoreTask,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     require_nobody_works(workspace, &task, request)?;
     let _held = workspace.lock_for(request.dry_run)?;
     let settled = if request.dry_run { None } else { workspace.settle(watch)? };
     let settled = settled.map(|settled| settled.warning());
-    super::settled::also_settled(settled, || run_held(workspace, task, request, watch))
+    super::interruption::also_settled(settled, || run_held(workspace, task, request, watch))
 }
 
 /// As [`run`], where the caller holds the root, chose the task since, and has finished what was interrupted unless this is a dry run.
 pub(super) fn run_held(
     workspace: &Workspace<'_>,
-    mut task: Task,
-    request: &Request<'_>,
-    watch: &Watch,
-) -> Result<Report> {
+    mut task: RestoreTask,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     // Read again under the lock: a prune while this waited removes the content, and that is no damage.
     require_kept(&workspace.kernel.read(|snapshot| record::get(snapshot, &task.target.id))?)?;
     if !request.dry_run {
@@ -115,7 +115,7 @@ pub(super) fn run_held(
     // The real call finishes first what was interrupted: the plan is of the tree that it will find then.
     task.as_if = task.as_if.or_settled(workspace, &task.target)?;
     task.past = workspace.locks_gone_by_then()?;
-    let note = super::settled::settle_note(workspace)?;
+    let note = super::interruption::settle_note(workspace)?;
     let mut report = carry(workspace, task, request, watch)?;
     report.warnings.extend(note);
     Ok(report)
@@ -124,8 +124,8 @@ pub(super) fn run_held(
 /// Errors: `work_running` if a worker or an open tool call could overwrite what is restored, unless the request allows them.
 pub(super) fn require_nobody_works(
     workspace: &Workspace<'_>,
-    task: &Task,
-    request: &Request<'_>,
+    task: &RestoreTask,
+    request: &RestoreRequest<'_>,
 ) -> Result<()> {
     // The undo of one piece of work may run beside others: it changes only that work's paths, and compares each again just before the
     // change.
@@ -137,7 +137,12 @@ pub(super) fn require_nobody_works(
 }
 
 /// As [`run`], where no other restore is unfinished.
-fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &Watch) -> Result<Report> {
+fn carry(
+    workspace: &Workspace<'_>,
+    task: RestoreTask,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
+) -> Result<RestoreReport> {
     let (kind, is_whole_target) = (workspace.kind_of(&task)?, task.work.is_none());
     let Planned { mut report, open, limits, texts, sources } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
@@ -156,7 +161,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
     if report.plan.steps.is_empty() && !moves_git {
         workspace.close(open)?;
-        report.status = if report.leaves_any() { Status::Partial } else { Status::UpToDate };
+        report.status = if report.leaves_any() { RestoreStatus::Partial } else { RestoreStatus::UpToDate };
         return Ok(report);
     }
     workspace.keep_from_git(&report.plan, &sources)?;
@@ -171,14 +176,7 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
     // A rollback compares the whole tree with its target afterwards: what others wrote during the restore was not restored, and is
     // reported.
     let touched = touched(&report.plan).filter(|_| is_usual && !is_tied && !request.compares_all);
-    let done = workspace.carry_out(
-        &restore_id,
-        &report.target,
-        &report.plan,
-        report.git.as_ref(),
-        touched,
-        watch,
-    )?;
+    let done = workspace.carry_out(&restore_id, &report.target, &report.plan, report.git.as_ref(), touched, watch)?;
     report.safety_id = Some(shot.id().clone());
     let left = report.carried_out(done);
     // Where it goes to what no checkpoint is, each step was compared with the plan.
@@ -191,23 +189,22 @@ fn carry(workspace: &Workspace<'_>, task: Task, request: &Request<'_>, watch: &W
 /// What the restore would do to the current tree, with the capture that this is based on.
 fn plan_report<'w>(
     workspace: &'w Workspace<'_>,
-    task: Task,
-    request: &Request<'_>,
-    watch: &Watch,
+    task: RestoreTask,
+    request: &RestoreRequest<'_>,
+    watch: &RestoreWatch,
 ) -> Result<Planned<'w>> {
-    let Task { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
+    let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
     workspace.narrow(&mut limits, &target, strategy, request.mine.then_some(whose))?;
     let git = git_part(request.dry_run, strategy);
     let (target, sources) = workspace.with_content_of_git(target, work.as_ref(), &limits, strategy)?;
-    let Compared { open, usual, differences, mut databases } =
+    let SurveyedTree { open, usual, differences, mut databases } =
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let shot = &open.shot;
-    let passed = named::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
+    let passed = named_paths::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
     let (differences, mut reversed) = workspace.aimed(work, as_if, differences, shot, &usual, &databases)?;
-    let Attained { differences, lost, ties } =
-        Workspace::attain(differences, &limits, shot, &target, strategy);
+    let Attained { differences, lost, ties } = Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()
         .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))
@@ -219,9 +216,9 @@ fn plan_report<'w>(
     };
     let stay = reversed.is_none() && !request.force.files;
     let settings = client_settings::take_from(&mut conflicts, stay);
-    limits.keep.extend(without::kept(&settings, &differences));
+    limits.keep.extend(selective_undo::kept(&settings, &differences));
     if request.keep_theirs {
-        limits.keep.extend(without::kept(&conflicts, &differences));
+        limits.keep.extend(selective_undo::kept(&conflicts, &differences));
         limits.keep_together(&mut databases);
     }
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
@@ -231,17 +228,17 @@ fn plan_report<'w>(
         None if strategy.has_files() => workspace.name_changed_gaps(&target, shot, &limits, &mut plan)?,
         None => {}
     }
-    let meant = Meant { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
+    let meant = MeantChanges { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
-    let rest = without::open_conflicts(&mut plan, conflicts, reversed, request);
+    let rest = selective_undo::open_conflicts(&mut plan, conflicts, reversed, request);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
-    let mut report = Report {
+    let mut report = RestoreReport {
         dry_run: request.dry_run,
-        differs: git.as_ref().map_or_else(Vec::new, super::differs::left_to_others),
+        differs: git.as_ref().map_or_else(Vec::new, super::concurrent_changes::left_to_others),
         git,
         conflicts: rest.conflicts,
         not_compared,
@@ -258,19 +255,19 @@ fn plan_report<'w>(
 
 /// The report of a plan of which nothing more is known.
 pub(super) fn planned_report(
-    target: Checkpoint,
+    target: CheckpointRecord,
     strategy: Strategy,
-    plan: Plan,
+    plan: RestorePlan,
     plan_hash: String,
-) -> Report {
-    Report {
+) -> RestoreReport {
+    RestoreReport {
         target,
         of_restore: None,
         safety_id: None,
         restored_id: None,
         dry_run: false,
         strategy,
-        status: Status::Planned,
+        status: RestoreStatus::Planned,
         git: None,
         plan_hash,
         conflicts: Vec::new(),
@@ -289,13 +286,13 @@ pub(super) fn planned_report(
     }
 }
 
-impl Report {
+impl RestoreReport {
     /// Says what came of the plan; returns what that left.
     pub(super) fn carried_out(&mut self, done: Done) -> Shot {
         let Done { failed, not_kept, restored_id, left, .. } = done;
         self.restored_id = Some(restored_id);
         let is_exact = failed.is_empty() && !self.leaves_any();
-        self.status = if is_exact { Status::Restored } else { Status::Partial };
+        self.status = if is_exact { RestoreStatus::Restored } else { RestoreStatus::Partial };
         // What failed is as it was: it is no change that was made.
         let paths: BTreeSet<&PathText> = failed.iter().map(|(path, _)| path).collect();
         self.plan.steps.retain(|step| !paths.contains(&step.path));
@@ -316,23 +313,22 @@ fn git_part(dry_run: bool, strategy: Strategy) -> GitPart {
 
 impl Workspace<'_> {
     /// What a task is to the restores before it; the root is held.
-    fn kind_of(&self, task: &Task) -> Result<Kind> {
+    fn kind_of(&self, task: &RestoreTask) -> Result<RestoreKind> {
         let Some(safety) = &task.undoes else { return Ok(task.kind) };
         let finished = self.kernel.read(|snapshot| journal::finished(snapshot, &self.root))?;
         let is_next = journal::stacks(&finished).0.last().is_some_and(|last| last.safety_id == *safety);
-        Ok(if is_next { Kind::Undo } else { task.kind })
+        Ok(if is_next { RestoreKind::Undo } else { task.kind })
     }
 
     /// Names what no restore changes, and what differs there: other work trees, and repositories inside of the tree.
-    fn name_what_is_outside(&self, report: &mut Report, shot: &Shot, limits: &Limits) -> Result<()> {
+    fn name_what_is_outside(&self, report: &mut RestoreReport, shot: &Shot, limits: &Limits) -> Result<()> {
         let scope = (limits, report.is_without);
         report.lacks_any |= report.git.as_ref().is_some_and(|git| !git.lost_tags.is_empty());
         report.work_trees = self.left_work_trees(&report.target, &shot.captured, scope)?;
         if report.strategy.has_files() {
             let lost = self.lost_history(&report.target)?.filter(|_| limits.is_everything());
             report.plan.not_kept.extend(lost);
-            report.repositories =
-                self.left_repositories(&report.target, &shot.captured, scope, &report.plan)?;
+            report.repositories = self.left_repositories(&report.target, &shot.captured, scope, &report.plan)?;
             // Their history stays, so it is not as the checkpoint has it.
             report.lacks_any |= !report.repositories.is_empty();
         }
@@ -340,27 +336,26 @@ impl Workspace<'_> {
     }
 
     /// Files and git where git was recorded and is here, else files; of some paths, files alone.
-    fn usual_strategy(&self, target: &Checkpoint, request: &Request<'_>) -> Result<Strategy> {
+    fn usual_strategy(&self, target: &CheckpointRecord, request: &RestoreRequest<'_>) -> Result<Strategy> {
         let is_narrow = !request.paths.is_empty() || request.mine;
         let has_git = !is_narrow
             && self.settings.checkpointing.include_git
             && ic_store::git_dirs(&self.root).is_some()
-            && Manifest::read(&self.objects, &target.manifest)?.git.is_some();
+            && CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_some();
         Ok(if has_git { Strategy::Full } else { Strategy::FilesOnly })
     }
 
     /// Makes the safety checkpoint, the plan and what only it holds durable, and says in the ledger that the restore begins.
     fn prepare(
         &self,
-        kind: Kind,
-        report: &Report,
-        open: Open<'_>,
+        kind: RestoreKind,
+        report: &RestoreReport,
+        open: OpenCapture<'_>,
         texts: &[Vec<u8>],
     ) -> Result<(RestoreId, Shot)> {
         let plan = serde_json::to_vec(&report.plan)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan cannot be written: {e}.")))?;
-        let contents: Vec<&[u8]> =
-            [plan.as_slice()].into_iter().chain(texts.iter().map(Vec::as_slice)).collect();
+        let contents: Vec<&[u8]> = [plan.as_slice()].into_iter().chain(texts.iter().map(Vec::as_slice)).collect();
         // Content before the row that names it: a crash in between leaves content that the next sweep
         // removes.
         let (shot, hashes) = self.close_with(open, &contents)?;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::{self, Checkpoint};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_events::Hash;
 use ic_kernel::worker::is_living_other;
 use ic_session::attribution::Attribution;
-use ic_session::{Call, call};
+use ic_session::{ToolCall, call};
 use ic_store::path_bytes;
 use serde_json::json;
 
@@ -67,9 +67,7 @@ impl Workspace<'_> {
         let others = self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.id);
             let mut others = Vec::new();
-            for call in
-                call::not_told_of_end(snapshot, since)?.into_iter().filter(|call| call.ended_seq.is_none())
-            {
+            for call in call::not_told_of_end(snapshot, since)?.into_iter().filter(|call| call.ended_seq.is_none()) {
                 let work = dispatch::get(snapshot, &call.dispatch_id)?;
                 let of_run = ic_phase::run::get(snapshot, &work.run_id)?;
                 let goes_back = caller.as_ref() == Some(&work.id) || run == Some(&of_run.id);
@@ -80,7 +78,7 @@ impl Workspace<'_> {
             Ok(others)
         })?;
         let Some(first) = others.first() else { return Ok(()) };
-        let named = |call: &Call| json!({ "id": call.id.as_str(), "session_id": call.session_id.as_str(), "tool": call.tool });
+        let named = |call: &ToolCall| json!({ "id": call.id.as_str(), "session_id": call.session_id.as_str(), "tool": call.tool });
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(
@@ -97,7 +95,7 @@ impl Workspace<'_> {
     /// Paths that differ from the target because others changed them.
     pub(super) fn conflicts(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         differences: &[Difference],
         now: &Hash,
         until: Seq,
@@ -105,14 +103,12 @@ impl Workspace<'_> {
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
         self.changed_by_others(target, until, &mut reasons)?;
-        let newest =
-            self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
+        let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
             for (from, to) in self.time_of_others(&settled, now, did)? {
                 diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
                     if difference.change().is_some() {
-                        let reason =
-                            format!("changed after checkpoint {}, when work had ended", settled.id.short());
+                        let reason = format!("changed after checkpoint {}, when work had ended", settled.id.short());
                         reasons.entry(difference.path).or_insert(reason);
                     }
                     Ok(())
@@ -130,11 +126,11 @@ impl Workspace<'_> {
 
     /// The newest checkpoint, if work had ended when it was taken. A restore after such a checkpoint leaves a tree in which no work runs
     /// either.
-    fn settled(&self, newest: Checkpoint, until: Seq) -> Result<Option<Checkpoint>> {
+    fn settled(&self, newest: CheckpointRecord, until: Seq) -> Result<Option<CheckpointRecord>> {
         if newest.settled {
             return Ok(Some(newest));
         }
-        if newest.kind != record::Kind::Restored {
+        if newest.kind != record::CheckpointKind::Restored {
             return Ok(None);
         }
         let work = self.kernel.read(|snapshot| record::newest_of_work_until(snapshot, &self.root, until))?;
@@ -145,13 +141,11 @@ impl Workspace<'_> {
     /// something. A part of it that died in its middle is taken to have done all until the next look.
     fn time_of_others(
         &self,
-        settled: &Checkpoint,
+        settled: &CheckpointRecord,
         now: &Hash,
         did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<(Hash, Hash)>> {
-        let tree = |id: &CheckpointId| {
-            self.kernel.read(|snapshot| record::get(snapshot, id)).map(|found| found.tree)
-        };
+        let tree = |id: &CheckpointId| self.kernel.read(|snapshot| record::get(snapshot, id)).map(|found| found.tree);
         let mut stretches = Vec::new();
         let mut from = Some(settled.tree);
         for (before, after) in did {
@@ -165,7 +159,7 @@ impl Workspace<'_> {
     }
 
     /// What other runs recorded in this root since the target was taken; empty if it is not known to which run the target belongs.
-    fn recorded_by_others(&self, target: &Checkpoint) -> Result<BTreeMap<Vec<u8>, String>> {
+    fn recorded_by_others(&self, target: &CheckpointRecord) -> Result<BTreeMap<Vec<u8>, String>> {
         self.kernel.read(|snapshot| {
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
             let own: Vec<RunId> = target.link.run_id.iter().cloned().chain(caller).collect();
@@ -187,7 +181,7 @@ impl Workspace<'_> {
     /// calls: it may have recorded nothing of it. Nothing where it is not known whose the target is.
     fn changed_by_others(
         &self,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         until: Seq,
         reasons: &mut BTreeMap<Vec<u8>, String>,
     ) -> Result<()> {

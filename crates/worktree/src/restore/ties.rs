@@ -5,16 +5,16 @@ use std::cell::RefCell;
 use ic_base::Result;
 use ic_checkpoint::diff::{Difference, Finder};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::apply::Outcome;
-use ic_checkpoint::restore::attain::{Rights, attain};
+use ic_checkpoint::restore::apply::ApplyOutcome;
+use ic_checkpoint::restore::attribute_support::{Rights, attain};
 use ic_checkpoint::restore::links::{Ties, tie};
-use ic_checkpoint::restore::plan::{Limits, Node, Plan};
+use ic_checkpoint::restore::plan::{Limits, RestoreNode, RestorePlan};
 use ic_checkpoint::tree::Groups;
 use ic_events::Hash;
 
-use super::super::shot::Shot;
+use super::super::capture::Shot;
 use super::super::workspace::Workspace;
 
 /// What of a target can come back.
@@ -33,7 +33,7 @@ impl Workspace<'_> {
         differences: Vec<Difference>,
         limits: &Limits,
         shot: &Shot,
-        target: &Checkpoint,
+        target: &CheckpointRecord,
         strategy: Strategy,
     ) -> Attained {
         if !strategy.has_files() {
@@ -44,7 +44,7 @@ impl Workspace<'_> {
     }
 
     /// Adds to a plan what makes names one file that are one in the target.
-    pub(super) fn tie(&self, plan: &mut Plan, limits: &Limits, shot: &Shot, target: &Hash) -> Result<()> {
+    pub(super) fn tie(&self, plan: &mut RestorePlan, limits: &Limits, shot: &Shot, target: &Hash) -> Result<()> {
         let now = &shot.captured.links;
         let wanted = self.objects.tree(target)?.links;
         if !now.is_empty() || !wanted.is_empty() {
@@ -53,7 +53,7 @@ impl Workspace<'_> {
             let (is, becomes) = (RefCell::new(is?), RefCell::new(becomes?));
             // A directory that cannot be read was an error before: the differences are made of it.
             let look = |finder: &RefCell<Finder<'_>>, path: &[u8]| {
-                finder.borrow_mut().find(path).ok().flatten().as_ref().and_then(Node::of)
+                finder.borrow_mut().find(path).ok().flatten().as_ref().and_then(RestoreNode::of)
             };
             let is = |path: &[u8]| look(&is, path);
             let becomes = |path: &[u8]| look(&becomes, path);
@@ -62,8 +62,7 @@ impl Workspace<'_> {
         }
         for path in &shot.captured.linked_outside {
             if plan.steps.iter().any(|step| step.path.0 == *path) {
-                let what =
-                    "it is the same file as a name outside of the tree, which is not changed".to_owned();
+                let what = "it is the same file as a name outside of the tree, which is not changed".to_owned();
                 plan.not_kept.push((PathText(path.clone()), what));
             }
         }
@@ -71,7 +70,7 @@ impl Workspace<'_> {
     }
 
     /// Names what should be one file after a restore and is not: a file system may not let a file have more names.
-    pub(super) fn require_ties(plan: &Plan, shot: &Shot, outcome: &mut Outcome) {
+    pub(super) fn require_ties(plan: &RestorePlan, shot: &Shot, outcome: &mut ApplyOutcome) {
         let is_tied = |one: &PathText, other: &PathText| {
             shot.captured.links.iter().any(|group| group.contains(&one.0) && group.contains(&other.0))
         };
@@ -87,12 +86,11 @@ impl Workspace<'_> {
 }
 
 /// Groups without names that cannot be one file with the first: a checkpoint may say anything.
-fn possible(groups: Groups, becomes: &dyn Fn(&[u8]) -> Option<Node>) -> Groups {
+fn possible(groups: Groups, becomes: &dyn Fn(&[u8]) -> Option<RestoreNode>) -> Groups {
     let keep = |group: Vec<Vec<u8>>| {
         let first =
-            group.first().and_then(|path| becomes(path)).filter(|node| matches!(node, Node::File { .. }));
-        let kept: Vec<Vec<u8>> =
-            group.into_iter().filter(|path| first.is_some() && becomes(path) == first).collect();
+            group.first().and_then(|path| becomes(path)).filter(|node| matches!(node, RestoreNode::File { .. }));
+        let kept: Vec<Vec<u8>> = group.into_iter().filter(|path| first.is_some() && becomes(path) == first).collect();
         (kept.len() > 1).then_some(kept)
     };
     groups.into_iter().filter_map(keep).collect()

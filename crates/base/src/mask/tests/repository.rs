@@ -10,9 +10,7 @@ const LINES_A_MISTAKE: usize = 10_000;
 
 /// Tests and their fixtures have what looks like secrets, on purpose.
 fn is_about_secrets(path: &str) -> bool {
-    ["tests/", "/tests/", "/tests.rs", "fixtures", "/mask/", "fuzz/seeds"]
-        .iter()
-        .any(|part| path.contains(part))
+    ["tests/", "/tests/", "/tests.rs", "fixtures", "/mask/", "fuzz/seeds"].iter().any(|part| path.contains(part))
         || path.starts_with("tests/")
 }
 

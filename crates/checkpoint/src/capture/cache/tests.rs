@@ -1,25 +1,25 @@
 use std::borrow::Cow;
 
-use super::{Cache, HEADER, Header, Key, Line, Maker, Record, Seen, Update};
+use super::{Cache, CacheLine, CacheRecord, CacheSeen, CacheUpdate, HEADER, Header, Key, Maker};
 use crate::tree::Reason;
 
 #[test]
 fn what_is_written_is_read_and_damage_is_seen() {
     let key = Key { dev: 1, ino: 2, size: 3, mtime: -4, ctime: 5, mode: 0o100_644 };
     let attributes = Cow::Borrowed(&b"\x01\x02\x03"[..]);
-    let file = Seen::File { key, hash: [7; 32], size: 3, attributes: attributes.clone() };
+    let file = CacheSeen::File { key, hash: [7; 32], size: 3, attributes: attributes.clone() };
     let seen = [
         file,
-        Seen::Symlink { key, target: b"t" },
-        Seen::Directory { hash: [6; 32], at: 9 },
-        Seen::Passed(Reason::Git),
+        CacheSeen::Symlink { key, target: b"t" },
+        CacheSeen::Directory { hash: [6; 32], at: 9 },
+        CacheSeen::Passed(Reason::Git),
     ];
-    let lines = seen.clone().map(|seen| Line { name: b"n", seen, trusted: true }).to_vec();
-    let record = Record { key, trusted: false, rules: 11, hash: [8; 32], attributes, lines };
+    let lines = seen.clone().map(|seen| CacheLine { name: b"n", seen, trusted: true }).to_vec();
+    let record = CacheRecord { key, trusted: false, rules: 11, hash: [8; 32], attributes, lines };
     let mut maker = Maker::new(None);
     let root = maker.add(&record);
     let header = Header { root, index: 1, tracked: 2, owner: 3, living: 0, length: 0 };
-    let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let CacheUpdate::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let cache = Cache::parse(bytes.clone()).unwrap();
     let lying = cache.record(root).unwrap();
     let read = lying.read().unwrap();
@@ -39,7 +39,7 @@ fn what_is_written_is_read_and_damage_is_seen() {
 
 #[test]
 fn a_cache_goes_on_after_the_last_one() {
-    let record = |rules| Record {
+    let record = |rules| CacheRecord {
         key: Key { dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5, mode: 6 },
         trusted: true,
         rules,
@@ -50,13 +50,12 @@ fn a_cache_goes_on_after_the_last_one() {
     let mut maker = Maker::new(None);
     let (first, second) = (maker.add(&record(1)), maker.add(&record(2)));
     let header = Header { root: second, ..Header::default() };
-    let Update::Whole(mut bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let CacheUpdate::Whole(mut bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let cache = Cache::parse(bytes.clone()).unwrap();
     let mut maker = Maker::new(Some(&cache));
     maker.keep(&cache.record(first).unwrap().read().unwrap());
     let third = maker.add(&record(3));
-    let Update::After { before, records, header } =
-        maker.finish(Some(&cache), Header { root: third, ..header })
+    let CacheUpdate::After { before, records, header } = maker.finish(Some(&cache), Header { root: third, ..header })
     else {
         panic!("it goes on")
     };
@@ -84,14 +83,14 @@ fn what_was_touched_lately_is_not_trusted() {
 fn a_large_cache_is_read_where_it_lies() {
     let key = Key { dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5, mode: 0o100_644 };
     let names: Vec<Vec<u8>> = (0..300).map(|number| format!("{number:>0200}").into_bytes()).collect();
-    let file = |name| Line {
+    let file = |name| CacheLine {
         name,
-        seen: Seen::File { key, hash: [7; 32], size: 3, attributes: Cow::default() },
+        seen: CacheSeen::File { key, hash: [7; 32], size: 3, attributes: Cow::default() },
         trusted: true,
     };
     // Records of every length, from none to several times what is read at once.
     let lines: Vec<_> = names.iter().map(|name| file(name)).collect();
-    let record = |rules| Record {
+    let record = |rules| CacheRecord {
         key,
         trusted: true,
         rules,
@@ -102,7 +101,7 @@ fn a_large_cache_is_read_where_it_lies() {
     let mut maker = Maker::new(None);
     let places: Vec<u64> = (0..300).map(|rules| maker.add(&record(rules))).collect();
     let header = Header { root: places[299], ..Header::default() };
-    let Update::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
+    let CacheUpdate::Whole(bytes) = maker.finish(None, header) else { panic!("it begins anew") };
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("cache");
     let open = |bytes: &[u8]| {
@@ -118,10 +117,7 @@ fn a_large_cache_is_read_where_it_lies() {
         assert!(read.record.is_same(&record(rules)), "{rules}");
         assert_eq!(
             (read.at, read.length),
-            (
-                *at,
-                places.get(usize::try_from(rules).unwrap() + 1).copied().unwrap_or(bytes.len() as u64) - at
-            )
+            (*at, places.get(usize::try_from(rules).unwrap() + 1).copied().unwrap_or(bytes.len() as u64) - at)
         );
         assert!(cache.record(at + 1).is_none());
     }

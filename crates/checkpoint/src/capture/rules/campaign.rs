@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ic_store::path_from_bytes;
 use ic_testkit::{Random, cases};
 
-use super::{Level, RuleOptions, Rules, Sources, Verdict};
+use super::{CaptureRules, Level, RuleOptions, RuleSources, RuleVerdict};
 
 /// Names in the trees. Many are what a pattern of the other list could mean, or be mistaken for.
 const NAMES: [&[u8]; 44] = [
@@ -121,16 +121,16 @@ const PIECES: [&[u8]; 58] = [
     b"\0",
 ];
 
-pub(super) struct Tree {
+pub(super) struct RandomTree {
     /// Each directory from the case's own, and each file in it; `.gitignore` files are not among them.
     pub(super) directories: BTreeSet<Vec<u8>>,
     pub(super) files: BTreeSet<Vec<u8>>,
 }
 
 /// Case directories below one work tree, so that one process of git's judges them all.
-pub(super) struct World {
+pub(super) struct RulesWorld {
     dir: tempfile::TempDir,
-    trees: Vec<Tree>,
+    trees: Vec<RandomTree>,
 }
 
 /// What git heeds besides the `.gitignore` files of a case, which are by their directory.
@@ -151,7 +151,7 @@ fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     crate::tree::join(directory, name)
 }
 
-impl Tree {
+impl RandomTree {
     fn random(random: &mut Random) -> Self {
         let mut tree = Self { directories: [Vec::new()].into(), files: BTreeSet::new() };
         for _ in 0..8 + random.below(12) {
@@ -219,10 +219,7 @@ impl Tree {
         }
         for _ in 0..=random.below(most) {
             text.extend_from_slice(&self.pattern(random));
-            text.extend_from_slice(pick(
-                random,
-                &[&b"\n"[..], b"\n", b"\n", b"\r\n", b" \n", b"\t\n", b"\n\n"],
-            ));
+            text.extend_from_slice(pick(random, &[&b"\n"[..], b"\n", b"\n", b"\r\n", b" \n", b"\t\n", b"\n\n"]));
         }
         if random.below(4) == 0 {
             text.pop();
@@ -241,12 +238,12 @@ impl Tree {
     }
 }
 
-impl World {
+impl RulesWorld {
     fn random(cases: usize, random: &mut Random) -> Self {
-        Self::new((0..cases).map(|_| Tree::random(random)).collect(), random)
+        Self::new((0..cases).map(|_| RandomTree::random(random)).collect(), random)
     }
 
-    pub(super) fn new(trees: Vec<Tree>, random: &mut Random) -> Self {
+    pub(super) fn new(trees: Vec<RandomTree>, random: &mut Random) -> Self {
         let world = Self { dir: tempfile::tempdir().unwrap(), trees };
         assert!(world.git().args(["init", "-q", "."]).status().unwrap().success());
         for (case, tree) in world.trees.iter().enumerate() {
@@ -261,8 +258,7 @@ impl World {
 
     fn git(&self) -> Command {
         let mut command = Command::new("git");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
-        {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
             command.env_remove(name);
         }
         command.current_dir(self.dir.path()).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", self.dir.path());
@@ -297,17 +293,17 @@ impl World {
         ignore_files: &IgnoreFiles,
         everywhere: &Everywhere,
     ) -> BTreeSet<Vec<u8>> {
-        let sources = Sources {
+        let sources = RuleSources {
             ignores_case: everywhere.fold,
             texts: vec![everywhere.info.clone(), everywhere.user.clone()],
-            ..Sources::default()
+            ..RuleSources::default()
         };
         let options = RuleOptions::default();
-        let rules = Rules::new(self.dir.path(), &sources, &options, &[]).unwrap();
+        let rules = CaptureRules::new(self.dir.path(), &sources, &options, &[]).unwrap();
         let root = rules.enter(&rules.top(), b"", None, false);
         let name = format!("{case:04}").into_bytes();
         let mut levels: BTreeMap<Vec<u8>, Arc<Level>> = BTreeMap::new();
-        if rules.judge(&root, &name, true, true) == Verdict::Capture {
+        if rules.judge(&root, &name, true, true) == RuleVerdict::Capture {
             let text = ignore_files.get(&Vec::new()).map(Vec::as_slice);
             levels.insert(Vec::new(), rules.enter(&root, &name, text, false));
         }
@@ -315,7 +311,7 @@ impl World {
         for directory in tree.directories.iter().filter(|path| !path.is_empty()) {
             let path = joined(&name, directory);
             let Some(above) = levels.get(parent(directory)) else { continue };
-            if rules.judge(above, &path, true, true) == Verdict::Capture {
+            if rules.judge(above, &path, true, true) == RuleVerdict::Capture {
                 let text = ignore_files.get(directory).map(Vec::as_slice);
                 levels.insert(directory.clone(), rules.enter(above, &path, text, false));
             }
@@ -323,9 +319,7 @@ impl World {
         let ignore_files = ignore_files.keys().map(|directory| joined(directory, b".gitignore"));
         let is_shown = |file: &Vec<u8>| {
             let level = levels.get(parent(file));
-            level.is_some_and(|level| {
-                rules.judge(level, &joined(&name, file), false, true) == Verdict::Capture
-            })
+            level.is_some_and(|level| rules.judge(level, &joined(&name, file), false, true) == RuleVerdict::Capture)
         };
         tree.files.iter().cloned().chain(ignore_files).filter(is_shown).collect()
     }
@@ -340,11 +334,11 @@ fn random_rules_ignore_what_git_ignores() {
     const CASES: usize = 100;
     let pairs = usize::try_from(cases(2_000, 120_000)).unwrap();
     let mut random = Random::seeded();
-    let mut world = World::random(CASES, &mut random);
+    let mut world = RulesWorld::random(CASES, &mut random);
     for round in 0..pairs / CASES {
         // Trees vary too, but making them costs more than judging them.
         if round % 40 == 39 {
-            world = World::random(CASES, &mut random);
+            world = RulesWorld::random(CASES, &mut random);
         }
         let mut everywhere = Everywhere { fold: random.below(4) == 0, ..Everywhere::default() };
         let tree = &world.trees[random.place_in(CASES)];
@@ -357,9 +351,9 @@ fn random_rules_ignore_what_git_ignores() {
         let ignore_files: Vec<_> = world.trees.iter().map(|tree| tree.ignore_files(&mut random)).collect();
         let paths = |case: usize| {
             let top = world.top(case);
-            ignore_files[case].iter().map(move |(directory, text)| {
-                (top.join(path_from_bytes(&joined(directory, b".gitignore"))), text)
-            })
+            ignore_files[case]
+                .iter()
+                .map(move |(directory, text)| (top.join(path_from_bytes(&joined(directory, b".gitignore"))), text))
         };
         for (path, text) in (0..CASES).flat_map(paths) {
             fs::write(path, text).unwrap();

@@ -34,8 +34,7 @@ impl Patterns {
     /// The patterns of a text; with `fold`, capital and small letters are equal (`core.ignoreCase`).
     pub(crate) fn parse(text: &[u8], fold: bool) -> Self {
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-        let lines =
-            text.split(|byte| *byte == b'\n').filter(|line| !matches!(line.first(), None | Some(b'#')));
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !matches!(line.first(), None | Some(b'#')));
         Self(lines.filter_map(|line| Pattern::parse(pattern_in(line), fold)).collect())
     }
 
@@ -43,8 +42,7 @@ impl Patterns {
     pub(crate) fn verdict(&self, path: &[u8], is_directory: bool) -> Option<bool> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let decides = |pattern: &&Pattern| {
-            (is_directory || !pattern.only_directories)
-                && pattern.matches(if pattern.of_names { name } else { path })
+            (is_directory || !pattern.only_directories) && pattern.matches(if pattern.of_names { name } else { path })
         };
         self.0.iter().rev().find(decides).map(|pattern| !pattern.is_negated)
     }
@@ -89,9 +87,7 @@ impl Pattern {
         let (prefix, rest) = text.split_at(wild);
         let rest = match rest {
             [] => Rest::Nothing,
-            [b'*', ending @ ..] if of_names && !ending.iter().any(is_special) => {
-                Rest::Ending(ending.to_vec())
-            }
+            [b'*', ending @ ..] if of_names && !ending.iter().any(is_special) => Rest::Ending(ending.to_vec()),
             rest => Rest::Wild(Wild::new(rest, !of_names, fold)),
         };
         Some(Self { is_negated, only_directories, of_names, prefix: prefix.to_vec(), rest, fold })

@@ -115,9 +115,7 @@ impl Wild {
             };
             if is_step {
                 token += 1;
-            } else if let Some((after, from)) =
-                star.filter(|(_, from)| text.get(*from).is_some_and(|b| *b != b'/'))
-            {
+            } else if let Some((after, from)) = star.filter(|(_, from)| text.get(*from).is_some_and(|b| *b != b'/')) {
                 star = Some((after, from + 1));
                 (token, at) = (after, from + 1);
             } else if let Some((after, from)) = deep.filter(|(_, from)| *from < text.len()) {

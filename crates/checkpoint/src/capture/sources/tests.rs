@@ -2,8 +2,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::rules::{RuleOptions, Rules};
-use super::Sources;
+use super::super::rules::{CaptureRules, RuleOptions};
+use super::RuleSources;
 
 /// A repository, and a place for what is kept of its settings.
 struct Project(tempfile::TempDir);
@@ -42,9 +42,9 @@ impl Project {
         fs::write(self.0.path().join(configuration), text).unwrap();
     }
 
-    fn read(&self, now: i64) -> Sources {
+    fn read(&self, now: i64) -> RuleSources {
         let git = ic_store::git_dirs(&self.root()).unwrap();
-        Sources::read(&self.root(), Some(&git), &self.kept(), now)
+        RuleSources::read(&self.root(), Some(&git), &self.kept(), now)
     }
 
     /// The rules of the file that settings name.
@@ -101,10 +101,10 @@ fn settings_that_were_written_lately_are_not_kept() {
 
 #[test]
 fn judgements_have_another_fingerprint_when_anything_changes_that_they_depend_on() {
-    let sources = |ignores_case, texts: &[&str]| Sources {
+    let sources = |ignores_case, texts: &[&str]| RuleSources {
         ignores_case,
         texts: texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
-        ..Sources::default()
+        ..RuleSources::default()
     };
     let mut seen = std::collections::BTreeSet::new();
     for sources in [
@@ -124,16 +124,12 @@ fn judgements_have_another_fingerprint_when_anything_changes_that_they_depend_on
                         include_secrets: secrets.to_vec(),
                         ..RuleOptions::default()
                     };
-                    let rules = Rules::new(Path::new("/nowhere"), &sources, &options, &[number]).unwrap();
+                    let rules = CaptureRules::new(Path::new("/nowhere"), &sources, &options, &[number]).unwrap();
                     let top = rules.top();
                     for text in [None, Some(&b""[..]), Some(b"z")] {
                         let fingerprint = rules.enter(&top, b"", text, false).fingerprint;
                         // An empty file holds no rules, as one that is not there.
-                        assert_eq!(
-                            seen.insert(fingerprint),
-                            text != Some(b""),
-                            "{sources:?} {options:?} {text:?}"
-                        );
+                        assert_eq!(seen.insert(fingerprint), text != Some(b""), "{sources:?} {options:?} {text:?}");
                     }
                     assert!(seen.insert(rules.enter(&top, b"", None, true).fingerprint));
                 }

@@ -23,13 +23,11 @@ impl Room {
         std::fs::create_dir_all(at("objects/info")).while_doing(doing)?;
         std::fs::create_dir_all(at("refs/heads")).while_doing(doing)?;
         let format = if is_sha256 { "1\n[extensions]\n\tobjectFormat = sha256" } else { "0" };
-        std::fs::write(at("config"), format!("[core]\n\trepositoryFormatVersion = {format}\n"))
-            .while_doing(doing)?;
+        std::fs::write(at("config"), format!("[core]\n\trepositoryFormatVersion = {format}\n")).while_doing(doing)?;
         std::fs::write(at("HEAD"), "ref: refs/heads/none\n").while_doing(doing)?;
         if let Some(common_dir) = common_dir {
             let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;
-            std::fs::write(at("objects/info/alternates"), [path_bytes(&own), b"\n"].concat())
-                .while_doing(doing)?;
+            std::fs::write(at("objects/info/alternates"), [path_bytes(&own), b"\n"].concat()).while_doing(doing)?;
         }
         Ok(Self(room))
     }
@@ -39,11 +37,7 @@ impl Room {
     }
 
     /// Unpacks what the store still has of these packs, and names the objects in each.
-    pub(super) fn unpack(
-        &self,
-        objects: &Objects,
-        packs: &BTreeSet<Hash>,
-    ) -> Result<BTreeMap<Hash, Vec<String>>> {
+    pub(super) fn unpack(&self, objects: &Objects, packs: &BTreeSet<Hash>) -> Result<BTreeMap<Hash, Vec<String>>> {
         let git = self.git();
         let mut unpacked = BTreeMap::new();
         for pack in packs {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// What `git status --porcelain=v2 -z --branch` says.
 #[derive(Default)]
-pub(super) struct Status<'s> {
+pub(super) struct GitStatusOutput<'s> {
     /// What HEAD is on, as `git status` calls it.
     pub(super) branch: Option<&'s [u8]>,
     pub(super) head: Option<&'s str>,
@@ -19,7 +19,7 @@ pub(super) struct Status<'s> {
     pub(super) may_have_intended: bool,
 }
 
-impl<'s> Status<'s> {
+impl<'s> GitStatusOutput<'s> {
     pub(super) fn parse(text: &'s [u8]) -> Self {
         let mut status = Self::default();
         for line in text.split(|b| *b == 0).filter(|line| !line.is_empty()) {
@@ -40,22 +40,18 @@ impl<'s> Status<'s> {
         let is_unmerged = line[0] == b'u';
         let width = if is_unmerged { 11 } else { 9 };
         self.changed.extend(line.splitn(width, |b| *b == b' ').nth(width - 1));
-        let fields: Vec<&str> = line
-            .splitn(width, |b| *b == b' ')
-            .map(|field| std::str::from_utf8(field).unwrap_or_default())
-            .collect();
+        let fields: Vec<&str> =
+            line.splitn(width, |b| *b == b' ').map(|field| std::str::from_utf8(field).unwrap_or_default()).collect();
         let (modes, oids) = if is_unmerged { (3..6, 7..10) } else { (4..5, 7..8) };
-        let (Some(state), Some(modes), Some(oids)) = (fields.get(1), fields.get(modes), fields.get(oids))
-        else {
+        let (Some(state), Some(modes), Some(oids)) = (fields.get(1), fields.get(modes), fields.get(oids)) else {
             return;
         };
         // One whose file is gone again looks like an empty file that was deleted.
-        self.may_have_intended |= state.ends_with('A')
-            || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
+        self.may_have_intended |=
+            state.ends_with('A') || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
         if is_unmerged || !state.starts_with('.') {
             self.is_staged = true;
-            let is_content =
-                |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');
+            let is_content = |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');
             self.staged.extend(modes.iter().zip(oids).filter(is_content).map(|(_, oid)| *oid));
         }
     }
@@ -64,7 +60,5 @@ impl<'s> Status<'s> {
 const SUBMODULE: &str = "160000";
 
 /// The names of the empty file, by SHA-1 and by SHA-256.
-const EMPTY_FILES: [&str; 2] = [
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-];
+const EMPTY_FILES: [&str; 2] =
+    ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];

@@ -18,7 +18,7 @@ pub struct Moved {
 
 /// What restoring a state would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct GitPlan {
+pub struct GitRestorePlan {
     /// Branches and tags that move, and the ref that HEAD is on.
     pub refs: Vec<Moved>,
     /// Whether HEAD goes to another branch, or is detached elsewhere.
@@ -34,7 +34,7 @@ pub struct GitPlan {
     pub new_commits: Vec<String>,
 }
 
-impl GitPlan {
+impl GitRestorePlan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.refs.is_empty() && !self.head && !self.index && !self.stash && self.ends.is_none()

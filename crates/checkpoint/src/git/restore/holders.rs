@@ -33,9 +33,8 @@ pub(super) fn has_open(path: &Path, place: (u64, u64)) -> Option<u32> {
 pub(super) fn gits_in(common_dir: &Path) -> BTreeSet<u32> {
     let is_git = |process: &Path| fs::read(process.join("comm")).is_ok_and(|name| name.starts_with(b"git"));
     // That of one that ended and was not waited for cannot be read.
-    let stands_in_it = |process: &Path| {
-        fs::read_link(process.join("cwd")).is_ok_and(|directory| is_in(&directory, common_dir))
-    };
+    let stands_in_it =
+        |process: &Path| fs::read_link(process.join("cwd")).is_ok_and(|directory| is_in(&directory, common_dir));
     processes().filter(|(_, process)| is_git(process) && stands_in_it(process)).map(|(pid, _)| pid).collect()
 }
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_store::path_from_bytes;
 
-use super::super::index::{self, Line, OfPath};
+use super::super::index::{self, IndexLine, OfPath};
 use super::super::program::Git;
-use super::super::quiet::Filters;
+use super::super::safe_settings::Filters;
 use super::super::state::GitState;
 use super::change::{busy, dirs, locked};
 use crate::objects::Objects;
@@ -89,13 +89,7 @@ pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
     Some(again.is_ok() && refresh(&git))
 }
 
-fn replace(
-    git: &Git<'_>,
-    git_dir: &Path,
-    target: &GitState,
-    current: &GitState,
-    objects: &Objects,
-) -> Result<()> {
+fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
     match index::found_in(git, [current, target], objects)? {
         Some(found) if found.index == current.index => {}
         Some(_) => return Ok(()),
@@ -117,11 +111,8 @@ fn replace(
     let copy = Git { index: Some(&path), ..git.clone() };
     edit(&copy, git_dir, made.path(), &expected, &wanted)?;
     if index::found_in(&copy, [target, target], objects)?.is_none() {
-        return Err(Diagnosis::new(
-            Code::GitFailed,
-            "Git refuses the recorded index; the index is unchanged.",
-        )
-        .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
+        return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
+            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
     }
     if path.exists() {
         fs::rename(&path, git_dir.join("index")).while_doing(|| "replacing the index".to_owned())?;
@@ -169,10 +160,10 @@ struct Held<'t> {
 
 impl<'t> Held<'t> {
     fn of(path: &OfPath<'t>, intended: &BTreeSet<&[u8]>) -> Self {
-        let lines: Vec<Line<'t>> = path.lines().collect();
+        let lines: Vec<IndexLine<'t>> = path.lines().collect();
         Self {
             is_intended: intended.contains(path.path),
-            is_skipped: lines.iter().any(Line::is_skipped),
+            is_skipped: lines.iter().any(IndexLine::is_skipped),
             entries: lines.into_iter().map(|line| line.meta).collect(),
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
 use ic_store::{GitDirs, path_from_bytes};
 
-use super::change::GitPlan;
+use super::change::GitRestorePlan;
 use super::holders;
 use super::index::is_left_behind;
 
@@ -88,10 +88,10 @@ impl StandingLock {
 
 /// The locks there are of those that the restore with this id may have made, by its plan; without one, those alone that are known without
 /// it.
-pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
+pub fn locks_of(root: &Path, id: &str, plan: Option<&GitRestorePlan>) -> Vec<PathBuf> {
     let Some(dirs) = ic_store::git_dirs(root) else { return Vec::new() };
     // What moves nothing makes no lock.
-    if plan.is_some_and(GitPlan::is_empty) {
+    if plan.is_some_and(GitRestorePlan::is_empty) {
         return Vec::new();
     }
     // A lock with our mark is simply taken over. One without was made by the git that looks at the files again, or by us just before the
@@ -108,7 +108,7 @@ pub fn locks_of(root: &Path, id: &str, plan: Option<&GitPlan>) -> Vec<PathBuf> {
 }
 
 /// The locks there are that a restore by this plan would meet. One of the index that a killed restore left is taken over.
-pub(super) fn met_by(plan: &GitPlan, dirs: &GitDirs) -> Vec<PathBuf> {
+pub(super) fn met_by(plan: &GitRestorePlan, dirs: &GitDirs) -> Vec<PathBuf> {
     let mut locks = vec![dirs.git_dir.join("HEAD.lock")];
     locks.extend(Some(dirs.git_dir.join("index.lock")).filter(|lock| !is_left_behind(lock)));
     // Where a ref moves, its file is written anew; only one that goes is taken out of those that are packed.
@@ -135,7 +135,7 @@ fn tables(dirs: &GitDirs) -> [PathBuf; 2] {
 }
 
 /// Where the locks of the refs that a plan moves would be.
-fn named_by(plan: &GitPlan, dirs: &GitDirs) -> Vec<PathBuf> {
+fn named_by(plan: &GitRestorePlan, dirs: &GitDirs) -> Vec<PathBuf> {
     let mut locks = Vec::new();
     for moved in &plan.refs {
         let name = path_from_bytes(&[&moved.name[..], b".lock"].concat());

@@ -9,10 +9,10 @@ use ic_base::Result;
 use super::super::program::Git;
 use super::super::state::GitState;
 use super::REFLOG;
-use super::change::{GitPlan, Moved, busy};
+use super::change::{GitRestorePlan, Moved, busy};
 
 /// The moves that are still to be made. Errors: `git_busy` if a branch is where it neither was nor goes.
-pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Moved>> {
+pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitRestorePlan) -> Result<Vec<&'p Moved>> {
     if plan.refs.is_empty() {
         return Ok(Vec::new());
     }
@@ -34,9 +34,7 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Mo
         }
         if found != moved.from.as_deref() {
             let name = String::from_utf8_lossy(&moved.name);
-            return Err(
-                busy(&format!("another git command has moved {name}")).detail("ref", name.into_owned())
-            );
+            return Err(busy(&format!("another git command has moved {name}")).detail("ref", name.into_owned()));
         }
         pending.push(moved);
     }
@@ -45,7 +43,7 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitPlan) -> Result<Vec<&'p Mo
 
 /// The refs that keep what is moved or removed, below `prefix`.
 pub(super) fn kept<'s>(
-    plan: &'s GitPlan,
+    plan: &'s GitRestorePlan,
     target: &GitState,
     current: &'s GitState,
     prefix: &str,
@@ -74,11 +72,9 @@ pub(super) fn kept<'s>(
 /// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others.
 pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) -> Result<()> {
     let is_in_the_way = |removed: &Moved| {
-        removed.to.is_none()
-            && refs.iter().any(|made| made.from.is_none() && are_nested(&made.name, &removed.name))
+        removed.to.is_none() && refs.iter().any(|made| made.from.is_none() && are_nested(&made.name, &removed.name))
     };
-    let (ahead, rest): (Vec<&Moved>, Vec<&Moved>) =
-        refs.iter().copied().partition(|moved| is_in_the_way(moved));
+    let (ahead, rest): (Vec<&Moved>, Vec<&Moved>) = refs.iter().copied().partition(|moved| is_in_the_way(moved));
     let mut commands = Commands::default();
     for (name, oid) in kept {
         commands.set(name, oid);
@@ -107,7 +103,7 @@ fn are_nested(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Where the restore puts HEAD.
-pub(super) enum Head<'s> {
+pub(super) enum GitHead<'s> {
     /// On a ref, by its whole name.
     On(Vec<u8>),
     /// At a commit, from one that it is still at.
@@ -119,7 +115,7 @@ pub(super) fn pending_head<'s>(
     git: &Git<'_>,
     target: &'s GitState,
     current: &'s GitState,
-) -> Result<Option<Head<'s>>> {
+) -> Result<Option<GitHead<'s>>> {
     // Both exit with 1 where there is nothing of that kind.
     let symbolic = git.run(&["symbolic-ref", "-q", "HEAD"]).ok();
     let found = symbolic.as_deref().map(|name| name.strip_suffix(b"\n").unwrap_or(name));
@@ -137,16 +133,16 @@ pub(super) fn pending_head<'s>(
         return Err(busy("another git command has moved HEAD").detail("ref", "HEAD"));
     }
     Ok(match (target.head_name(), &target.head) {
-        (Some(name), _) => Some(Head::On(name)),
+        (Some(name), _) => Some(GitHead::On(name)),
         (None, Some(to)) => {
             let from = current.head.as_deref().filter(|_| current.head_name().is_none());
-            Some(Head::Detached { to, from })
+            Some(GitHead::Detached { to, from })
         }
         (None, None) => None,
     })
 }
 
-impl Head<'_> {
+impl GitHead<'_> {
     pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
         match self {
             Self::On(name) => {

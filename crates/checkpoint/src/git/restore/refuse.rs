@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_store::regular::read_line;
+use ic_store::regular_file::read_line;
 use ic_store::{GitDirs, is_linked_work_tree, path_from_bytes};
 
 use super::super::index;
@@ -12,7 +12,7 @@ use super::super::program::Git;
 use super::super::record::operation;
 use super::super::state::GitState;
 use super::super::{pack, purge};
-use super::change::{GitPlan, locked};
+use super::change::{GitRestorePlan, locked};
 use super::locks::met_by;
 use crate::objects::Objects;
 
@@ -21,30 +21,20 @@ fn unsupported(what: &str) -> Diagnosis {
         .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
 }
 
-pub(super) fn operations(
-    target: &GitState,
-    plan: &GitPlan,
-    current: &GitState,
-    dirs: &GitDirs,
-) -> Result<()> {
+pub(super) fn operations(target: &GitState, plan: &GitRestorePlan, current: &GitState, dirs: &GitDirs) -> Result<()> {
     let in_progress = |operation: &str, when: &str| {
         Diagnosis::new(Code::GitInProgress, format!("A {operation} {when} in progress."))
             .hint(format!(
                 "{}restore the files alone: ic checkpoint restore ID --strategy files-only --yes{}",
                 if when == "is" { way_out(operation) } else { String::new() },
                 // Git's notes of it are in no checkpoint.
-                if when == "is" {
-                    String::new()
-                } else {
-                    format!(", and begin the {operation} again with git")
-                }
+                if when == "is" { String::new() } else { format!(", and begin the {operation} again with git") }
             ))
             .detail("operation", operation)
     };
     // One of several commits has more than notes: only git can end it.
-    let is_ended = |operation: &String| {
-        plan.ends.as_ref() == Some(operation) && !dirs.git_dir.join("sequencer").exists()
-    };
+    let is_ended =
+        |operation: &String| plan.ends.as_ref() == Some(operation) && !dirs.git_dir.join("sequencer").exists();
     let now = operation(&dirs.git_dir);
     if let Some(operation) = now.as_ref().or(current.operation.as_ref()).filter(|now| !is_ended(now)) {
         return Err(in_progress(operation, "is"));
@@ -62,10 +52,9 @@ fn way_out(operation: &str) -> String {
 }
 
 /// Errors: `git_busy` for a lock that this plan would meet and that is not one of `past`.
-pub(super) fn locks(dirs: &GitDirs, plan: &GitPlan, past: &[PathBuf]) -> Result<()> {
+pub(super) fn locks(dirs: &GitDirs, plan: &GitRestorePlan, past: &[PathBuf]) -> Result<()> {
     let Some(lock) = met_by(plan, dirs).into_iter().find(|lock| !past.contains(lock)) else { return Ok(()) };
-    let name =
-        lock.strip_prefix(&dirs.git_dir).or_else(|_| lock.strip_prefix(&dirs.common_dir)).unwrap_or(&lock);
+    let name = lock.strip_prefix(&dirs.git_dir).or_else(|_| lock.strip_prefix(&dirs.common_dir)).unwrap_or(&lock);
     let what = match name.to_str() {
         Some("index.lock") => "the index".to_owned(),
         Some("packed-refs.lock" | "packed-refs.new" | "reftable/tables.list.lock") => "its refs".to_owned(),
@@ -95,9 +84,7 @@ fn has_sparse_checkout(git: &Git<'_>, dirs: &GitDirs) -> bool {
     // The file is looked for first: most repositories have none, and git need not be started for them. The setting ends with 1 where
     // it is not set.
     dirs.git_dir.join("info/sparse-checkout").exists()
-        && git
-            .run(&["config", "--type=bool", "core.sparseCheckout"])
-            .is_ok_and(|sparse| sparse.starts_with(b"true"))
+        && git.run(&["config", "--type=bool", "core.sparseCheckout"]).is_ok_and(|sparse| sparse.starts_with(b"true"))
 }
 
 /// Entries that are more than a file: of submodules, and those that a sparse checkout leaves out.
@@ -159,7 +146,7 @@ pub(super) fn branches_elsewhere(
     git: &Git<'_>,
     root: &Path,
     dirs: &GitDirs,
-    plan: &GitPlan,
+    plan: &GitRestorePlan,
     target: &GitState,
 ) -> Result<()> {
     let head = target.head_name().filter(|_| plan.head);
@@ -172,11 +159,7 @@ pub(super) fn branches_elsewhere(
 }
 
 /// The branches that other work trees of the repository have checked out, or are in the midst of rebasing or bisecting; and where.
-pub(super) fn in_use_elsewhere(
-    git: &Git<'_>,
-    root: &Path,
-    dirs: &GitDirs,
-) -> Result<Vec<(Vec<u8>, PathBuf)>> {
+pub(super) fn in_use_elsewhere(git: &Git<'_>, root: &Path, dirs: &GitDirs) -> Result<Vec<(Vec<u8>, PathBuf)>> {
     let others = git_dirs_of_others(dirs);
     if others.is_empty() {
         return Ok(Vec::new());

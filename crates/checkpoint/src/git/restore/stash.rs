@@ -28,9 +28,8 @@ pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash])
     let top = String::from_utf8_lossy(&top).trim_end().to_owned();
     let found = if top.is_empty() { Vec::new() } else { record::stash(git)? };
     let kept = shared(target, current);
-    let is_on_the_way = |whole: &[Stash]| {
-        found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len()
-    };
+    let is_on_the_way =
+        |whole: &[Stash]| found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len();
     if !is_on_the_way(current) && !is_on_the_way(target) {
         return Err(busy("another git command has changed the stash").detail("ref", "refs/stash"));
     }

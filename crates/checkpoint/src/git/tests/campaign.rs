@@ -74,8 +74,7 @@ fn history(random: &mut Random) {
                 taken.push(current.clone());
                 let planned = plan(&repository.root(), &target, &current, &repository.objects, &[]).unwrap();
                 let id = format!("r{step}");
-                apply_refs(&repository.root(), &planned, &target, &current, &id, &repository.objects)
-                    .unwrap();
+                apply_refs(&repository.root(), &planned, &target, &current, &id, &repository.objects).unwrap();
                 apply_index(&repository.root(), &target, &current, &repository.objects).unwrap();
                 let without_tags = |mut state: GitState| {
                     state.refs.retain(|(name, _)| name.0.starts_with(b"refs/heads/"));

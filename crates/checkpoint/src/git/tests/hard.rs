@@ -38,11 +38,7 @@ impl Repository {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33).to_le_bytes()[0]
         };
-        std::fs::write(
-            self.root().join(path),
-            std::iter::repeat_with(next).take(200_000).collect::<Vec<_>>(),
-        )
-        .unwrap();
+        std::fs::write(self.root().join(path), std::iter::repeat_with(next).take(200_000).collect::<Vec<_>>()).unwrap();
     }
 }
 
@@ -198,11 +194,8 @@ fn a_commit_without_its_tree_is_brought_back_whole() {
     repository.commit("c", "three");
     let target = repository.record(Some(&first));
     let text = repository.dir.path().join("commit");
-    let commit = Command::new("git")
-        .args(["cat-file", "commit", "HEAD"])
-        .current_dir(repository.root())
-        .output()
-        .unwrap();
+    let commit =
+        Command::new("git").args(["cat-file", "commit", "HEAD"]).current_dir(repository.root()).output().unwrap();
     std::fs::write(&text, commit.stdout).unwrap();
     repository.git("reset -q --hard HEAD~1");
     repository.collect_garbage();

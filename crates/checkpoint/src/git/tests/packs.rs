@@ -19,7 +19,7 @@ fn what_is_kept_already_is_not_packed_again() {
     let state = GitState { packs: Vec::new(), ..base.clone() };
     let writer = repository.objects.writer(Timestamp(1)).unwrap();
     let keep = |newest: &GitState, other: &GitState| {
-        let (git, before) = (Git::new(&root), Before { newest: Some(newest), other: Some(other) });
+        let (git, before) = (Git::new(&root), PackBase { newest: Some(newest), other: Some(other) });
         pack::keep(&git, before, &state, &writer, &mut false)
     };
     assert_eq!(keep(&newest, &base).unwrap(), []);

@@ -55,10 +55,7 @@ fn a_list_of_itself_is_damaged() {
     objects
         .side()
         .write(Durability::Synced, |tx| {
-            tx.execute(
-                "UPDATE objects SET hash = $1, form = 1 WHERE hash = $2",
-                &[&name.as_slice(), &list.as_slice()],
-            )
+            tx.execute("UPDATE objects SET hash = $1, form = 1 WHERE hash = $2", &[&name.as_slice(), &list.as_slice()])
         })
         .unwrap();
     let error = index::read(&objects, crate::git::state::Index(name)).unwrap_err();

@@ -84,8 +84,7 @@ impl Writer<'_> {
             let hash = hash_of(&buffer);
             // Lost content is kept again by the first file that has it.
             let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
-            let is_gone =
-                self.put_content(hash, Form::Whole, &buffer, heeds)? == Kept::Gone(Presence::Purged);
+            let is_gone = self.put_content(hash, Form::Whole, &buffer, heeds)? == Kept::Gone(Presence::Purged);
             return Ok(if is_gone { Put::Purged } else { Put::Kept(hash, first as u64) });
         }
         let (mut whole, mut pieces, mut length) = (Sha256::new(), Vec::new(), 0);

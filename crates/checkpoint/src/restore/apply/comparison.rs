@@ -6,49 +6,47 @@ use ic_base::{Diagnose, Result};
 use ic_events::Hash;
 use sha2::{Digest, Sha256};
 
-use super::super::plan::Node;
-use crate::rootfs::{Found, Looks, RootDir, Stat};
+use super::super::plan::RestoreNode;
+use crate::rootfs::{EntryState, FileAttributes, RootDir, Stat};
 
 /// What the owner of a file needs to read it.
 const READ: u32 = 0o400;
 
 /// How a file or directory is to look; `None` for links.
-pub(super) fn looks_of(node: &Node) -> Option<Looks<'_>> {
+pub(super) fn looks_of(node: &RestoreNode) -> Option<FileAttributes<'_>> {
     match node {
-        Node::File { mode, attributes, .. } | Node::Directory { mode, attributes } => {
-            Some(Looks { mode: *mode, attributes: Some(attributes) })
+        RestoreNode::File { mode, attributes, .. } | RestoreNode::Directory { mode, attributes } => {
+            Some(FileAttributes { mode: *mode, attributes: Some(attributes) })
         }
-        Node::Symlink(_) => None,
+        RestoreNode::Symlink(_) => None,
     }
 }
 
 impl RootDir {
     /// Whether a file has the attributes that it should have.
-    pub(super) fn is_dressed(&self, path: &[u8], node: &Node) -> bool {
+    pub(super) fn is_dressed(&self, path: &[u8], node: &RestoreNode) -> bool {
         node.attributes().is_none_or(|wanted| self.attributes(path).is_ok_and(|has| has == *wanted))
     }
 
     /// What a path holds. Errors: those of reading, with the path.
-    pub(super) fn look_at(&self, path: &[u8]) -> Result<Found> {
+    pub(super) fn look_at(&self, path: &[u8]) -> Result<EntryState> {
         self.state(path).while_doing(|| format!("looking at {}", String::from_utf8_lossy(path)))
     }
 
     /// Whether a path holds exactly this.
-    pub(super) fn has(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+    pub(super) fn has(&self, path: &[u8], found: &EntryState, node: &RestoreNode) -> bool {
         self.has_plainly(path, found, node)
-            && (matches!(node, Node::Directory { .. }) || self.is_dressed(path, node))
+            && (matches!(node, RestoreNode::Directory { .. }) || self.is_dressed(path, node))
     }
 
     /// Whether a path holds this content with these permission bits.
-    pub(super) fn has_plainly(&self, path: &[u8], found: &Found, node: &Node) -> bool {
+    pub(super) fn has_plainly(&self, path: &[u8], found: &EntryState, node: &RestoreNode) -> bool {
         match (found, node) {
-            (Found::File(stat), Node::File { hash, size, mode, .. }) => {
-                stat.size == *size
-                    && stat.mode == *mode
-                    && self.hash(path).is_some_and(|found| found == *hash)
+            (EntryState::File(stat), RestoreNode::File { hash, size, mode, .. }) => {
+                stat.size == *size && stat.mode == *mode && self.hash(path).is_some_and(|found| found == *hash)
             }
-            (Found::Symlink(_, target), Node::Symlink(expected)) => *target == expected.0,
-            (Found::Directory(_), Node::Directory { .. }) => true,
+            (EntryState::Symlink(_, target), RestoreNode::Symlink(expected)) => *target == expected.0,
+            (EntryState::Directory(_), RestoreNode::Directory { .. }) => true,
             _ => false,
         }
     }
@@ -67,10 +65,10 @@ impl RootDir {
 }
 
 /// Whether a path is as it was found a moment ago.
-pub(super) fn same(now: &Found, before: &Found) -> bool {
+pub(super) fn same(now: &EntryState, before: &EntryState) -> bool {
     match (now, before) {
         // To read what its owner has closed to himself changes its inode.
-        (Found::File(now), Found::File(before)) if before.mode & READ == 0 => {
+        (EntryState::File(now), EntryState::File(before)) if before.mode & READ == 0 => {
             *now == Stat { ctime: now.ctime, ..*before }
         }
         _ => now == before,

@@ -5,28 +5,28 @@ use std::sync::atomic::Ordering::Relaxed;
 use ic_base::Diagnosis;
 use rayon::prelude::*;
 
-use super::super::plan::{Node, Plan, Step};
-use super::{Applier, Progress, pass};
+use super::super::plan::{RestoreNode, RestorePlan, RestoreStep};
+use super::{Applier, ApplyProgress, pass};
 use crate::pool;
-use crate::rootfs::{Found, MAKE};
+use crate::rootfs::{EntryState, MAKE};
 
 /// Writes each file of the plan that did not fail before, and each link.
 pub(super) fn write(
     applier: &Applier<'_>,
-    plan: &Plan,
+    plan: &RestorePlan,
     failed: &mut [Option<Diagnosis>],
-    progress: &Progress,
+    progress: &ApplyProgress,
 ) {
-    let write = |step: &Step| {
+    let write = |step: &RestoreStep| {
         let result = applier.write(step);
         progress.done.fetch_add(1, Relaxed);
         result
     };
-    let files = plan.steps.iter().filter(|step| matches!(step.after, Some(Node::File { .. }))).count();
+    let files = plan.steps.iter().filter(|step| matches!(step.after, Some(RestoreNode::File { .. }))).count();
     if files < 2 || opens_any_up(plan) {
         return pass(plan, failed, false, &write);
     }
-    let write_beside_others = |(step, failed): (&Step, &mut Option<Diagnosis>)| {
+    let write_beside_others = |(step, failed): (&RestoreStep, &mut Option<Diagnosis>)| {
         if failed.is_some() || applier.is_known_elsewhere(step) {
             return failed.is_none();
         }
@@ -42,16 +42,16 @@ pub(super) fn write(
 
 /// Whether a directory is opened up while something is written into it. Then files are written one after the other: a second thread could
 /// find the directory closed again.
-fn opens_any_up(plan: &Plan) -> bool {
-    let is_closed = |node: &Node| matches!(node, Node::Directory { mode, .. } if mode & MAKE != MAKE);
-    let is_any = |step: &Step| [&step.before, &step.after].into_iter().flatten().any(is_closed);
+fn opens_any_up(plan: &RestorePlan) -> bool {
+    let is_closed = |node: &RestoreNode| matches!(node, RestoreNode::Directory { mode, .. } if mode & MAKE != MAKE);
+    let is_any = |step: &RestoreStep| [&step.before, &step.after].into_iter().flatten().any(is_closed);
     !plan.closed.is_empty() || plan.steps.iter().any(is_any)
 }
 
 impl Applier<'_> {
     /// Whether the file that stands there has other names: each of them that changes changes its inode, and to close one ends the locks on
     /// all.
-    fn is_known_elsewhere(&self, step: &Step) -> bool {
-        matches!(self.root.state(&step.path.0), Ok(Found::File(stat)) if stat.names > 1)
+    fn is_known_elsewhere(&self, step: &RestoreStep) -> bool {
+        matches!(self.root.state(&step.path.0), Ok(EntryState::File(stat)) if stat.names > 1)
     }
 }

@@ -8,22 +8,22 @@ use ic_base::{Diagnosis, Result};
 use ic_store::faults;
 
 use super::super::database;
-use super::super::plan::{Database, Node, Plan, Step};
+use super::super::plan::{PlannedDatabase, RestoreNode, RestorePlan, RestoreStep};
 use super::comparison::looks_of;
 use super::{Applier, changed};
-use crate::rootfs::Found;
+use crate::rootfs::EntryState;
 
 /// A database and the steps that change it and what lies beside it.
 pub(super) struct Group<'p> {
-    database: &'p Database,
+    database: &'p PlannedDatabase,
     /// The database's own step first; each with its place in the plan.
-    steps: Vec<(usize, &'p Step)>,
+    steps: Vec<(usize, &'p RestoreStep)>,
 }
 
 impl<'p> Group<'p> {
-    pub(super) fn of(database: &'p Database, plan: &'p Plan) -> Self {
-        let own = |step: &Step| step.path == database.path;
-        let mut steps: Vec<(usize, &Step)> = plan
+    pub(super) fn of(database: &'p PlannedDatabase, plan: &'p RestorePlan) -> Self {
+        let own = |step: &RestoreStep| step.path == database.path;
+        let mut steps: Vec<(usize, &RestoreStep)> = plan
             .steps
             .iter()
             .enumerate()
@@ -33,7 +33,7 @@ impl<'p> Group<'p> {
         Self { database, steps }
     }
 
-    pub(super) fn steps(&self) -> &[(usize, &'p Step)] {
+    pub(super) fn steps(&self) -> &[(usize, &'p RestoreStep)] {
         &self.steps
     }
 
@@ -64,7 +64,7 @@ impl Applier<'_> {
             let is_left = step.after.as_ref().is_some_and(|node| self.root.has_plainly(path, &found, node));
             let is_found = step.before.as_ref().is_some_and(|node| self.root.has(path, &found, node));
             match &found {
-                Found::Absent | Found::Directory(_) => {}
+                EntryState::Absent | EntryState::Directory(_) => {}
                 _ if is_left => {}
                 _ if is_found => goes.push((step, found)),
                 _ => return Err(changed(&step.path.0)),
@@ -72,7 +72,7 @@ impl Applier<'_> {
         }
         for side in database::sides_of(path) {
             let is_known = group.database.sides.iter().any(|known| known.0 == side);
-            if !is_known && !matches!(self.root.look_at(&side)?, Found::Absent) {
+            if !is_known && !matches!(self.root.look_at(&side)?, EntryState::Absent) {
                 return Err(database::beside_a_stranger(&side));
             }
         }
@@ -91,7 +91,7 @@ impl Applier<'_> {
         let mut is_any = false;
         for (_, step) in group.steps().iter().rev() {
             let Some(after) = &step.after else { continue };
-            if matches!(after, Node::Directory { .. }) {
+            if matches!(after, RestoreNode::Directory { .. }) {
                 continue;
             }
             let found = self.root.look_at(&step.path.0)?;
@@ -101,7 +101,7 @@ impl Applier<'_> {
                 }
                 continue;
             }
-            if !matches!(found, Found::Absent) {
+            if !matches!(found, EntryState::Absent) {
                 return Err(changed(&step.path.0));
             }
             if is_any && step.path == group.database.path {

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{RestoreId, Timestamp};
 use ic_store::OpenOptions;
-use ic_testkit::Database as Sqlite;
+use ic_testkit::TestDatabase as Sqlite;
 
-use super::{Progress, apply};
+use super::{ApplyProgress, apply};
 use crate::manifest::PathText;
 use crate::objects::Objects;
-use crate::restore::plan::{Action, Database, Node, Plan, Step};
-use crate::rootfs::{RootDir, death};
+use crate::restore::plan::{PlannedDatabase, RestoreAction, RestoreNode, RestorePlan, RestoreStep};
+use crate::rootfs::{RootDir, crash_injection};
 
 /// The files of a database, by their names.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -83,25 +83,25 @@ fn rows_of(files: &Files) -> Option<String> {
     rows(place.path())
 }
 
-fn plan_between(objects: &Objects, before: &Files, after: &Files) -> Plan {
+fn plan_between(objects: &Objects, before: &Files, after: &Files) -> RestorePlan {
     let writer = objects.writer(Timestamp(1)).unwrap();
     let node = |files: &Files, name: &str| {
         files.get(name).map(|content| {
             let (hash, size) = writer.put_reader(&mut content.as_slice()).unwrap();
-            Node::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() }
+            RestoreNode::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() }
         })
     };
-    let mut plan = Plan::default();
+    let mut plan = RestorePlan::default();
     for name in ["app.db", "app.db-journal", "app.db-shm", "app.db-wal"] {
         let (before, after) = (node(before, name), node(after, name));
         if before != after {
             let path = PathText(name.into());
-            plan.steps.push(Step::new(path, Action::Modify, before, after));
+            plan.steps.push(RestoreStep::new(path, RestoreAction::Modify, before, after));
         }
     }
     writer.finish().unwrap();
     let sides = NAMES[1..].iter().map(|name| PathText((*name).into())).collect();
-    plan.databases.push(Database { path: PathText(b"app.db".to_vec()), sides });
+    plan.databases.push(PlannedDatabase { path: PathText(b"app.db".to_vec()), sides });
     plan
 }
 
@@ -123,7 +123,7 @@ fn a_restore_that_dies_at_any_step_leaves_no_database_beside_a_foreign_log() {
     fs::create_dir(&tree).unwrap();
     let root = RootDir::open(&tree).unwrap();
     let id = RestoreId::from_ledger("r1".to_owned());
-    let carry_out = |plan: &Plan| apply(&objects, &root, plan, &id, &Progress::default());
+    let carry_out = |plan: &RestorePlan| apply(&objects, &root, plan, &id, &ApplyProgress::default());
     let mut deaths = 0;
     for (from, before) in &states {
         for (to, after) in states.iter().filter(|(to, _)| to != from) {
@@ -131,16 +131,13 @@ fn a_restore_that_dies_at_any_step_leaves_no_database_beside_a_foreign_log() {
             let allowed = [rows_of(before), rows_of(after)];
             for moment in 0.. {
                 plant(&tree, before);
-                death::after(Some(moment));
+                crash_injection::after(Some(moment));
                 let died = catch_unwind(AssertUnwindSafe(|| carry_out(&plan))).is_err();
-                death::after(None);
+                crash_injection::after(None);
                 let found = files_in(&tree);
                 let when = format!("from {from} to {to}, moment {moment}: {:?}", found.keys());
                 let seen = rows_of(&found);
-                assert!(
-                    seen.is_none() || allowed.contains(&seen),
-                    "{when}: {seen:?}, not one of {allowed:?}"
-                );
+                assert!(seen.is_none() || allowed.contains(&seen), "{when}: {seen:?}, not one of {allowed:?}");
                 let outcome = carry_out(&plan);
                 assert_eq!(outcome.failed, [], "{when}: the restore is finished");
                 assert!(files_in(&tree) == *after, "{when}: finished, it is not as it should be");
@@ -166,9 +163,9 @@ fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
         let writer = objects.writer(Timestamp(1)).unwrap();
         let node = |content: &str| {
             let (hash, size) = writer.put_reader(&mut content.as_bytes()).unwrap();
-            Some(Node::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() })
+            Some(RestoreNode::File { hash, size, mode: 0o644, attributes: crate::attributes::Attributes::default() })
         };
-        let mut plan = Plan::default();
+        let mut plan = RestorePlan::default();
         for number in 0..120 {
             let name = format!("{}/{number:03}", if number < 40 { "few" } else { "many" });
             let path = tree.join(&name);
@@ -181,7 +178,7 @@ fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
             }
             fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
             let (before, after) = (node(&before.to_string()), node(&format!("after {}", number % 3)));
-            plan.steps.push(Step::new(PathText(name.into_bytes()), Action::Modify, before, after));
+            plan.steps.push(RestoreStep::new(PathText(name.into_bytes()), RestoreAction::Modify, before, after));
         }
         writer.finish().unwrap();
         if closed {
@@ -189,7 +186,7 @@ fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
             fs::set_permissions(tree.join("many"), PermissionsExt::from_mode(0o555)).unwrap();
         }
 
-        let (id, progress) = (RestoreId::from_ledger("r1".to_owned()), Progress::default());
+        let (id, progress) = (RestoreId::from_ledger("r1".to_owned()), ApplyProgress::default());
         let outcome = apply(&objects, &RootDir::open(&tree).unwrap(), &plan, &id, &progress);
 
         assert_eq!(outcome.failed, [], "closed: {closed}, tied: {tied}");

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Database;
-use crate::diff::{Difference, State};
+use super::PlannedDatabase;
+use crate::diff::{DiffState, Difference};
 
 /// What the restore is limited to.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl Limits {
     }
 
     /// Keeps databases and what lies beside them together: where one of them is kept, all are.
-    pub fn keep_together(&mut self, databases: &mut Vec<Database>) {
+    pub fn keep_together(&mut self, databases: &mut Vec<PlannedDatabase>) {
         databases.retain(|one| {
             let mut all = one.sides.iter().chain([&one.path]);
             let is_kept = all.any(|path| self.keep.iter().any(|base| is_at_or_below(&path.0, base)));
@@ -50,7 +50,7 @@ impl Limits {
     }
 
     /// What the path is to hold; nothing for a side file that the target left out and that changes with its database.
-    pub(super) fn wanted<'s>(&self, path: &[u8], after: Option<&'s State>) -> Option<&'s State> {
+    pub(super) fn wanted<'s>(&self, path: &[u8], after: Option<&'s DiffState>) -> Option<&'s DiffState> {
         after.filter(|after| after.is_content() || !self.sides.contains(path))
     }
 
@@ -64,7 +64,7 @@ impl Limits {
         let path = &difference.path;
         // What is made below a directory needs the directory.
         let makes_directory =
-            difference.before.is_none() && matches!(difference.after, Some(State::Directory { .. }));
+            difference.before.is_none() && matches!(difference.after, Some(DiffState::Directory { .. }));
         let fits = |base: &Vec<u8>| is_at_or_below(path, base) || (makes_directory && is_below(base, path));
         self.reaches(path, fits)
     }

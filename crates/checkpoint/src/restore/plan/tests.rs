@@ -6,12 +6,12 @@ use ic_base::Timestamp;
 use ic_store::OpenOptions;
 use proptest::prelude::*;
 
-use super::{Action, Limits, Node, Plan, is_at_or_below, must_be_saved, plan};
+use super::{Limits, RestoreAction, RestoreNode, RestorePlan, is_at_or_below, must_be_saved, plan};
 use crate::attributes::Attributes;
-use crate::diff::{Difference, State, diff_into_hidden};
+use crate::diff::{DiffState, Difference, diff_into_hidden};
 use crate::manifest::PathText;
 use crate::objects::{Objects, Writer};
-use crate::tree::{Entry, Node as Kept, Reason, Tree};
+use crate::tree::{Reason, TreeEntry, TreeNode as Kept, TreeObject};
 
 /// What stands at a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,13 +49,13 @@ fn kept(item: &Item, writer: &Writer<'_>) -> Kept {
         Item::Link(target) => Kept::Symlink(vec![b'0' + target]),
         Item::Passed(reason) => Kept::Passed(*reason),
         Item::Directory(mode, entries) => {
-            let entry = |(name, item): (&String, &Item)| Entry {
+            let entry = |(name, item): (&String, &Item)| TreeEntry {
                 name: name.clone().into_bytes(),
                 node: kept(item, writer),
                 attributes: Attributes::default(),
             };
             let entries = entries.iter().map(entry).collect();
-            let tree = Tree { mode: *mode, entries, ..Tree::default() };
+            let tree = TreeObject { mode: *mode, entries, ..TreeObject::default() };
             Kept::Directory(writer.put_tree(&tree.encode()).unwrap())
         }
     }
@@ -99,16 +99,16 @@ fn flat(item: &Item) -> BTreeMap<Vec<u8>, Item> {
     all
 }
 
-fn item_of(node: &Node) -> Item {
+fn item_of(node: &RestoreNode) -> Item {
     match node {
-        Node::File { hash, mode, .. } => Item::File(hash[0], *mode),
-        Node::Symlink(target) => Item::Link(target.0[0] - b'0'),
-        Node::Directory { mode, .. } => Item::Directory(*mode, BTreeMap::new()),
+        RestoreNode::File { hash, mode, .. } => Item::File(hash[0], *mode),
+        RestoreNode::Symlink(target) => Item::Link(target.0[0] - b'0'),
+        RestoreNode::Directory { mode, .. } => Item::Directory(*mode, BTreeMap::new()),
     }
 }
 
 /// What stands where after a plan, which must find what it expects.
-fn carried_out(plan: &Plan, before: &BTreeMap<Vec<u8>, Item>) -> BTreeMap<Vec<u8>, Item> {
+fn carried_out(plan: &RestorePlan, before: &BTreeMap<Vec<u8>, Item>) -> BTreeMap<Vec<u8>, Item> {
     let mut now = before.clone();
     for step in &plan.steps {
         let found = before.get(&step.path.0);
@@ -140,9 +140,7 @@ fn expected<'i>(
     after: &'i BTreeMap<Vec<u8>, Item>,
 ) -> Option<&'i Item> {
     let holds_hidden = |base: &[u8]| {
-        before
-            .iter()
-            .any(|(other, item)| other != base && is_at_or_below(other, base) && is_passed(Some(item)))
+        before.iter().any(|(other, item)| other != base && is_at_or_below(other, base) && is_passed(Some(item)))
     };
     let is_directory = |item: Option<&Item>| matches!(item, Some(Item::Directory(..)));
     let stays = line(path).any(|base| {
@@ -195,7 +193,7 @@ proptest! {
             let path = &step.path.0;
             prop_assert_eq!(now.get(path), after.get(path));
             prop_assert!(!limits.keep.iter().any(|base| is_at_or_below(path, base)), "kept");
-            let makes_directory = step.before.is_none() && matches!(step.after, Some(Node::Directory { .. }));
+            let makes_directory = step.before.is_none() && matches!(step.after, Some(RestoreNode::Directory { .. }));
             let fits = |base: &Vec<u8>| is_at_or_below(path, base) || (makes_directory && is_at_or_below(base, path));
             prop_assert!(limits.paths.is_empty() || limits.paths.iter().any(fits), "paths");
             let is_meant = |only: &BTreeSet<Vec<u8>>| only.iter().any(|one| is_at_or_below(one, path));
@@ -228,21 +226,19 @@ proptest! {
     }
 }
 
-fn file(content: u8, mode: u32) -> State {
-    State::File { hash: [content; 32], size: 1, mode, attributes: Attributes::default() }
+fn file(content: u8, mode: u32) -> DiffState {
+    DiffState::File { hash: [content; 32], size: 1, mode, attributes: Attributes::default() }
 }
 
-fn difference(path: &str, before: Option<State>, after: Option<State>) -> Difference {
+fn difference(path: &str, before: Option<DiffState>, after: Option<DiffState>) -> Difference {
     Difference { path: path.as_bytes().to_vec(), before, after }
 }
 
 #[test]
 fn a_restore_of_certain_paths_makes_them_and_the_directories_they_need() {
-    let directory =
-        Some(State::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
+    let directory = Some(DiffState::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
     let made = |path: &str| difference(path, None, Some(file(1, 0o644)));
-    let differences =
-        [made("a"), made("b"), difference("d", None, directory), made("d/e"), made("d/f"), made("dd")];
+    let differences = [made("a"), made("b"), difference("d", None, directory), made("d/e"), made("d/f"), made("dd")];
     let only = ["a", "d/e"].map(|path| path.as_bytes().to_vec());
     let limits = Limits { only: Some(BTreeSet::from(only)), ..Limits::default() };
     let plan = plan(&differences, &limits, &|_| false);
@@ -252,37 +248,40 @@ fn a_restore_of_certain_paths_makes_them_and_the_directories_they_need() {
 
 #[test]
 fn each_difference_has_its_action() {
-    let directory =
-        |mode| Some(State::Directory { mode, attributes: Attributes::default(), is_empty: false });
-    let link = |target: &[u8]| Some(State::Symlink(target.to_vec()));
+    let directory = |mode| Some(DiffState::Directory { mode, attributes: Attributes::default(), is_empty: false });
+    let link = |target: &[u8]| Some(DiffState::Symlink(target.to_vec()));
     for (before, after, action) in [
-        (None, Some(file(1, 0o644)), Action::Create),
-        (None, directory(0o755), Action::Create),
-        (Some(file(1, 0o644)), None, Action::Delete),
-        (Some(file(1, 0o644)), Some(file(1, 0o755)), Action::Chmod),
-        (Some(file(1, 0o644)), Some(file(2, 0o755)), Action::Modify),
-        (directory(0o755), directory(0o700), Action::Chmod),
-        (link(b"x"), link(b"y"), Action::Modify),
-        (link(b"x"), Some(file(1, 0o644)), Action::Replace),
-        (Some(file(1, 0o644)), directory(0o755), Action::Replace),
-        (directory(0o755), link(b"x"), Action::Replace),
+        (None, Some(file(1, 0o644)), RestoreAction::Create),
+        (None, directory(0o755), RestoreAction::Create),
+        (Some(file(1, 0o644)), None, RestoreAction::Delete),
+        (Some(file(1, 0o644)), Some(file(1, 0o755)), RestoreAction::Chmod),
+        (Some(file(1, 0o644)), Some(file(2, 0o755)), RestoreAction::Modify),
+        (directory(0o755), directory(0o700), RestoreAction::Chmod),
+        (link(b"x"), link(b"y"), RestoreAction::Modify),
+        (link(b"x"), Some(file(1, 0o644)), RestoreAction::Replace),
+        (Some(file(1, 0o644)), directory(0o755), RestoreAction::Replace),
+        (directory(0o755), link(b"x"), RestoreAction::Replace),
     ] {
-        let plan =
-            plan(&[difference("p", before.clone(), after.clone())], &everything(), &|path| path == b"p");
+        let plan = plan(&[difference("p", before.clone(), after.clone())], &everything(), &|path| path == b"p");
         assert_eq!(plan.steps.len(), 1);
         assert_eq!(plan.steps[0].action, action, "{before:?} {after:?}");
         assert_eq!(plan.steps[0].uncaptured, before.is_some(), "what is not there needs no saving");
         assert!(plan.skipped.is_empty());
     }
-    let names = [Action::Create, Action::Modify, Action::Delete, Action::Chmod, Action::Replace];
-    assert_eq!(names.map(Action::as_str), ["create", "modify", "delete", "chmod", "replace"]);
+    let names = [
+        RestoreAction::Create,
+        RestoreAction::Modify,
+        RestoreAction::Delete,
+        RestoreAction::Chmod,
+        RestoreAction::Replace,
+    ];
+    assert_eq!(names.map(RestoreAction::as_str), ["create", "modify", "delete", "chmod", "replace"]);
 }
 
 #[test]
 fn what_is_left_alone_is_named_with_its_reason() {
-    let passed = |reason| Some(State::Passed(reason));
-    let directory =
-        || Some(State::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
+    let passed = |reason| Some(DiffState::Passed(reason));
+    let directory = || Some(DiffState::Directory { mode: 0o755, attributes: Attributes::default(), is_empty: false });
     let skipped = |differences: &[Difference], limits: &Limits| -> Vec<(String, String)> {
         let text = |(PathText(path), why): (PathText, String)| (String::from_utf8(path).unwrap(), why);
         plan(differences, limits, &|_| false).skipped.into_iter().map(text).collect()
@@ -304,9 +303,8 @@ fn what_is_left_alone_is_named_with_its_reason() {
         difference("d/g", Some(file(1, 0o644)), None),
     ];
     let plan_of = |limits: &Limits| plan(&goes, limits, &|_| false);
-    let steps = |limits: &Limits| -> Vec<Vec<u8>> {
-        plan_of(limits).steps.into_iter().map(|step| step.path.0).collect()
-    };
+    let steps =
+        |limits: &Limits| -> Vec<Vec<u8>> { plan_of(limits).steps.into_iter().map(|step| step.path.0).collect() };
     assert_eq!(
         skipped(&goes, &everything()),
         [named("d", "holds ignored content"), named("d/e", "holds ignored content")].concat()

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use ic_base::Result;
 use ic_events::Hash;
 
-use super::own::Own;
-use crate::diff::{self, State};
+use super::work_changes::Own;
+use crate::diff::{self, DiffState};
 use crate::objects::Objects;
 
 impl Own {
@@ -64,10 +64,10 @@ fn renames(
     diff::diff(objects, Some(from), Some(to), &mut |difference| {
         match (&difference.before, &difference.after) {
             // An empty file is like any other.
-            (Some(State::File { hash, size: 1.., .. }), None) if counts(&difference.path) => {
+            (Some(DiffState::File { hash, size: 1.., .. }), None) if counts(&difference.path) => {
                 gone.push((difference.path, *hash));
             }
-            (None, Some(State::File { hash, size: 1.., .. })) if counts(&difference.path) => {
+            (None, Some(DiffState::File { hash, size: 1.., .. })) if counts(&difference.path) => {
                 come.insert(*hash, difference.path);
             }
             _ => {}

@@ -7,10 +7,10 @@
 use ic_base::{Result, Seq};
 use ic_events::Hash;
 
-use super::back::{Back, Backwards, Change, Step};
-use super::looks::is_same;
-use super::own::{Own, Pair};
-use crate::diff::State;
+use super::path_reversal::{Backwards, PathChange, PathReversal, PathStep};
+use super::path_state::is_same;
+use super::work_changes::{LookPair, Own};
+use crate::diff::DiffState;
 use crate::objects::{Objects, hash_of};
 
 /// A change in the history of a path.
@@ -19,14 +19,14 @@ pub struct Past {
     /// The event of the look that saw it.
     pub seq: Seq,
     /// Whose change it is, as far as that is known.
-    pub whose: Whose,
+    pub whose: ChangeOwner,
     /// What stood there before, and after.
-    pub change: Pair,
+    pub change: LookPair,
 }
 
 /// Who made a change in the history of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum ChangeOwner {
     /// The work that is to be undone, or to come back.
     Work,
     /// Another piece of work of the same or another run.
@@ -44,7 +44,7 @@ pub enum Whose {
 
 /// When work was undone that comes back.
 #[derive(Debug, Clone, Copy)]
-pub struct Undone<'h> {
+pub struct ReplayedPath<'h> {
     /// The event by which the tree was without it.
     pub at: Seq,
     /// The history of the path until then, and who was undone by then.
@@ -58,9 +58,9 @@ type End = std::result::Result<(Moment, Vec<Vec<u8>>), String>;
 #[derive(Clone)]
 struct Moment {
     seq: Seq,
-    actual: Option<State>,
-    without: Option<State>,
-    with: Option<State>,
+    actual: Option<DiffState>,
+    without: Option<DiffState>,
+    with: Option<DiffState>,
     /// Others had changed what the work had changed, and no rollback has gone back past that yet.
     clash: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Own {
         objects: &Objects,
         path: &[u8],
         history: &[Past],
-        undone: Option<Undone<'_>>,
+        undone: Option<ReplayedPath<'_>>,
     ) -> Result<()> {
         if let Some(undone) = undone
             && self.pairs(path).is_empty()
@@ -82,7 +82,7 @@ impl Own {
         {
             return Ok(());
         }
-        if since_the_work(history).any(|past| past.whose == Whose::Person) {
+        if since_the_work(history).any(|past| past.whose == ChangeOwner::Person) {
             self.by_persons.insert(path.to_vec());
         }
         let undone_at = undone.map(|undone| undone.at);
@@ -112,7 +112,7 @@ impl Own {
         self.clashes.insert(path.to_vec(), why);
         // Where it took out nothing, what the work did is what is to come back.
         if undone_at.is_some() && self.pairs(path).is_empty() {
-            let works = history.iter().filter(|past| past.whose == Whose::Work).rev();
+            let works = history.iter().filter(|past| past.whose == ChangeOwner::Work).rev();
             let pairs = works.map(|past| (past.change.1.clone(), past.change.0.clone()));
             self.changes.insert(path.to_vec(), pairs.collect());
         }
@@ -120,7 +120,7 @@ impl Own {
 }
 
 /// What a path was at an event.
-fn state_at(history: &[Past], at: Seq) -> Option<&State> {
+fn state_at(history: &[Past], at: Seq) -> Option<&DiffState> {
     let before = history.iter().rev().find(|past| past.seq <= at).map(|past| &past.change.1);
     before.or_else(|| history.first().map(|first| &first.change.0)).and_then(Option::as_ref)
 }
@@ -139,7 +139,7 @@ fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<b
     let pairs = [(end.without, end.with)];
     let actual = end.actual.as_ref();
     let back = Backwards { objects, root: None, own: &own }.back(path, &pairs, actual)?;
-    Ok(!matches!(back, Back::To { state, .. } if is_same(state.as_ref(), actual)))
+    Ok(!matches!(back, PathReversal::To { state, .. } if is_same(state.as_ref(), actual)))
 }
 
 fn by_hash(texts: Vec<Vec<u8>>) -> impl Iterator<Item = (Hash, Vec<u8>)> {
@@ -148,25 +148,26 @@ fn by_hash(texts: Vec<Vec<u8>>) -> impl Iterator<Item = (Hash, Vec<u8>)> {
 
 /// Whether others changed the path after the work: what stands there may be theirs.
 fn has_others(history: &[Past]) -> bool {
-    let is_of_others = |past: &Past| matches!(past.whose, Whose::Others | Whose::Person | Whose::Back { .. });
+    let is_of_others =
+        |past: &Past| matches!(past.whose, ChangeOwner::Others | ChangeOwner::Person | ChangeOwner::Back { .. });
     since_the_work(history).any(is_of_others)
 }
 
 fn since_the_work(history: &[Past]) -> impl Iterator<Item = &Past> {
-    history.iter().skip_while(|past| past.whose != Whose::Work)
+    history.iter().skip_while(|past| past.whose != ChangeOwner::Work)
 }
 
 /// Leaves out of a history what a person removed and returned: a stash, a switch or a rebase takes content away and returns it, and it is
 /// still of the work that made it.
 pub fn without_returns(history: &mut [Past]) {
-    let is_persons: Vec<bool> = history.iter().map(|past| past.whose == Whose::Person).collect();
+    let is_persons: Vec<bool> = history.iter().map(|past| past.whose == ChangeOwner::Person).collect();
     for last in 0..history.len() {
         let run = is_persons[..=last].iter().rev().take_while(|is_persons| **is_persons).count();
         let left = history[last].change.1.clone();
         let is_return = |past: &Past| is_same(past.change.0.as_ref(), left.as_ref());
         let from = last + 1 - run;
         if let Some(first) = history[from..=last].iter().position(is_return) {
-            history[from + first..=last].iter_mut().for_each(|past| past.whose = Whose::Undone);
+            history[from + first..=last].iter_mut().for_each(|past| past.whose = ChangeOwner::Undone);
         }
     }
 }
@@ -175,12 +176,11 @@ pub fn without_returns(history: &mut [Past]) {
 /// `is_undone`: the work stands, and is to be undone.
 fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
-    let mut now =
-        Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
+    let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
     for past in history {
         let back = match past.whose {
-            Whose::Back { to } => moments.iter().rev().find(|moment| moment.seq <= to),
+            ChangeOwner::Back { to } => moments.iter().rev().find(|moment| moment.seq <= to),
             _ => None,
         };
         // If the rollback left another state than the one it went back to, it is not known since when the path has it.
@@ -211,29 +211,31 @@ impl Moment {
         texts: &mut Vec<Vec<u8>>,
     ) -> Result<Option<String>> {
         let has_without = self.without.is_some();
-        let sides: &mut [&mut Option<State>] = match past.whose {
-            Whose::Undone => &mut [],
-            Whose::Work => &mut [&mut self.with],
-            Whose::Others | Whose::Person | Whose::Back { .. } => &mut [&mut self.without, &mut self.with],
+        let sides: &mut [&mut Option<DiffState>] = match past.whose {
+            ChangeOwner::Undone => &mut [],
+            ChangeOwner::Work => &mut [&mut self.with],
+            ChangeOwner::Others | ChangeOwner::Person | ChangeOwner::Back { .. } => {
+                &mut [&mut self.without, &mut self.with]
+            }
         };
         for side in sides {
             match changed(objects, path, side.as_ref(), &past.change, texts)? {
                 // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of
                 // it is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to
                 // decide.
-                Step::Conflict(_) if past.whose == Whose::Work => match &past.change.1 {
+                PathStep::Conflict(_) if past.whose == ChangeOwner::Work => match &past.change.1 {
                     after if is_undone && has_without => side.clone_from(after),
                     _ => return Ok(Some("the work changed what is undone by now".to_owned())),
                 },
-                Step::To(state) | Step::Again(state) => **side = state,
-                Step::Merged(state, text) => {
+                PathStep::To(state) | PathStep::Again(state) => **side = state,
+                PathStep::Merged(state, text) => {
                     **side = Some(state);
                     texts.push(text);
                 }
-                Step::Stays(_) | Step::Conflict(_) if !is_of_files(side.as_ref(), &past.change) => {
+                PathStep::Stays(_) | PathStep::Conflict(_) if !is_of_files(side.as_ref(), &past.change) => {
                     return Ok(Some("others changed what this work had changed".to_owned()));
                 }
-                Step::Stays(why) | Step::Conflict(why) => return Ok(Some(why)),
+                PathStep::Stays(why) | PathStep::Conflict(why) => return Ok(Some(why)),
             }
         }
         Ok(None)
@@ -241,20 +243,20 @@ impl Moment {
 }
 
 /// Whether a step was about files alone: then the reason of its conflict is true whichever side made the change.
-fn is_of_files(state: Option<&State>, (from, to): &Pair) -> bool {
-    [state, from.as_ref(), to.as_ref()].iter().all(|one| matches!(one, Some(State::File { .. })))
+fn is_of_files(state: Option<&DiffState>, (from, to): &LookPair) -> bool {
+    [state, from.as_ref(), to.as_ref()].iter().all(|one| matches!(one, Some(DiffState::File { .. })))
 }
 
 /// A state with a change that was made in another.
 fn changed(
     objects: &Objects,
     path: &[u8],
-    state: Option<&State>,
-    (from, to): &Pair,
+    state: Option<&DiffState>,
+    (from, to): &LookPair,
     texts: &[Vec<u8>],
-) -> Result<Step> {
+) -> Result<PathStep> {
     // Nothing is known of others here: who made it so again does not matter.
     let own = Own::default();
-    let change = Change { path, at: 0, before: to.as_ref(), after: from.as_ref() };
+    let change = PathChange { path, at: 0, before: to.as_ref(), after: from.as_ref() };
     Backwards { objects, root: None, own: &own }.step(change, state, texts)
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::rootfs::way::tests::walked;
+use crate::rootfs::descent::tests::walked;
 
 /// Every operation below a directory that is a link fails and changes nothing.
 fn assert_refused(place: &Place, below: &str) {
@@ -19,7 +19,7 @@ fn assert_refused(place: &Place, below: &str) {
     assert!(place.root.remove_directory(&path("kept")).is_err());
     assert!(place.root.open_file(&path("kept")).is_err());
     assert!(place.root.remove_temporary(below.as_bytes(), b"kept").is_err());
-    assert_eq!(place.root.state(&path("kept")).unwrap(), Found::Absent);
+    assert_eq!(place.root.state(&path("kept")).unwrap(), EntryState::Absent);
 }
 
 #[test]
@@ -92,8 +92,7 @@ fn a_directory_that_is_swapped_for_a_link_never_leads_outside() {
     assert!(names(&place.outside.join("e")).is_empty(), "{done} done, {refused} refused");
     assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
     // The link may stand in the directory's place now.
-    let directory =
-        ["d", "link"].map(|name| place.at(name)).into_iter().find(|path| !path.is_symlink()).unwrap();
+    let directory = ["d", "link"].map(|name| place.at(name)).into_iter().find(|path| !path.is_symlink()).unwrap();
     assert!(!names(&directory.join("e")).contains(&TEMPORARY.to_vec()));
 }
 
@@ -130,7 +129,7 @@ fn paths_longer_than_the_kernel_takes_are_written() {
     assert!(path.len() > 3 * 4096);
     path.extend_from_slice(b"file");
     place.write(&path, b"deep").unwrap();
-    assert!(matches!(place.root.state(&path).unwrap(), Found::File(_)));
+    assert!(matches!(place.root.state(&path).unwrap(), EntryState::File(_)));
     let mut content = String::new();
     place.root.open_file(&path).unwrap().read_to_string(&mut content).unwrap();
     assert_eq!(content, "deep");
@@ -156,5 +155,5 @@ fn a_deep_tree_costs_a_few_calls_a_directory() {
     let calls = walked() - before;
     // Opened one by one, they would take two million.
     assert!(calls <= 8_000, "{calls} calls for 2,000 directories");
-    assert!(matches!(place.root.state(&[&path[..], b"/file"].concat()).unwrap(), Found::File(_)));
+    assert!(matches!(place.root.state(&[&path[..], b"/file"].concat()).unwrap(), EntryState::File(_)));
 }

@@ -30,7 +30,7 @@ fn content_is_private_until_it_is_in_place() {
         assert_eq!(mode(&temporary), 0o600);
         Ok(())
     };
-    let still = |_: &Found| mode(&temporary) == 0o644;
+    let still = |_: &EntryState| mode(&temporary) == 0o644;
     place.root.write_file(b"file", 0o644, TEMPORARY, &still, &mut { look }).unwrap();
 }
 
@@ -46,7 +46,7 @@ fn a_closed_file_gets_its_attributes_with_its_mode() {
     }
     place.root.set_mode(b"file", 0o444, &|_| true).unwrap();
     assert_ne!(place.root.attributes(b"file").unwrap(), before);
-    let looks = crate::rootfs::Looks { mode: 0o644, attributes: Some(&before) };
+    let looks = crate::rootfs::FileAttributes { mode: 0o644, attributes: Some(&before) };
     place.root.set_mode(b"file", looks, &|_| true).unwrap();
     assert_eq!(place.root.attributes(b"file").unwrap(), before);
     assert_eq!(mode(&place.at("file")), 0o644);
@@ -128,8 +128,7 @@ fn the_mode_is_put_back_when_the_content_panics() {
     fs::create_dir(place.at("d")).unwrap();
     chmod(&place.at("d"), 0o555);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ =
-            place.root.write_file(b"d/f", 0o644, TEMPORARY, &|_| true, &mut |_| panic!("a broken reader"));
+        let _ = place.root.write_file(b"d/f", 0o644, TEMPORARY, &|_| true, &mut |_| panic!("a broken reader"));
     }));
     assert!(panicked.is_err());
     assert_eq!(mode(&place.at("d")), 0o555);

@@ -13,15 +13,15 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic checkpoint cat 3f9a12c4 src/main.rs
   ic checkpoint cat 3f9a12c4 logo.png > logo.old.png")]
-pub(crate) struct Cat {
+pub(crate) struct CheckpointCatArgs {
     /// The checkpoint: an id, or the end of one
     id: String,
     /// The file, relative to here
     path: PathBuf,
 }
 
-impl Cat {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointCatArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;

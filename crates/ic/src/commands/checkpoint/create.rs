@@ -1,11 +1,11 @@
 //! `ic checkpoint create`
 
-use ic_checkpoint::capture::Progress;
+use ic_checkpoint::capture::CaptureProgress;
 use ic_worktree::CreateRequest;
 
 use crate::commands::prelude::*;
 use crate::views::checkpoint::CheckpointJson;
-use crate::{background, progress};
+use crate::{background_sweep, progress};
 
 /// Capture the working tree, and print the checkpoint's id.
 ///
@@ -19,7 +19,7 @@ use crate::{background, progress};
   ic checkpoint create --run @ --message 'tests pass'
   ic checkpoint create --auto --conversation \"$CHAT\"   # in a hook
   ic checkpoint create --auto --settled   # the work ended; what follows is by others")]
-pub(crate) struct Create {
+pub(crate) struct CheckpointCreateArgs {
     /// The run that it belongs to
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -42,11 +42,11 @@ pub(crate) struct Create {
     #[arg(long)]
     allow_unsafe_root: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Create {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointCreateArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let name = input::optional_label("--name", self.name.as_deref())?;
         // A hook passes on texts of others, and no person sees its refusal: a checkpoint is worth more than the exact text.
         let (message, conversation) = if self.auto {
@@ -68,21 +68,20 @@ impl Create {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let mut settings = session.checkpoint_settings(&kernel)?;
         settings.allow_unsafe_root = self.allow_unsafe_root;
-        let watch = Progress::default();
+        let watch = CaptureProgress::default();
         let created = progress::shown(
             session.shows_progress(),
             || views::checkpoint::capturing(&watch),
             || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
-        background::sweep(session, &kernel, &settings, &created.checkpoint.root);
+        background_sweep::sweep(session, &kernel, &settings, &created.checkpoint.root);
         session.output.warn_beside_value(&created.warnings);
-        let unreadable: Vec<_> =
-            created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
+        let unreadable: Vec<_> = created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
         for skipped in &unreadable {
             session.output.warn(&format!("{} could not be read", String::from_utf8_lossy(&skipped.path.0)));
         }
         let record = CheckpointJson::whole(&created.checkpoint, Some(&created.manifest), &created.warnings);
         session.output.scalar(created.checkpoint.id.as_str(), &record)?;
-        Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Partly })
+        Ok(if unreadable.is_empty() { ExitStatus::Done } else { ExitStatus::Partly })
     }
 }

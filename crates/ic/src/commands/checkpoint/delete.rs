@@ -26,7 +26,7 @@ pub(crate) struct Delete {
 }
 
 impl Delete {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let grace = self.grace.unwrap_or(GRACE);
         let pruned = with_room(session, |_| {
             let kernel = session.kernel()?;

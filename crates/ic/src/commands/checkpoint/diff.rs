@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use ic_base::CheckpointId;
-use ic_checkpoint::capture::Progress;
+use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::diff::Difference;
 use ic_checkpoint::rootfs::RootDir;
 use ic_kernel::Kernel;
@@ -14,8 +14,8 @@ use ic_worktree::contents::Contents;
 use ic_worktree::{Which, Workspace};
 
 use crate::commands::prelude::*;
-use crate::format::Format;
-use crate::output::Output;
+use crate::format::OutputFormat;
+use crate::output::CliOutput;
 use crate::text;
 use crate::views::checkpoint::content::{DiffJson, PatchJson};
 
@@ -31,7 +31,7 @@ use crate::views::checkpoint::content::{DiffJson, PatchJson};
   ic checkpoint diff 3f9a12c4 -- src docs/a.md      # only these paths
   ic checkpoint diff 3f9a12c4 --unified | git apply -R
   ic checkpoint diff 3f9a12c4 --json | jq -r '.changes[] | select(.change == \"added\").path'")]
-pub(crate) struct Diff {
+pub(crate) struct CheckpointDiffArgs {
     /// The older checkpoint or point: an id, the end of one, dispatch:ID, prompt:ID, step:NAME, phase:P, checkpoint:NAME, or created
     from: String,
     /// The newer one [default: the working tree]
@@ -58,14 +58,14 @@ pub(crate) struct Diff {
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shape {
+pub(crate) enum DiffShape {
     Unified,
     NameStatus,
     Stat,
 }
 
-impl Diff {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointDiffArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
@@ -75,9 +75,8 @@ impl Diff {
         let (from, to) = (Which::Id(&from), to.as_deref().map(Which::Id));
         let mut differences = Vec::new();
         let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
-        let compared = ic_worktree::diff(&workspace, from, to, &paths, &Progress::default())?;
-        let read: Vec<&CheckpointId> =
-            [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
+        let compared = ic_worktree::diff(&workspace, from, to, &paths, &CaptureProgress::default())?;
+        let read: Vec<&CheckpointId> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
         // Another process may prune the checkpoints while they are read: `unless_pruned` then reports that, and no missing object.
         let listed = ic_worktree::changes_of(&workspace, compared.changes, &mut |difference| {
             if difference.change().is_some() && ic_worktree::is_among(&difference.path, &paths) {
@@ -90,8 +89,8 @@ impl Diff {
             let root = RootDir::open(&workspace.root)?;
             let printer = text::diff::Printer {
                 contents: Contents { objects: &workspace.objects, tree: self.to.is_none().then_some(&root) },
-                colours: Output::has_colours(),
-                is_terminal: Output::is_terminal(),
+                colours: CliOutput::has_colours(),
+                is_terminal: CliOutput::is_terminal(),
                 unheld: RefCell::default(),
             };
             session.output.exact(|sink| {
@@ -102,7 +101,7 @@ impl Diff {
             if !printer.is_terminal && !printer.unheld.borrow().is_empty() {
                 session.output.warn_beside_text(&not_held(&printer.unheld.borrow()));
             }
-            return Ok(Exit::Done);
+            return Ok(ExitStatus::Done);
         }
         let patch = match self.patch_bytes {
             Some(most) => {
@@ -131,15 +130,18 @@ impl Diff {
     }
 
     /// The form of the text; `None` if JSON was asked for.
-    fn shape(&self, format: Format, json_asked: bool) -> Option<Shape> {
-        let named =
-            [(self.unified, Shape::Unified), (self.name_status, Shape::NameStatus), (self.stat, Shape::Stat)]
-                .into_iter()
-                .find_map(|(asked, shape)| asked.then_some(shape));
+    fn shape(&self, format: OutputFormat, json_asked: bool) -> Option<DiffShape> {
+        let named = [
+            (self.unified, DiffShape::Unified),
+            (self.name_status, DiffShape::NameStatus),
+            (self.stat, DiffShape::Stat),
+        ]
+        .into_iter()
+        .find_map(|(asked, shape)| asked.then_some(shape));
         match (format, named) {
             _ if json_asked => None,
             (_, Some(shape)) => Some(shape),
-            (Format::Text, None) => Some(Shape::Unified),
+            (OutputFormat::Text, None) => Some(DiffShape::Unified),
             _ => None,
         }
     }
@@ -163,7 +165,7 @@ fn bounded(
     let mut sink = Bounded { bytes: Vec::new(), most, is_full: false };
     let mut cut = None;
     for (at, difference) in differences.iter().enumerate() {
-        match printer.write(Shape::Unified, std::slice::from_ref(difference), &[], &mut sink) {
+        match printer.write(DiffShape::Unified, std::slice::from_ref(difference), &[], &mut sink) {
             Err(_) if sink.is_full => {
                 cut = Some((difference.path.as_slice(), differences.len() - at));
                 break;
@@ -209,8 +211,5 @@ fn not_held(unheld: &[String]) -> String {
     if unheld.len() > NAMED {
         named.push(format!("{} more", unheld.len() - NAMED));
     }
-    format!(
-        "the patch does not hold: {}; ic checkpoint restore brings back all of a checkpoint",
-        named.join("; ")
-    )
+    format!("the patch does not hold: {}; ic checkpoint restore brings back all of a checkpoint", named.join("; "))
 }

@@ -14,20 +14,20 @@ use crate::views::checkpoint::size::StoreSize;
   ic checkpoint list --run @ --json | jq -r '.[] | [.id, .phase, .created_at] | @tsv'
   ic checkpoint list --conversation \"$CHAT\"
   ic checkpoint list --root /home/me/before-the-move")]
-pub(crate) struct List {
+pub(crate) struct CheckpointListArgs {
     #[command(flatten)]
     selection: Selection,
 }
 
-impl List {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointListArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let filter = self.selection.filter(&workspace, run.as_ref())?;
-        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::CheckpointRows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         let mut is_empty = true;
         ic_worktree::list(&workspace, filter, |shown| {
@@ -43,12 +43,12 @@ impl List {
         if is_empty && self.selection.is_of_here() {
             warn_of_gone_roots(session, &workspace)?;
         }
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }
 
 /// Names directories that are gone and have checkpoints: this project may have been moved from one of them.
-fn warn_of_gone_roots(session: &Session, workspace: &Workspace<'_>) -> Result<()> {
+fn warn_of_gone_roots(session: &CliSession, workspace: &Workspace<'_>) -> Result<()> {
     for (root, count) in ic_worktree::gone_roots(workspace)? {
         let counted = text::counted(count, "checkpoint");
         let root = text::path_text(&root);

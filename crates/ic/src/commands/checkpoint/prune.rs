@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ic_store::reserve;
 use ic_worktree::Workspace;
-use ic_worktree::retention::{self, GRACE, Pruned, Request};
+use ic_worktree::retention::{self, GRACE, Pruned, RetentionRequest};
 
 use crate::commands::prelude::*;
 use crate::views::checkpoint::retention::PruneJson;
@@ -37,12 +37,12 @@ pub(crate) struct Prune {
 }
 
 impl Prune {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let pruned = with_room(session, |is_tight| self.prune(session, is_tight))?;
         report(session, &pruned)
     }
 
-    fn prune(&self, session: &Session, is_tight: bool) -> Result<Pruned> {
+    fn prune(&self, session: &CliSession, is_tight: bool) -> Result<Pruned> {
         let kernel = session.kernel_to_change(None)?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
@@ -51,22 +51,21 @@ impl Prune {
         }
         let mut policy = settings.retention.policy();
         policy.max_age = self.older_than.unwrap_or(policy.max_age);
-        policy.keep_last =
-            self.keep_last.map_or(policy.keep_last, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        policy.keep_last = self.keep_last.map_or(policy.keep_last, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let grace = self.grace.unwrap_or(GRACE);
-        let request = Request { policy, grace, dry_run: self.dry_run, is_tight };
+        let request = RetentionRequest { policy, grace, dry_run: self.dry_run, is_tight };
         retention::prune(&workspace, &request)
     }
 }
 
 /// Prints what was removed, and the warnings.
-pub(super) fn report(session: &mut Session, pruned: &Pruned) -> Result<Exit> {
+pub(super) fn report(session: &mut CliSession, pruned: &Pruned) -> Result<ExitStatus> {
     session.output.warn_all(&pruned.warnings);
     session.output.record(&PruneJson::from(pruned), || views::checkpoint::retention::pruned(pruned))
 }
 
 /// Runs `work`, which frees space. If the disk is full, runs it again with the space that is reserved for this.
-pub(super) fn with_room<T>(session: &Session, work: impl Fn(bool) -> Result<T>) -> Result<T> {
+pub(super) fn with_room<T>(session: &CliSession, work: impl Fn(bool) -> Result<T>) -> Result<T> {
     let ledger = session.place()?.db;
     let done = match work(false) {
         Err(error) if error.code() == Code::DiskFull && reserve::release(&ledger) => work(true),

@@ -26,7 +26,7 @@ pub(crate) struct Purge {
 }
 
 impl Purge {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let text = || {
@@ -38,7 +38,7 @@ impl Purge {
         };
         let question = Question { does: "A purge cannot be undone", look: None, asks: "Purge?" };
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         let purged = purge::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
         session.output.record(&PurgeJson::from(&purged), || views::checkpoint::retention::purged(&purged))

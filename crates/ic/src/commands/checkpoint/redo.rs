@@ -7,13 +7,13 @@ use crate::commands::prelude::*;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic checkpoint redo --yes")]
-pub(crate) struct Redo {
+pub(crate) struct CheckpointRedoArgs {
     #[command(flatten)]
     common: Common,
 }
 
-impl Redo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointRedoArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         self.common.run(session, &self.common.request(), ic_worktree::redo)
     }
 }

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use ic_checkpoint::record::Filter;
+use ic_checkpoint::record::CheckpointFilter;
 use ic_checkpoint::restore::Strategy;
 use ic_journal::Force;
 use ic_kernel::Kernel;
-use ic_worktree::{Report, RestoreRequest, Settings, Status, Watch, Which, Workspace};
+use ic_worktree::{CaptureSettings, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch, Which, Workspace};
 
 use crate::commands::prelude::*;
 use crate::progress;
@@ -30,7 +30,7 @@ Exit 1 when others changed a path that would be restored: nothing is written, un
 --keep-theirs leaves it. Exit 4 when some paths could not be restored: they are listed. Paths that cannot be compared,
 because the checkpoint or the tree has no content of them, are listed too. --dry-run exits as the real call with --yes
 and the same flags would begin or be refused.")]
-pub(crate) struct Restore {
+pub(crate) struct CheckpointRestoreArgs {
     /// The checkpoint: an id, or the end of one
     ///
     /// Without it, --latest and --name, a terminal offers the newest to choose from.
@@ -76,7 +76,7 @@ pub(super) struct Common {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 const STRATEGIES: &[(Strategy, &str)] = &[
@@ -99,7 +99,7 @@ pub(crate) struct RestoreFlags {
 
 impl RestoreFlags {
     /// Restores the working tree to a checkpoint, by its id.
-    pub(crate) fn restore(self, session: &mut Session, checkpoint: &str) -> Result<Exit> {
+    pub(crate) fn restore(self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
         let (strategy, force) = (self.strategy, self.force);
         let common = self.common();
         let request = RestoreRequest { which: Which::Id(checkpoint), strategy, force, ..common.request() };
@@ -107,20 +107,20 @@ impl RestoreFlags {
     }
 
     /// Undoes the last restore of the working tree.
-    pub(crate) fn undo(self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn undo(self, session: &mut CliSession) -> Result<ExitStatus> {
         self.common().undo(session)
     }
 
     fn common(self) -> Common {
         let Self { dry_run, expect_plan, keep_theirs, yes, .. } = self;
-        Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: Door { dispatch: None } }
+        Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: ForceFlags { dispatch: None } }
     }
 }
 
-type Deed = fn(&Kernel, &Settings, &RestoreRequest<'_>, &Watch) -> Result<Report>;
+type Deed = fn(&Kernel, &CaptureSettings, &RestoreRequest<'_>, &RestoreWatch) -> Result<RestoreReport>;
 
-impl Restore {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointRestoreArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let chosen;
         let which = match (&self.id, &self.name) {
             (Some(id), _) => Which::Id(id),
@@ -131,7 +131,7 @@ impl Restore {
                     chosen = id;
                     Which::Id(&chosen)
                 }
-                None => return Ok(Exit::No),
+                None => return Ok(ExitStatus::No),
             },
         };
         let request = RestoreRequest {
@@ -166,20 +166,15 @@ impl Common {
     }
 
     /// Undoes the last restore of this working tree.
-    pub(super) fn undo(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn undo(&self, session: &mut CliSession) -> Result<ExitStatus> {
         self.run(session, &self.request(), ic_worktree::undo)
     }
 
     /// Carries out a restore, undo or redo. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
-    pub(super) fn run(
-        &self,
-        session: &mut Session,
-        request: &RestoreRequest<'_>,
-        deed: Deed,
-    ) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession, request: &RestoreRequest<'_>, deed: Deed) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let watch = Watch::default();
+        let watch = RestoreWatch::default();
         let shows = session.shows_progress();
         let deed = |request: &RestoreRequest<'_>| {
             let describe = || views::checkpoint::restore::restoring(&watch);
@@ -197,14 +192,11 @@ impl Common {
         if preview.refusal.is_some() {
             return finish(session, &preview);
         }
-        let question = Question {
-            does: "A restore writes into the working tree",
-            look: Some("--dry-run"),
-            asks: "Restore?",
-        };
+        let question =
+            Question { does: "A restore writes into the working tree", look: Some("--dry-run"), asks: "Restore?" };
         let text = if nothing { String::new() } else { views::checkpoint::restore::report(&preview) };
         if !session.confirm(false, &question, || Ok(text))? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         if nothing {
             return finish(session, &preview);
@@ -217,7 +209,7 @@ impl Common {
 }
 
 /// Offers the newest checkpoints on a terminal; `None` if the person chose none.
-fn choose(session: &mut Session) -> Result<Option<String>> {
+fn choose(session: &mut CliSession) -> Result<Option<String>> {
     const OFFERED: usize = 20;
     if !session.can_ask() {
         return Err(Diagnosis::new(Code::Usage, "No checkpoint was named: give its id, --latest or --name.")
@@ -227,23 +219,27 @@ fn choose(session: &mut Session) -> Result<Option<String>> {
     let settings = session.checkpoint_settings(&kernel)?;
     let workspace = Workspace::here(&kernel, &settings)?;
     let mut all = Vec::new();
-    ic_worktree::list(&workspace, Filter { root: Some(&workspace.root), ..Filter::default() }, |shown| {
-        all.push(shown);
-        Ok(ControlFlow::Continue(()))
-    })?;
+    ic_worktree::list(
+        &workspace,
+        CheckpointFilter { root: Some(&workspace.root), ..CheckpointFilter::default() },
+        |shown| {
+            all.push(shown);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
     all.reverse();
     all.truncate(OFFERED);
-    let number = Session::choose(&views::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
+    let number = CliSession::choose(&views::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;
     Ok(number.and_then(|n| all.get(n.checked_sub(1)?)).map(|shown| shown.checkpoint.id.to_string()))
 }
 
-fn finish(session: &mut Session, report: &Report) -> Result<Exit> {
+fn finish(session: &mut CliSession, report: &RestoreReport) -> Result<ExitStatus> {
     session.output.warn_all(&report.warnings);
     session.output.record(&RestoreJson::from(report), || views::checkpoint::restore::report(report))?;
     if let Some(refusal) = &report.refusal {
-        return Ok(Exit::from(refusal.kind()));
+        return Ok(ExitStatus::from(refusal.kind()));
     }
     // A dry run ends with the exit of the real call.
-    let is_partial = report.status == Status::Partial || (report.dry_run && report.leaves_any());
-    Ok(if is_partial { Exit::Partly } else { Exit::Done })
+    let is_partial = report.status == RestoreStatus::Partial || (report.dry_run && report.leaves_any());
+    Ok(if is_partial { ExitStatus::Partly } else { ExitStatus::Done })
 }

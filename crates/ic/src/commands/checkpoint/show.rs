@@ -1,6 +1,6 @@
 //! `ic checkpoint show`
 
-use ic_checkpoint::diff::State;
+use ic_checkpoint::diff::DiffState;
 use ic_worktree::{Changes, Which, Workspace};
 
 use crate::commands::prelude::*;
@@ -13,7 +13,7 @@ use crate::views::checkpoint::content::FileJson;
   ic checkpoint show 3f9a12c4
   ic checkpoint show 3f9a12c4 --json | jq '.changes[] | select(.change == \"deleted\")'
   ic checkpoint show 3f9a12c4 --files --json | jq -r '.files[].path'")]
-pub(crate) struct Show {
+pub(crate) struct CheckpointShowArgs {
     /// The checkpoint: an id, or the end of one
     id: String,
     /// List everything that it holds
@@ -21,8 +21,8 @@ pub(crate) struct Show {
     files: bool,
 }
 
-impl Show {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointShowArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
@@ -39,7 +39,7 @@ impl Show {
             ic_worktree::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
         }
         let contents = files.iter().filter_map(|(_, state)| match state {
-            State::File { hash, .. } => Some(*hash),
+            DiffState::File { hash, .. } => Some(*hash),
             _ => None,
         });
         let purged = workspace.objects.purged_among(&contents.collect())?;

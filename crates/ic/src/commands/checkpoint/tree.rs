@@ -14,13 +14,13 @@ use crate::views::checkpoint::CheckpointJson;
   ic checkpoint tree
   ic checkpoint tree --run @
   ic checkpoint tree --json | jq -r '.[] | \"\\(.parent_id) \\(.id)\"'")]
-pub(crate) struct Tree {
+pub(crate) struct CheckpointTreeArgs {
     #[command(flatten)]
     selection: Selection,
 }
 
-impl Tree {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointTreeArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;

@@ -8,13 +8,13 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic checkpoint undo --dry-run
   ic checkpoint undo --yes")]
-pub(crate) struct Undo {
+pub(crate) struct CheckpointUndoArgs {
     #[command(flatten)]
     common: Common,
 }
 
-impl Undo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointUndoArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         self.common.undo(session)
     }
 }

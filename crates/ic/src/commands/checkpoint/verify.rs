@@ -16,7 +16,7 @@ use crate::views::checkpoint::retention::VerifyObjectsJson;
   ic checkpoint verify
   ic checkpoint verify --read-data --json | jq '.damaged[].object'
   ic checkpoint verify --repair         # mark what is lost, keep the rest")]
-pub(crate) struct Verify {
+pub(crate) struct CheckpointVerifyArgs {
     /// Read all content and check its hashes
     #[arg(long)]
     read_data: bool,
@@ -25,28 +25,26 @@ pub(crate) struct Verify {
     repair: bool,
 }
 
-impl Verify {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CheckpointVerifyArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         if self.repair {
             return repair_store(session);
         }
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let verified = retention::verify(&Workspace::here(&kernel, &settings)?, self.read_data)?;
-        session.output.record(&VerifyObjectsJson::from(&verified), || {
-            views::checkpoint::retention::verified(&verified)
-        })?;
-        Ok(if verified.damaged.is_empty() && verified.file.is_empty() { Exit::Done } else { Exit::Failure })
+        session
+            .output
+            .record(&VerifyObjectsJson::from(&verified), || views::checkpoint::retention::verified(&verified))?;
+        Ok(if verified.damaged.is_empty() && verified.file.is_empty() { ExitStatus::Done } else { ExitStatus::Failure })
     }
 }
 
-fn repair_store(session: &mut Session) -> Result<Exit> {
+fn repair_store(session: &mut CliSession) -> Result<ExitStatus> {
     let repaired = with_room(session, |_| {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         repair::repair(&kernel, &settings)
     })?;
-    session
-        .output
-        .record(&VerifyObjectsJson::repaired(&repaired), || views::checkpoint::retention::repaired(&repaired))
+    session.output.record(&VerifyObjectsJson::repaired(&repaired), || views::checkpoint::retention::repaired(&repaired))
 }

@@ -9,7 +9,7 @@ use clap::ArgGroup;
 use ic_base::Label;
 use ic_checkpoint::manifest::PathText;
 use ic_rollback::compensation::{self, Declaration, Declared};
-use ic_saga::Action;
+use ic_saga::EffectAction;
 use ic_saga::action::How;
 
 use crate::commands::prelude::*;
@@ -38,7 +38,7 @@ const LONGEST_COMMAND: usize = 64 * 1024;
 --kill-pid ends that very process, not a later one with the same number. Effects before a pivot are not undone without
 --past-pivot."
 )]
-pub(crate) struct Add {
+pub(crate) struct CompensationAddArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The step that makes the effect
@@ -62,7 +62,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "D")]
     description: Option<String>,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
     /// After --exec: the program and its arguments
     #[arg(last = true, value_name = "CMD", requires = "exec", conflicts_with_all = NO_PROGRAM)]
     command: Vec<OsString>,
@@ -102,8 +102,8 @@ const NO_PROGRAM: [&str; 6] = ["shell", "restore_file", "kill_pid", "skip", "piv
 /// The kinds that run no command, and so have no directory, timeout or retries.
 const NO_COMMAND: [&str; 5] = ["restore_file", "kill_pid", "skip", "pivot", "retry"];
 
-impl Add {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CompensationAddArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let step = Label::parse("--step", &self.step)?;
         let declaration = Declaration {
             run: &self.run,
@@ -121,17 +121,17 @@ impl Add {
         let kind = &self.kind;
         let reason = input::optional_text("--reason", kind.reason.as_deref())?.map(str::to_owned);
         let action = if kind.exec {
-            Action::Exec { argv: argv(&self.command)?, how: self.how()? }
+            EffectAction::Exec { argv: argv(&self.command)?, how: self.how()? }
         } else if let Some(line) = &kind.shell {
-            Action::Shell { line: input::text("--shell", line)?.to_owned(), how: self.how()? }
+            EffectAction::Shell { line: input::text("--shell", line)?.to_owned(), how: self.how()? }
         } else if let Some(pid) = kind.kill_pid {
             return Ok(Declared::KillProcess(pid));
         } else if kind.skip {
-            Action::Skip { reason }
+            EffectAction::Skip { reason }
         } else if kind.pivot {
-            Action::Pivot { reason }
+            EffectAction::Pivot { reason }
         } else if kind.retry {
-            Action::Retry { reason }
+            EffectAction::Retry { reason }
         } else {
             kind.restore_file.iter().try_for_each(|path| input::path("--restore-file", path).map(drop))?;
             return Ok(Declared::RestoreFiles(kind.restore_file.clone()));
@@ -155,9 +155,7 @@ impl Add {
 fn argv(words: &[OsString]) -> Result<Vec<String>> {
     let bytes: usize = words.iter().map(|word| word.len()).sum();
     if bytes > LONGEST_COMMAND {
-        return Err(invalid(&format!(
-            "The command is {bytes} bytes long; at most {LONGEST_COMMAND} are allowed."
-        )));
+        return Err(invalid(&format!("The command is {bytes} bytes long; at most {LONGEST_COMMAND} are allowed.")));
     }
     if words.first().is_some_and(|program| program.is_empty()) {
         return Err(invalid("The command is empty: it names no program."));

@@ -13,13 +13,13 @@ use crate::views::compensation::coverage::CoverageJson;
 #[command(after_help = "Examples:
   ic compensation coverage @
   ic compensation coverage @ --json | jq -r '.undeclared[]'")]
-pub(crate) struct Coverage {
+pub(crate) struct CompensationCoverageArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
 }
 
-impl Coverage {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CompensationCoverageArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (run_id, report) = compensation::coverage(&kernel, &self.run)?;
         let record = CoverageJson::new(&run_id, &report);

@@ -12,13 +12,13 @@ use crate::views::compensation::CompensationJson;
 #[command(after_help = "Examples:
   ic compensation list @
   ic compensation list @ --json | jq -r '.[] | select(.status == \"failed\") | .error'")]
-pub(crate) struct List {
+pub(crate) struct CompensationListArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
 }
 
-impl List {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl CompensationListArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let all = compensation::list(&kernel, &self.run)?;
         let records: Vec<CompensationJson> = all.iter().map(CompensationJson::from).collect();

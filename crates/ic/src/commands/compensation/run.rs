@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use ic_rollback::compensation::{self, Report, Request, Scope, Status};
+use ic_rollback::compensation::{self, CompensationRequest, CompensationRunReport, CompensationStatus, EffectScope};
 use ic_saga::order::FailurePolicy;
 
 use crate::commands::prelude::*;
-use crate::commands::workflow::Watch as Progress;
-use crate::views::compensation::undone::UndoneJson;
+use crate::commands::workflow::WorkflowWatch as Progress;
+use crate::views::compensation::compensation_report::UndoneJson;
 use crate::{signals, text};
 
 /// Undo the outside effects of a run, the last first.
@@ -27,7 +27,7 @@ use crate::{signals, text};
 Exit 4 when effects are left: they are listed, with the command that resumes. Every attempt is recorded before it is
 made; if this process dies, the next call first ends the command that it left running, then retries with the same
 IC_IDEMPOTENCY_KEY.")]
-pub(crate) struct Undo {
+pub(crate) struct CompensationRunArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Only effects begun after the run last left this phase
@@ -55,7 +55,7 @@ pub(crate) struct Undo {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,11 +75,11 @@ impl From<Policy> for FailurePolicy {
     }
 }
 
-impl Undo {
+impl CompensationRunArgs {
     /// Undoes the effects. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let left = input::labels("--skip", &self.skip)?;
-        let request = Request {
+        let request = CompensationRequest {
             run: &self.run,
             scope: self.scope()?,
             dry_run: self.dry_run,
@@ -96,7 +96,7 @@ impl Undo {
             let preview = compensation::run(
                 &kernel,
                 &settings,
-                &Request { dry_run: true, ..request.clone() },
+                &CompensationRequest { dry_run: true, ..request.clone() },
                 &mut progress,
             )?;
             if preview.refusal.is_some() {
@@ -109,40 +109,44 @@ impl Undo {
             };
             let is_any = !preview.results.is_empty();
             let text =
-                if is_any { views::compensation::undone::report(&preview, None) } else { String::new() };
+                if is_any { views::compensation::compensation_report::report(&preview, None) } else { String::new() };
             if !session.confirm(false, &question, || Ok(text))? {
-                return Ok(Exit::No);
+                return Ok(ExitStatus::No);
             }
         }
         // Ctrl-C is caught only from here on: at the question it should end the process.
-        let request = Request { interrupted: signals::interrupted()?, ..request };
+        let request = CompensationRequest { interrupted: signals::interrupted()?, ..request };
         let report = compensation::run(&kernel, &settings, &request, &mut progress);
         progress.clear();
         self.finish(session, &report?)
     }
 
-    fn scope(&self) -> Result<Scope> {
+    fn scope(&self) -> Result<EffectScope> {
         Ok(match (&self.to_phase, input::optional_label("--step", self.step.as_deref())?) {
-            (Some(phase), _) => Scope::ToPhase(phase.clone()),
-            (None, Some(step)) => Scope::Dependents(step),
-            (None, None) => Scope::All,
+            (Some(phase), _) => EffectScope::ToPhase(phase.clone()),
+            (None, Some(step)) => EffectScope::Dependents(step),
+            (None, None) => EffectScope::All,
         })
     }
 
-    fn finish(&self, session: &mut Session, report: &Report) -> Result<Exit> {
+    fn finish(&self, session: &mut CliSession, report: &CompensationRunReport) -> Result<ExitStatus> {
         let resume = self.resume(report);
         session.output.record(&UndoneJson::new(report, resume.as_deref()), || {
-            views::compensation::undone::report(report, resume.as_deref())
+            views::compensation::compensation_report::report(report, resume.as_deref())
         })?;
         if let Some(refusal) = &report.refusal {
-            return Ok(Exit::from(refusal.kind()));
+            return Ok(ExitStatus::from(refusal.kind()));
         }
-        Ok(if report.status == Status::Planned || report.left.is_empty() { Exit::Done } else { Exit::Partly })
+        Ok(if report.status == CompensationStatus::Planned || report.left.is_empty() {
+            ExitStatus::Done
+        } else {
+            ExitStatus::Partly
+        })
     }
 
     /// The command that resumes with the rest; `None` if nothing is left, or nothing was done yet.
-    fn resume(&self, report: &Report) -> Option<String> {
-        if report.status == Status::Planned || report.left.is_empty() {
+    fn resume(&self, report: &CompensationRunReport) -> Option<String> {
+        if report.status == CompensationStatus::Planned || report.left.is_empty() {
             return None;
         }
         let mut call = format!("ic compensation run {}", report.run_id.short());

@@ -10,11 +10,11 @@ use crate::views::config::ConfigJson;
 #[command(after_help = "Examples:
   ic config show
   ic config show --json | jq '.[\"rollback.retention.keep-last\"].value'")]
-pub(crate) struct Show {}
+pub(crate) struct ConfigShowArgs {}
 
-impl Show {
+impl ConfigShowArgs {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let loaded = session.config(&session.place()?.root)?;
         session.output.record(&ConfigJson::from(&loaded), || views::config::table(&loaded))
     }

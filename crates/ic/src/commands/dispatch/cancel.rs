@@ -1,6 +1,6 @@
 //! `ic dispatch cancel`
 
-use ic_dispatch::dispatch::Ending;
+use ic_dispatch::dispatch::DispatchEnding;
 
 use super::finish;
 use crate::commands::prelude::*;
@@ -9,19 +9,19 @@ use crate::commands::prelude::*;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch cancel \"$d\" --reason 'no longer needed'")]
-pub(crate) struct Cancel {
+pub(crate) struct DispatchCancelArgs {
     /// The dispatch: an id, or the end of one
     id: String,
     /// The reason, recorded with the cancellation
     #[arg(long, value_name = "R")]
     reason: Option<String>,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Cancel {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl DispatchCancelArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
-        finish(session, &self.id, &self.door, &Ending::Cancelled { reason }, false)
+        finish(session, &self.id, &self.door, &DispatchEnding::Cancelled { reason }, false)
     }
 }

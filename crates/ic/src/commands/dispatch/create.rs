@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_dispatch::dispatch::Work;
+use ic_dispatch::dispatch::DispatchWork;
 use ic_ops::dispatch;
 
 use crate::commands::prelude::*;
@@ -16,7 +16,7 @@ use crate::views::dispatch::DispatchJson;
 #[command(after_help = "Examples:
   d=$(ic dispatch create @ --agent-type codex --name 'login form')
   IC_DISPATCH=$d codex exec --prompt-file prompt.md")]
-pub(crate) struct Create {
+pub(crate) struct DispatchCreateArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Its phase [default: the run's current one]
@@ -38,12 +38,12 @@ pub(crate) struct Create {
     #[arg(long)]
     no_checkpoint: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Create {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let work = Work {
+impl DispatchCreateArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        let work = DispatchWork {
             agent_type: input::optional_label("--agent-type", self.agent_type.as_deref())?,
             name: input::optional_label("--name", self.name.as_deref())?,
             model: input::optional_label("--model", self.model.as_deref())?,
@@ -56,8 +56,7 @@ impl Create {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let kept = super::kept_for_run(session, &kernel, &self.run, !self.no_checkpoint)?;
         let capturing = kept.settings.as_ref().filter(|settings| settings.checkpointing.auto);
-        let (dispatch, warnings) =
-            dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work, capturing)?;
+        let (dispatch, warnings) = dispatch::create(&kernel, &self.run, self.phase.as_deref(), &work, capturing)?;
         super::swept(session, &kernel, &kept);
         session.output.warn_beside_value(&warnings);
         session.output.scalar(dispatch.id.as_str(), &DispatchJson::from(&dispatch).warned(&warnings))

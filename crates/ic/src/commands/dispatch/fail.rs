@@ -1,6 +1,6 @@
 //! `ic dispatch fail`
 
-use ic_dispatch::dispatch::Ending;
+use ic_dispatch::dispatch::DispatchEnding;
 
 use super::finish;
 use crate::commands::prelude::*;
@@ -23,13 +23,13 @@ pub(crate) struct Fail {
     #[arg(long)]
     no_checkpoint: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 impl Fail {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let error = input::text("--error", &self.error)?;
-        let ending = if self.timed_out { Ending::TimedOut { error } } else { Ending::Failed { error } };
+        let ending = if self.timed_out { DispatchEnding::TimedOut { error } } else { DispatchEnding::Failed { error } };
         finish(session, &self.id, &self.door, &ending, !self.no_checkpoint)
     }
 }

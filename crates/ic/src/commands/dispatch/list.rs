@@ -1,7 +1,7 @@
 //! `ic dispatch list`
 
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Filter};
+use ic_dispatch::dispatch::{self, DispatchFilter};
 
 use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchJson;
@@ -12,7 +12,7 @@ use crate::views::dispatch::DispatchJson;
   ic dispatch list @
   ic dispatch list --status running          # of all runs
   ic dispatch list @ --phase executing --json | jq -r '.[].id'")]
-pub(crate) struct List {
+pub(crate) struct DispatchListArgs {
     /// The run [default: all runs]
     run: Option<String>,
     /// Only those of this phase
@@ -26,8 +26,8 @@ pub(crate) struct List {
     limit: i64,
 }
 
-impl List {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl DispatchListArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let status = self.status.as_deref().map(parse_status).transpose()?;
         let kernel = session.kernel()?;
         let mut dispatches = kernel.read(|snapshot| {
@@ -35,7 +35,7 @@ impl List {
             if let (Some(run), Some(phase)) = (&run, &self.phase) {
                 run.chain.require(phase)?;
             }
-            let filter = Filter {
+            let filter = DispatchFilter {
                 run_id: run.as_ref().map(|run| &run.id),
                 phase: self.phase.as_deref(),
                 status,

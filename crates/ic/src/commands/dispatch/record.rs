@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_dispatch::report::{self, Commit, Report};
+use ic_dispatch::report::{self, DispatchReport, ReportedCommit};
 use ic_ops::dispatch;
 
 use crate::commands::prelude::*;
@@ -20,7 +20,7 @@ use crate::views::dispatch::RecordedJson;
   echo '{\"commit\": \"1a2b3c4\", \"files\": [\"src/login.rs\"]}' | ic dispatch record \"$d\" --stdin
 
 git log is read newest first; JSON Lines and repeated --commit are oldest first.")]
-pub(crate) struct Record {
+pub(crate) struct DispatchRecordArgs {
     /// The dispatch: an id, or the end of one
     id: String,
     /// A commit, 7 to 64 hex digits; git does not check it, as it may be in another repository. Repeatable, oldest first
@@ -34,8 +34,8 @@ pub(crate) struct Record {
     stdin: bool,
 }
 
-impl Record {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl DispatchRecordArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let mut report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
         let kernel = session.kernel()?;
         if !self.stdin {
@@ -43,20 +43,20 @@ impl Record {
             report.files = dispatch::files_from_root(&kernel, &report.files);
         }
         let (dispatch, recorded) = dispatch::record(&kernel, &self.id, &report)?;
-        session.output.record(&RecordedJson::new(&dispatch, &recorded), || {
-            views::dispatch::recorded(&dispatch, &recorded)
-        })
+        session
+            .output
+            .record(&RecordedJson::new(&dispatch, &recorded), || views::dispatch::recorded(&dispatch, &recorded))
     }
 
-    fn report(&self) -> Result<Report> {
+    fn report(&self) -> Result<DispatchReport> {
         let commits = self
             .commits
             .iter()
-            .map(|sha| Ok(Commit { sha: report::parse_sha(sha)?, files: Vec::new() }))
+            .map(|sha| Ok(ReportedCommit { sha: report::parse_sha(sha)?, files: Vec::new() }))
             .collect::<Result<_>>()?;
         for file in &self.files {
             report::check_file(file)?;
         }
-        Ok(Report { commits, files: self.files.clone() })
+        Ok(DispatchReport { commits, files: self.files.clone() })
     }
 }

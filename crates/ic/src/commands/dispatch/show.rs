@@ -10,13 +10,13 @@ use crate::views::dispatch::DispatchShowJson;
 #[command(after_help = "Examples:
   ic dispatch show 5d6e7f
   ic dispatch show \"$d\" --json | jq -r '.commits[].sha'")]
-pub(crate) struct Show {
+pub(crate) struct DispatchShowArgs {
     /// The dispatch: an id, or the end of one
     id: String,
 }
 
-impl Show {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl DispatchShowArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (dispatch, commits, files) = kernel.read(|snapshot| {
             let dispatch = dispatch::resolve(snapshot, &self.id)?;

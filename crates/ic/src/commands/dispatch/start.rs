@@ -14,7 +14,7 @@ use crate::views::dispatch::DispatchJson;
   ic dispatch start \"$d\"               # before the agent begins
   IC_DISPATCH=$d agent <prompt.md &
   ic dispatch start \"$d\" --pid $!      # the agent, not the script")]
-pub(crate) struct Start {
+pub(crate) struct DispatchStartArgs {
     /// The dispatch: an id, or the end of one
     id: String,
     /// The worker's process (not a script that waits for it), also of a dispatch that is started. While it runs, restores
@@ -25,17 +25,15 @@ pub(crate) struct Start {
     #[arg(long)]
     no_checkpoint: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Start {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl DispatchStartArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
         let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
-        session
-            .output
-            .record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
+        session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
     }
 }

@@ -9,7 +9,7 @@ use crate::views::dispatch::DispatchJson;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic dispatch tokens \"$d\" --in 12000 --out 3400 --cache 8000")]
-pub(crate) struct Tokens {
+pub(crate) struct DispatchTokensArgs {
     /// The dispatch: an id, or the end of one
     id: String,
     /// Tokens read, without the cache
@@ -23,10 +23,9 @@ pub(crate) struct Tokens {
     cache: i64,
 }
 
-impl Tokens {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let tokens =
-            ic_dispatch::dispatch::Tokens { input: self.input, output: self.output, cache: self.cache };
+impl DispatchTokensArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        let tokens = ic_dispatch::dispatch::TokenCounts { input: self.input, output: self.output, cache: self.cache };
         let kernel = session.kernel()?;
         let dispatch = dispatch::record_tokens(&kernel, &self.id, tokens)?;
         session.output.record(&DispatchJson::from(&dispatch), || views::dispatch::one_line(&dispatch))

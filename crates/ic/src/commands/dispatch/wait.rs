@@ -28,12 +28,12 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let interrupted = signals::interrupted()?;
         let (dispatch, waited) = dispatch::wait(&kernel, &self.id, self.timeout, &interrupted)?;
         if waited == Waited::Interrupted {
-            return Ok(Exit::Interrupted);
+            return Ok(ExitStatus::Interrupted);
         }
         let (commits, files) = kernel.read(|snapshot| {
             Ok((code::commits_of(snapshot, &dispatch.id)?, code::files_of(snapshot, &dispatch.id)?))
@@ -43,7 +43,7 @@ impl Wait {
         session.output.record(&DispatchWaitJson::new(shown, code), || {
             views::dispatch::waited(waited) + &views::dispatch::card(&dispatch, &commits, &files)
         })?;
-        Ok(if is_completed(&dispatch) { Exit::Done } else { Exit::No })
+        Ok(if is_completed(&dispatch) { ExitStatus::Done } else { ExitStatus::No })
     }
 }
 

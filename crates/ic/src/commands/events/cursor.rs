@@ -10,14 +10,14 @@ use crate::commands::prelude::*;
 use crate::views::event::CursorJson;
 
 verbs! {
-    pub(crate) enum Verb {
-        List(list::List),
-        Commit(commit::Commit),
+    pub(crate) enum EventsCursorVerb {
+        List(list::EventsCursorListArgs),
+        Commit(commit::EventsCursorCommitArgs),
         Reset(reset::Reset),
     }
 }
 
-fn print(session: &mut Session, cursors: &[Cursor]) -> Result<Exit> {
+fn print(session: &mut CliSession, cursors: &[Cursor]) -> Result<ExitStatus> {
     let records: Vec<CursorJson> = cursors.iter().map(CursorJson::from).collect();
     session.output.list(&records, || views::event::cursors(cursors))
 }

@@ -20,11 +20,11 @@ pub(crate) struct Redact {
     #[arg(long, value_name = "R")]
     reason: String,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 impl Redact {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let redaction_seq = redact::redact(&kernel, self.seq, reason, ic_workflow::redact)?;

@@ -4,14 +4,14 @@ use std::io;
 use std::time::Duration;
 
 use ic_base::{Diagnose, Label, RunId, Seq};
-use ic_events::history::{self, Place};
+use ic_events::history::{self, HistoryPlace};
 use ic_events::{Event, cursor};
 use ic_kernel::Kernel;
-use ic_ops::consume::{self, Delivery, End, Held};
+use ic_ops::consume::{self, Delivery, DeliveryEnd, HeldCursor};
 
 use crate::commands::prelude::*;
-use crate::format::Format;
-use crate::output::{List, Written, escape_controls};
+use crate::format::OutputFormat;
+use crate::output::{ListOutput, WriteOutcome, escape_controls};
 use crate::signals;
 use crate::views::event::EventJson;
 
@@ -68,21 +68,21 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let cursor = self.cursor.as_deref().map(|name| Label::parse("--cursor", name)).transpose()?;
         let kernel = session.kernel()?;
         let (runs, follows) = self.runs(&kernel, cursor.as_ref())?;
         if let (Some(name), Some(command)) = (&cursor, &self.each) {
             return self.deliver_all(session, &kernel, name, runs, follows, command);
         }
-        if self.follow && session.output.format == Format::Json {
+        if self.follow && session.output.format == OutputFormat::Json {
             // An array would never end, so events are printed as JSON Lines.
-            session.output.format = Format::Jsonl;
+            session.output.format = OutputFormat::Jsonl;
         }
         let timeout = session.busy_timeout();
         let mut list = session.output.begin_list();
         let newest = runs.len() - 1;
-        let print = |list: &mut List<'_>| {
+        let print = |list: &mut ListOutput<'_>| {
             for (at, run_id) in runs.into_iter().enumerate() {
                 let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
                 let is_open = tail.print(list, follows && at == newest)?;
@@ -98,7 +98,7 @@ impl Tail {
         if !self.follow && (printed.is_ok() || list.has_begun()) {
             list.end()?;
         }
-        printed.map(|()| Exit::Done)
+        printed.map(|()| ExitStatus::Done)
     }
 
     /// The runs whose events are printed, and whether the last one is followed. With a cursor, `@` begins with the unread rest of the runs
@@ -136,14 +136,13 @@ impl Tail {
                 None
             }
             Some(name) => {
-                let held = Held::take(kernel, name.clone(), run_id.clone(), timeout)?;
+                let held = HeldCursor::take(kernel, name.clone(), run_id.clone(), timeout)?;
                 held.require_history(kernel)?;
                 Some(held)
             }
             None => None,
         };
-        let mut tail =
-            Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0, last: None };
+        let mut tail = Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0, last: None };
         tail.at = kernel.read(|snapshot| match (cursor, self.since) {
             (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
             (None, Some(since)) => Ok(since),
@@ -161,36 +160,35 @@ impl Tail {
 
     fn deliver_all(
         &self,
-        session: &Session,
+        session: &CliSession,
         kernel: &Kernel,
         name: &Label,
         runs: Vec<Option<RunId>>,
         follows: bool,
         command: &str,
-    ) -> Result<Exit> {
+    ) -> Result<ExitStatus> {
         let newest = runs.len() - 1;
         for (at, run_id) in runs.into_iter().enumerate() {
-            let exit =
-                self.deliver(session, kernel, name.clone(), run_id, command, follows && at == newest)?;
-            if exit != Exit::Done || self.limit.is_some() {
+            let exit = self.deliver(session, kernel, name.clone(), run_id, command, follows && at == newest)?;
+            if exit != ExitStatus::Done || self.limit.is_some() {
                 return Ok(exit);
             }
         }
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 
     /// Runs the command for each event. Standard output is left to the command.
     fn deliver(
         &self,
-        session: &Session,
+        session: &CliSession,
         kernel: &Kernel,
         name: Label,
         run_id: Option<RunId>,
         command: &str,
         follow: bool,
-    ) -> Result<Exit> {
+    ) -> Result<ExitStatus> {
         let command = input::text("--each", command)?;
-        let held = Held::take(kernel, name, run_id, session.busy_timeout())?;
+        let held = HeldCursor::take(kernel, name, run_id, session.busy_timeout())?;
         let interrupted = signals::interrupted()?;
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
@@ -198,8 +196,8 @@ impl Tail {
             session.output.warn_now(failure.code(), &format!("{} Retrying in {delay}.", failure.message()));
         })?;
         Ok(match end {
-            End::Done => Exit::Done,
-            End::Interrupted => Exit::Interrupted,
+            DeliveryEnd::Done => ExitStatus::Done,
+            DeliveryEnd::Interrupted => ExitStatus::Interrupted,
         })
     }
 }
@@ -219,16 +217,16 @@ struct Position<'k> {
     kernel: &'k Kernel,
     run_id: Option<RunId>,
     /// The lock that allows moving the cursor; `None`: the cursor stays where it is.
-    held: Option<Held>,
+    held: Option<HeldCursor>,
     left: i64,
     at: Seq,
     /// The newest event that was printed or skipped, to notice that the ledger was replaced by an older one.
-    last: Option<Place>,
+    last: Option<HistoryPlace>,
 }
 
 impl Position<'_> {
     /// Prints the events, and new ones if it `follows`; false if the reader has gone.
-    fn print(mut self, list: &mut List<'_>, follows: bool) -> Result<bool> {
+    fn print(mut self, list: &mut ListOutput<'_>, follows: bool) -> Result<bool> {
         let mut open = self.print_new(list)?;
         let mut version = None;
         while follows && open && self.left > 0 {
@@ -248,18 +246,18 @@ impl Position<'_> {
     }
 
     /// Prints what is new, step by step, and moves the cursor over what was written; false if the reader has gone.
-    fn print_new(&mut self, list: &mut List<'_>) -> Result<bool> {
+    fn print_new(&mut self, list: &mut ListOutput<'_>) -> Result<bool> {
         loop {
             let wanted = self.left.min(STEP);
             let (mut printed, mut newest) = (0, None);
             self.kernel.read(|snapshot| {
                 ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
-                    newest = Some(Place { seq: event.seq, hash: event.hash });
+                    newest = Some(HistoryPlace { seq: event.seq, hash: event.hash });
                     printed += 1;
                     list.push(&EventJson::new(&event, None), || views::event::line(&event, false))
                 })
             })?;
-            if list.flush()? == Written::Closed {
+            if list.flush()? == WriteOutcome::Closed {
                 return Ok(false);
             }
             if let Some(read) = newest {
@@ -273,7 +271,7 @@ impl Position<'_> {
         }
     }
 
-    fn keep(&self, read: Place) -> Result<()> {
+    fn keep(&self, read: HistoryPlace) -> Result<()> {
         self.held.as_ref().map_or(Ok(()), |held| held.advance_to(self.kernel, read))
     }
 }

@@ -14,20 +14,20 @@ use crate::views::event::VerifyJson;
   ic events verify
   head=$(ic events verify --json | jq -r '\"\\(.chain_head.seq):\\(.chain_head.hash)\"')   # keep it elsewhere
   ic events verify --expect-head \"$head\"")]
-pub(crate) struct Verify {
+pub(crate) struct EventsVerifyArgs {
     /// The hash that event SEQ must have
     #[arg(long, value_name = "SEQ:HASH")]
     expect_head: Option<String>,
 }
 
-impl Verify {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl EventsVerifyArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let expected = self.expect_head.as_deref().map(parse_head).transpose()?;
         let kernel = session.kernel()?;
         let report = kernel.read(|snapshot| ic_events::verify(snapshot, expected))?;
         session.output.record(&VerifyJson::from(&report), || views::event::verified(&report))?;
         match report.first_bad {
-            None => Ok(Exit::Done),
+            None => Ok(ExitStatus::Done),
             Some((seq, problem)) => {
                 Err(Diagnosis::new(Code::ChainBroken, format!("Event {seq} does not verify: {problem}."))
                     .hint("the ledger was changed from outside or is damaged; compare it with a backup")

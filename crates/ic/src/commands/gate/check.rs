@@ -10,7 +10,7 @@ use crate::views::gate::GateCheckJson;
 #[command(after_help = "Examples:
   ic gate check @
   ic gate check @ --json | jq '.evidence.conditions'")]
-pub(crate) struct Check {
+pub(crate) struct GateCheckArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// 0-1: gates block; 2-3: they warn; 4 and above: skipped
@@ -18,11 +18,11 @@ pub(crate) struct Check {
     priority: u32,
 }
 
-impl Check {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl GateCheckArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let outcome = advance::check(&kernel, &self.run, self.priority)?;
         session.output.record(&GateCheckJson::from(&outcome), || views::gate::gate_check(&outcome))?;
-        Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
+        Ok(if outcome.advanced() { ExitStatus::Done } else { ExitStatus::No })
     }
 }

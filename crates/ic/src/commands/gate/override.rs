@@ -2,7 +2,7 @@
 
 use ic_ops::advance;
 
-use crate::background;
+use crate::background_sweep;
 use crate::commands::prelude::*;
 use crate::views::gate::AdvanceJson;
 
@@ -13,25 +13,25 @@ use crate::views::gate::AdvanceJson;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic gate override @ --reason 'reviewed by hand'")]
-pub(crate) struct Override {
+pub(crate) struct GateOverrideArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The reason, recorded with the advance
     #[arg(long, value_name = "R")]
     reason: String,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Override {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl GateOverrideArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let project = Session::project_of(&kernel, &self.run)?;
+        let project = CliSession::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, true)?;
         let outcome = advance::override_gate(&kernel, &self.run, reason, kept.as_ref())?;
         if let Some(settings) = &kept {
-            background::sweep(session, &kernel, settings, &project);
+            background_sweep::sweep(session, &kernel, settings, &project);
         }
         session.output.warn_all(&outcome.warnings);
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))

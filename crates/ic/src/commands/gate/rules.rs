@@ -17,7 +17,7 @@ running), dispatches_complete (no dispatch is pending or running), verdict_exist
 verdict_clean (there is a verdict, and none is fail). Rolled-back records do not count. The tiers: hard blocks, soft
 warns. docs/GATES.md has the JSON of --gates. An advance over a skipped phase still checks the gate of the phase that
 it leaves.")]
-pub(crate) struct Rules {
+pub(crate) struct GateRulesArgs {
     /// The run [default: the default chain]
     run: Option<String>,
     /// Only the gates for leaving this phase
@@ -25,8 +25,8 @@ pub(crate) struct Rules {
     phase: Option<String>,
 }
 
-impl Rules {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl GateRulesArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (chain, gates) = match &self.run {
             Some(reference) => {

@@ -4,18 +4,18 @@ use std::path::Path;
 
 use ic_base::{Diagnosis, Result};
 use ic_kernel::config::{self, Guard, OwnHooks};
-use ic_ops::hooks::calls::Guarded;
+use ic_ops::hooks::calls::GuardedCall;
 use ic_worktree::Warning;
 use serde_json::Value;
 
 use super::payload::Payload;
 use super::{Said, warning};
 use crate::clients::{Client, tools};
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// The user's own settings of hooks. A file that cannot be read counts as empty, with a warning; one that lies in the project is not
 /// believed.
-pub(super) fn own_hooks(session: &Session, root: &Path, warnings: &mut Vec<Warning>) -> OwnHooks {
+pub(super) fn own_hooks(session: &CliSession, root: &Path, warnings: &mut Vec<Warning>) -> OwnHooks {
     session.believed_home(root).and_then(config::own_hooks).unwrap_or_else(|error| {
         warnings.push(warning(&error));
         OwnHooks::default()
@@ -23,7 +23,7 @@ pub(super) fn own_hooks(session: &Session, root: &Path, warnings: &mut Vec<Warni
 }
 
 /// The guard in force, of the user's settings and the project's. A file of the project that cannot be read counts as empty.
-pub(super) fn in_force(session: &Session, root: &Path, warnings: &mut Vec<Warning>) -> Guard {
+pub(super) fn in_force(session: &CliSession, root: &Path, warnings: &mut Vec<Warning>) -> Guard {
     let own = own_hooks(session, root, warnings);
     let of_project = session.config(&config::root_seen_from(root, root)).ok();
     Guard::in_force(own.guard, of_project.and_then(|loaded| loaded.config.guard))
@@ -31,17 +31,17 @@ pub(super) fn in_force(session: &Session, root: &Path, warnings: &mut Vec<Warnin
 
 /// The shell line of a call, to be checked by the guard; `None` if there is none, or the guard allows everything.
 pub(super) fn guarded<'c>(
-    call: &'c tools::Call,
+    call: &'c tools::ClientCall,
     guard: Guard,
     home: Option<&'c Path>,
-) -> Option<Guarded<'c>> {
+) -> Option<GuardedCall<'c>> {
     let line = call.command.as_deref().filter(|_| guard != Guard::Allow)?;
-    Some(Guarded { line, directory: &call.directory, home })
+    Some(GuardedCall { line, directory: &call.directory, home })
 }
 
 /// Guards a call that cannot be recorded because the ledger failed with `error`. Nothing is captured, so the check counts no capture.
 pub(super) fn alone(
-    session: &Session,
+    session: &CliSession,
     root: &Path,
     client: Client,
     payload: &Payload<'_>,

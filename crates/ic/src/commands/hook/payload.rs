@@ -20,9 +20,8 @@ fn is_news(text: &str) -> bool {
 
 /// Whether a text is a verb with nothing but flags and references after it, and so no sentence that begins with "ic".
 fn is_verb_with_arguments(text: &str) -> bool {
-    let is_argument = |word: &str| {
-        word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit())
-    };
+    let is_argument =
+        |word: &str| word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit());
     text.lines().count() <= 1 && text.split_whitespace().skip(1).all(is_argument)
 }
 
@@ -55,9 +54,9 @@ impl<'p> Payload<'p> {
     }
 
     /// Reads the tool call, in a tree with this root. `directory`: where the call runs if the payload has no `cwd`.
-    pub(super) fn call(&self, directory: &Path, root: &Path) -> tools::Call {
+    pub(super) fn call(&self, directory: &Path, root: &Path) -> tools::ClientCall {
         let directory = self.text("cwd").map_or(directory, Path::new);
-        tools::Call::read(&self.0["tool_input"], directory, root)
+        tools::ClientCall::read(&self.0["tool_input"], directory, root)
     }
 
     /// The client's id of the prompt; `None` if the client has none.

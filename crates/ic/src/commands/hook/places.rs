@@ -7,15 +7,15 @@ use ic_kernel::Kernel;
 use ic_kernel::config::Guard;
 use ic_ops::hooks::calls::{self, Begun};
 use ic_ops::hooks::{self, Teller, places, subagents};
-use ic_phase::resolve::Project;
+use ic_phase::run_reference::ProjectScope;
 use ic_session::places::name_in;
 use ic_store::other_work_trees;
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
-use super::hearing::Hearing;
+use super::delivery::Hearing;
 use super::payload::Payload;
 use super::{PATIENCE, Said};
-use crate::clients::{Client, Occasion, tools};
+use crate::clients::{Client, HookOccasion, tools};
 use crate::commands::prelude::*;
 
 /// The most other work trees that one call is captured in.
@@ -61,8 +61,7 @@ fn other_above(directory: &Path, home: &Path) -> Option<PathBuf> {
 /// The paths that the words of a shell line may name, each from the directory that `cd` and `pushd` before it lead to.
 fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     const LONGEST: usize = 1_000;
-    let is_end =
-        |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`');
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`');
     let (mut at, mut goes, mut found) = (directory.to_owned(), false, Vec::new());
     let words = line.split(is_end).map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty());
     for word in words.take(LONGEST) {
@@ -113,9 +112,9 @@ pub(super) fn refusal(hearing: &Hearing<'_>) -> Result<Option<String>> {
 }
 
 /// One event, with what is the same for all places.
-pub(super) struct Told<'t> {
+pub(super) struct ToldEvent<'t> {
     pub(super) event: &'t str,
-    pub(super) session: &'t Session,
+    pub(super) session: &'t CliSession,
     pub(super) teller: Teller<'t>,
     pub(super) client: Client,
     pub(super) payload: &'t Payload<'t>,
@@ -123,13 +122,13 @@ pub(super) struct Told<'t> {
     pub(super) limit: Limit,
 }
 
-impl Told<'_> {
+impl ToldEvent<'_> {
     /// Records an event in the other places of its session. `kernel` is that of the place where the session began, and is changed to
     /// others.
-    pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: Occasion, said: &mut Said) -> Result<()> {
+    pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: HookOccasion, said: &mut Said) -> Result<()> {
         let known = places::elsewhere(kernel, self.teller)?;
         let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
-        if occasion == Occasion::BeforeCall {
+        if occasion == HookOccasion::BeforeCall {
             if !tools::may_write(self.payload.tool()) {
                 return Ok(());
             }
@@ -147,52 +146,41 @@ impl Told<'_> {
     }
 
     /// Records an event in one other place.
-    fn in_place(
-        &self,
-        kernel: &mut Kernel,
-        occasion: Occasion,
-        there: &There,
-        said: &mut Said,
-    ) -> Result<()> {
-        kernel.project = Project { directory: there.place.clone(), root: there.place.clone() };
+    fn in_place(&self, kernel: &mut Kernel, occasion: HookOccasion, there: &There, said: &mut Said) -> Result<()> {
+        kernel.project = ProjectScope { directory: there.place.clone(), root: there.place.clone() };
         let kernel = &*kernel;
         // In a place that was removed, the work ends without a capture.
-        let kept = if there.place.is_dir() {
-            self.session.kept_along_the_way(kernel, &there.place, true)?
-        } else {
-            None
-        };
-        let kept = kept.map(|kept| Settings { busy_timeout: PATIENCE, limit: self.limit.clone(), ..kept });
+        let kept =
+            if there.place.is_dir() { self.session.kept_along_the_way(kernel, &there.place, true)? } else { None };
+        let kept = kept.map(|kept| CaptureSettings { busy_timeout: PATIENCE, limit: self.limit.clone(), ..kept });
         let teller = Teller { client: self.teller.client, client_id: &there.name };
         let Self { event, session, client, payload, .. } = *self;
         let hearing = Hearing { event, session, kernel, teller, client, payload, kept };
         match occasion {
-            Occasion::BeforeCall => hearing.call_elsewhere(self.teller, said),
-            Occasion::AfterCall if tools::may_write(self.payload.tool()) => {
-                said.warnings
-                    .extend(hearing.told(Guard::Allow, |told| {
-                        calls::end(kernel, teller, told, hearing.kept.as_ref())
-                    })?);
+            HookOccasion::BeforeCall => hearing.call_elsewhere(self.teller, said),
+            HookOccasion::AfterCall if tools::may_write(self.payload.tool()) => {
+                said.warnings.extend(
+                    hearing.told(Guard::Allow, |told| calls::end(kernel, teller, told, hearing.kept.as_ref()))?,
+                );
                 Ok(())
             }
-            Occasion::SubagentStops | Occasion::Stops | Occasion::SessionEnds
+            HookOccasion::SubagentStops | HookOccasion::Stops | HookOccasion::SessionEnds
                 if self.payload.agent_id().is_some() =>
             {
                 let agent = self.payload.agent_id().unwrap_or_default();
-                said.warnings
-                    .extend(subagents::stop(kernel, teller, agent, hearing.kept.as_ref(), &|_| None)?);
+                said.warnings.extend(subagents::stop(kernel, teller, agent, hearing.kept.as_ref(), &|_| None)?);
                 Ok(())
             }
             // A prompt follows when the one before was interrupted, which no event told: what that did there has ended.
-            Occasion::Prompt | Occasion::Stops => {
+            HookOccasion::Prompt | HookOccasion::Stops => {
                 let stopped = hooks::stop(kernel, teller, hearing.kept.as_ref(), &|_| None)?;
                 said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
                 Ok(())
             }
-            Occasion::SessionEnds => {
+            HookOccasion::SessionEnds => {
                 hooks::end(kernel, teller, self.payload.text("reason"), hearing.kept.as_ref(), &|_| None)
             }
-            Occasion::AfterCall | Occasion::SessionBegins | Occasion::SubagentStops => Ok(()),
+            HookOccasion::AfterCall | HookOccasion::SessionBegins | HookOccasion::SubagentStops => Ok(()),
         }
     }
 }
@@ -206,7 +194,7 @@ impl Hearing<'_> {
         let Some(key) = places::key(kernel, own, prompt_id)? else { return Ok(()) };
         let begun = self.told(Guard::Allow, |told| {
             // Files outside of the trees are captured once, where the session began.
-            let told = calls::Told { prompt_id: Some(&key), run: None, outside: &[], guarded: None, ..*told };
+            let told = calls::ToldCall { prompt_id: Some(&key), run: None, outside: &[], guarded: None, ..*told };
             calls::begin(kernel, self.teller, &told, kept)
         })?;
         match begun {

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use ic_store::Place;
+use ic_store::LedgerLocation;
 use rustix::fs::{Access, access};
 
 use super::client_named;
 use super::file::Location;
-use super::settings::Settings;
+use super::settings::HooksSettings;
 use crate::clients::Client;
 use crate::commands::prelude::*;
-use crate::environment::Environment;
+use crate::environment::CliEnvironment;
 use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
 use crate::{hook_log, hook_runs, hook_spool};
 
@@ -28,24 +28,22 @@ pub(crate) struct Doctor {
 }
 
 /// A failure that no hook can write down: the store is not writable.
-fn unwritable(place: &Place) -> Option<HookFailureJson> {
+fn unwritable(place: &LedgerLocation) -> Option<HookFailureJson> {
     let file = place.server.is_none().then_some(&place.db);
-    let error = [Some(&place.store), file]
-        .into_iter()
-        .flatten()
-        .find_map(|path| access(path, Access::WRITE_OK).err())?;
+    let error =
+        [Some(&place.store), file].into_iter().flatten().find_map(|path| access(path, Access::WRITE_OK).err())?;
     Some(HookFailureJson {
         event: "store".to_owned(),
-        created_at: Environment::context().now().to_string(),
+        created_at: CliEnvironment::context().now().to_string(),
         code: Code::PermissionDenied.as_str().to_owned(),
         message: format!("{} cannot be written ({error}): nothing is recorded.", place.store.display()),
     })
 }
 
 /// The settings of a client that call ic: those of the project, and those of the user.
-fn files_that_call(session: &Session, place: Option<&Place>, client: Client) -> Vec<PathBuf> {
+fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client: Client) -> Vec<PathBuf> {
     let is_installed = |location: &Location| {
-        Settings::read(location, client, None)
+        HooksSettings::read(location, client, None)
             .and_then(|settings| settings.without(client))
             .is_ok_and(|edit| edit.is_change())
     };
@@ -58,14 +56,14 @@ fn files_that_call(session: &Session, place: Option<&Place>, client: Client) -> 
 }
 
 /// The clients whose hooks are installed, for this project or for the user.
-pub(crate) fn installed_clients(session: &Session) -> Vec<&'static str> {
+pub(crate) fn installed_clients(session: &CliSession) -> Vec<&'static str> {
     let place = session.place().ok();
     let is_installed = |client: &Client| !files_that_call(session, place.as_ref(), *client).is_empty();
     Client::ALL.into_iter().filter(is_installed).map(Client::as_str).collect()
 }
 
 /// The events of a client that wait for the ledger's server, as one failure.
-fn unsent(place: &Place, client: Client) -> Option<HookFailureJson> {
+fn unsent(place: &LedgerLocation, client: Client) -> Option<HookFailureJson> {
     let mut waiting = hook_spool::read(&place.store);
     waiting.events.retain(|event| event.client == client.as_str());
     let last = waiting.events.last()?;
@@ -78,7 +76,7 @@ fn unsent(place: &Place, client: Client) -> Option<HookFailureJson> {
 }
 
 impl Doctor {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let clients = match &self.client {
             Some(name) => vec![client_named(name)?],
             None => Client::ALL.to_vec(),
@@ -99,7 +97,7 @@ impl Doctor {
                 record
             })
             .collect();
-        let now = Environment::context().now();
+        let now = CliEnvironment::context().now();
         let is_in_git = place.is_some_and(|place| place.is_in_git());
         session.output.list(&records, || views::hooks::doctor(&records, is_in_git, now))
     }

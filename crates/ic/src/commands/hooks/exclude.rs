@@ -100,8 +100,7 @@ impl Exclude {
             return Ok(());
         }
         let mode = fs::metadata(&self.file).map_or(USUAL, |found| found.permissions().mode());
-        replace(&self.file, &self.after, Some(mode))
-            .while_doing(|| format!("writing {}", self.file.display()))
+        replace(&self.file, &self.after, Some(mode)).while_doing(|| format!("writing {}", self.file.display()))
     }
 }
 

@@ -37,9 +37,7 @@ impl Location {
         // others.
         let most = if self.is_of_user { 1 } else { usize::MAX };
         if self.file.ancestors().skip(1).take(self.depth.min(most)).any(Path::is_symlink) {
-            return Err(
-                refused("its directory is a link").hint("make the change in the directory that it leads to")
-            );
+            return Err(refused("its directory is a link").hint("make the change in the directory that it leads to"));
         }
         match fs::symlink_metadata(&self.file) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),

@@ -6,8 +6,8 @@ use ic_base::shell_word;
 
 use super::exclude::Excluded;
 use super::file::Edit;
-use super::settings::{self, Settings};
-use super::{Installed, Place, Target, report, trust};
+use super::settings::{self, HooksSettings};
+use super::{HooksTarget, Installed, SettingsPlace, report, trust};
 use crate::clients::Client;
 use crate::commands::prelude::*;
 
@@ -22,16 +22,16 @@ use crate::commands::prelude::*;
   ic init --store ~/ledgers/shop && ic hooks install claude-code   # a record that outlives .git
 
 With --user, every project that has a ledger takes part. Codex runs no hook before you trust it: type /hooks in Codex once, or install with --trust.")]
-pub(crate) struct Install {
+pub(crate) struct HooksInstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
     /// Make Codex trust these hooks, and no others
     #[arg(long)]
     trust: bool,
 }
 
-impl Install {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl HooksInstallArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, target) = (self.target.client()?, &self.target);
         require_trust(client, self.trust)?;
         let (edit, mut installed) = install(session, client, &target.place, target.dry_run)?;
@@ -51,23 +51,23 @@ pub(crate) fn require_trust(client: Client, trusts: bool) -> Result<()> {
 }
 
 /// Makes Codex trust the hooks, and returns true. It is the last step of an installation, so that a failure leaves all else done.
-pub(crate) fn trust(session: &Session, client: Client, edit: &Edit) -> Result<bool> {
+pub(crate) fn trust(session: &CliSession, client: Client, edit: &Edit) -> Result<bool> {
     let program = shell_word(&program());
     let events = client.events().iter();
     let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
-    trust::trust(edit.file(), &Place::root(session)?, &commands)?;
+    trust::trust(edit.file(), &SettingsPlace::root(session)?, &commands)?;
     Ok(true)
 }
 
 /// Installs the hooks, or returns the edit of a dry run.
 pub(crate) fn install(
-    session: &Session,
+    session: &CliSession,
     client: Client,
-    place: &Place,
+    place: &SettingsPlace,
     dry_run: bool,
 ) -> Result<(Edit, Installed)> {
     let location = place.file(session, client.settings())?;
-    let edit = Settings::read(&location, client, None)?.with(client, &program())?;
+    let edit = HooksSettings::read(&location, client, None)?.with(client, &program())?;
     let exclude = place.exclude(session, Excluded::Hooks(client))?;
     if !dry_run {
         place.prepare(session, exclude.as_ref())?;

@@ -8,8 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::clients::Client;
 
 const BODY: &str = include_str!("opencode.js");
-const WRITTEN_BY: &str =
-    "// Written by `ic hooks install opencode`; `ic hooks uninstall opencode` removes it. sha256:";
+const WRITTEN_BY: &str = "// Written by `ic hooks install opencode`; `ic hooks uninstall opencode` removes it. sha256:";
 
 /// The script, which calls the program at this path.
 pub(super) fn text(program: &Path) -> String {

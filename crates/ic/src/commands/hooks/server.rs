@@ -6,7 +6,7 @@ use ic_base::{Diagnosis, Result};
 use serde_json::{Map, Value, json};
 
 use super::file::{Copies, Edit, Location, refused};
-use super::settings::{Settings, calls_us, pretty};
+use super::settings::{HooksSettings, calls_us, pretty};
 use super::toml::{self, Unfit};
 use crate::clients::Client;
 
@@ -15,7 +15,7 @@ const NAME: &str = "ic";
 
 /// A client's file of MCP servers.
 pub(crate) struct Servers {
-    settings: Settings,
+    settings: HooksSettings,
     client: Client,
 }
 
@@ -25,7 +25,7 @@ impl Servers {
     /// Errors: `config_not_changed` for what is no plain file, or not valid.
     pub(crate) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
         let is_json = client != Client::Codex;
-        let settings = Settings::found(location, is_json)?.edited(edited, is_json)?;
+        let settings = HooksSettings::found(location, is_json)?.edited(edited, is_json)?;
         if is_json {
             let key = key(client);
             if settings.root.get(key).is_some_and(|servers| !servers.is_object()) {
@@ -44,8 +44,7 @@ impl Servers {
             let before = settings.before.as_deref().unwrap_or_default();
             let after = toml::with(settings.before.as_deref(), program)
                 .map_err(|unfit| refusal(&settings.location.file, unfit))?;
-            let copies =
-                if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
+            let copies = if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
         }
         let mut root = settings.root.clone();
@@ -66,13 +65,11 @@ impl Servers {
         let Self { settings, client } = self;
         if *client == Client::Codex {
             let before = settings.before.as_deref().unwrap_or_default();
-            let (after, is_left) =
-                toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
+            let (after, is_left) = toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let after = if settings.before.is_none() { None } else { after };
             // The installation ended the last line, if it had no end; then only the copy has the former content.
-            let was = settings
-                .copy()
-                .filter(|was| after.as_ref().is_some_and(|after| *after == [was, &b"\n"[..]].concat()));
+            let was =
+                settings.copy().filter(|was| after.as_ref().is_some_and(|after| *after == [was, &b"\n"[..]].concat()));
             let after = was.or(after);
             let left = if is_left { vec![NAME.to_owned()] } else { Vec::new() };
             return Ok(settings.edit(after, left, if is_left { Copies::Older } else { Copies::Gone }));
@@ -100,9 +97,7 @@ impl Servers {
 
 fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
     match unfit {
-        Unfit::Invalid(why) => {
-            refused(file, &format!("it is no TOML ({why})")).hint("correct it, then call again")
-        }
+        Unfit::Invalid(why) => refused(file, &format!("it is no TOML ({why})")).hint("correct it, then call again"),
         Unfit::Closed => refused(file, "its mcp_servers are written in a form to which nothing can be added")
             .hint("write each as a table of its own, [mcp_servers.NAME], then call again"),
         Unfit::Taken => refused(file, "it has a server named ic that is not as ic writes it")
@@ -113,10 +108,7 @@ fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
 /// Whether our server is in a client's settings in JSON.
 pub(super) fn is_in(root: &Map<String, Value>, client: Client) -> bool {
     client != Client::Codex
-        && root
-            .get(key(client))
-            .and_then(|servers| servers.get(NAME))
-            .is_some_and(|found| is_ours(found, client))
+        && root.get(key(client)).and_then(|servers| servers.get(NAME)).is_some_and(|found| is_ours(found, client))
 }
 
 /// The key under which a client's settings have its servers.

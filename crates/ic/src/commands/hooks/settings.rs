@@ -11,7 +11,7 @@ use super::{numbers, script, server};
 use crate::clients::Client;
 
 /// The present content of a client's file.
-pub(crate) struct Settings {
+pub(crate) struct HooksSettings {
     pub(super) location: Location,
     /// Its bytes; `None` if it does not exist.
     pub(super) before: Option<Vec<u8>>,
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
     pub(super) root: Map<String, Value>,
 }
 
-impl Settings {
+impl HooksSettings {
     /// Reads the file of a client's hooks, or what `edited` is about to make of it. Errors: `config_not_changed` for what is no regular
     /// file, or no JSON object.
     pub(super) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
@@ -162,8 +162,8 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
             .hint("save it as UTF-8 without one, then call again"));
     }
     let no_json = |why: &str| refused(file, &format!("it is no JSON ({why})"));
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| no_json(&e.to_string()).hint("save it as UTF-8, then call again"))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|e| no_json(&e.to_string()).hint("save it as UTF-8, then call again"))?;
     if numbers::is_marked(text) {
         return Err(refused(file, "it has a text that ic marks numbers with"));
     }
@@ -259,8 +259,7 @@ fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) ->
 fn is_ours(found: &Value, client: Client, event: &str) -> bool {
     let Some(text) = found["hooks"][0]["command"].as_str() else { return false };
     let end = format!(" {} || exit 0", call(client, event));
-    let program =
-        text.strip_prefix("command -v ").and_then(|rest| rest.split_once(" >/dev/null 2>&1 || exit 0; "));
+    let program = text.strip_prefix("command -v ").and_then(|rest| rest.split_once(" >/dev/null 2>&1 || exit 0; "));
     let Some((program, rest)) = program else { return false };
     rest.strip_suffix(&end) == Some(program) && *found == entry(client, event, program)
 }

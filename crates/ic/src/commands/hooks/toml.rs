@@ -138,9 +138,7 @@ mod tests {
 
     #[test]
     fn our_table_comes_once_and_goes_byte_for_byte() {
-        for before in
-            ["", "model = \"x\"  # mine\n", "[a]\nb = 1\n\n\n", "[mcp_servers.other]\ncommand = \"x\"\n"]
-        {
+        for before in ["", "model = \"x\"  # mine\n", "[a]\nb = 1\n\n\n", "[mcp_servers.other]\ncommand = \"x\"\n"] {
             let once = install(before).expect("installed");
             assert!(
                 once.starts_with(before) && once.contains("[mcp_servers.ic]\ncommand = \"/opt/i \\\"c\"\n"),
@@ -165,9 +163,7 @@ mod tests {
             assert_eq!(uninstall(before), (before.to_owned(), true));
         }
         // A person added to it.
-        for more in
-            ["startup_timeout_sec = 5\n", "\n[mcp_servers.ic.tools.undo]\napproval_mode = \"approve\"\n"]
-        {
+        for more in ["startup_timeout_sec = 5\n", "\n[mcp_servers.ic.tools.undo]\napproval_mode = \"approve\"\n"] {
             let more = install("").expect("installed") + more;
             assert_eq!(uninstall(&more), (more.clone(), true));
         }
@@ -178,9 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_not_valid_or_has_no_room_is_refused() {
-        for before in
-            ["a = \n", "= 1", "mcp_servers = { other = { command = \"x\" } }\n", "mcp_servers = 1\n"]
-        {
+        for before in ["a = \n", "= 1", "mcp_servers = { other = { command = \"x\" } }\n", "mcp_servers = 1\n"] {
             assert!(install(before).is_err(), "{before}");
         }
         assert!(with(Some(b"\xff"), "ic").is_err());

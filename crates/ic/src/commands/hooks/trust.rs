@@ -39,8 +39,7 @@ fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<Strin
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let is_ours = |hook: &&Value| {
         let source = hook["sourcePath"].as_str().and_then(|path| std::fs::canonicalize(path).ok());
-        source.as_ref() == Some(&file)
-            && hook["command"].as_str().is_some_and(|command| commands.contains(command))
+        source.as_ref() == Some(&file) && hook["command"].as_str().is_some_and(|command| commands.contains(command))
     };
     let entries = listed["data"].as_array().into_iter().flatten();
     let hooks = entries.flat_map(|entry| entry["hooks"].as_array().into_iter().flatten());
@@ -118,9 +117,6 @@ impl Drop for Codex {
 }
 
 fn refused(why: &str) -> Diagnosis {
-    Diagnosis::new(
-        Code::ConfigNotChanged,
-        format!("The hooks are installed, and Codex does not trust them: {why}."),
-    )
-    .hint("type /hooks in Codex, and trust them there")
+    Diagnosis::new(Code::ConfigNotChanged, format!("The hooks are installed, and Codex does not trust them: {why}."))
+        .hint("type /hooks in Codex, and trust them there")
 }

@@ -1,10 +1,10 @@
 //! `ic hooks uninstall`
 
-use super::distrust::Distrust;
 use super::exclude::Excluded;
 use super::file::Edit;
-use super::settings::Settings;
-use super::{Place, Target, report};
+use super::settings::HooksSettings;
+use super::trust_removal::Distrust;
+use super::{HooksTarget, SettingsPlace, report};
 use crate::clients::Client;
 use crate::commands::prelude::*;
 
@@ -16,13 +16,13 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic hooks uninstall claude-code
   ic hooks uninstall gemini --dry-run")]
-pub(crate) struct Uninstall {
+pub(crate) struct HooksUninstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
 }
 
-impl Uninstall {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl HooksUninstallArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, target) = (self.target.client()?, &self.target);
         let edit = uninstall(session, client, &target.place, None, target.dry_run)?;
         report(session, client, &edit, target.dry_run, None)
@@ -31,13 +31,13 @@ impl Uninstall {
 
 /// Uninstalls the hooks, or returns the edit of a dry run. `edited`: what another edit is about to make of the file.
 pub(crate) fn uninstall(
-    session: &Session,
+    session: &CliSession,
     client: Client,
-    place: &Place,
+    place: &SettingsPlace,
     edited: Option<&Edit>,
     dry_run: bool,
 ) -> Result<Edit> {
-    let settings = Settings::read(&place.file(session, client.settings())?, client, edited)?;
+    let settings = HooksSettings::read(&place.file(session, client.settings())?, client, edited)?;
     let edit = settings.without(client)?;
     if !dry_run {
         if client == Client::Codex {

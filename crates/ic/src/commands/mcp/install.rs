@@ -3,7 +3,7 @@
 use super::report;
 use crate::clients::Client;
 use crate::commands::hooks::install::program;
-use crate::commands::hooks::{Edit, Excluded, Place, Servers, Target};
+use crate::commands::hooks::{Edit, Excluded, HooksTarget, Servers, SettingsPlace};
 use crate::commands::prelude::*;
 
 /// Install the MCP server into a coding agent: its model then has the tools of ic.
@@ -17,13 +17,13 @@ use crate::commands::prelude::*;
 
 Together with the hooks: ic install CLIENT. Claude Code asks you once, at its start, whether a project's server may run;
 Codex reads a project's settings once you trust the project.")]
-pub(crate) struct Install {
+pub(crate) struct McpInstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
 }
 
-impl Install {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl McpInstallArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, target) = (self.target.client()?, &self.target);
         let (edit, excluded) = install(session, client, &target.place, None, target.dry_run)?;
         report(session, client, &edit, target.dry_run, Some(excluded))
@@ -33,9 +33,9 @@ impl Install {
 /// Installs the server, or returns the edit of a dry run, and whether git and captures ignore the file. `edited`: what another edit is
 /// about to make of the file.
 pub(crate) fn install(
-    session: &Session,
+    session: &CliSession,
     client: Client,
-    place: &Place,
+    place: &SettingsPlace,
     edited: Option<&Edit>,
     dry_run: bool,
 ) -> Result<(Edit, bool)> {

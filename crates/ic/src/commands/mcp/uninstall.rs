@@ -2,7 +2,7 @@
 
 use super::report;
 use crate::clients::Client;
-use crate::commands::hooks::{Edit, Excluded, Place, Servers, Target};
+use crate::commands::hooks::{Edit, Excluded, HooksTarget, Servers, SettingsPlace};
 use crate::commands::prelude::*;
 
 /// Uninstall the MCP server: remove from a client's settings exactly what install added.
@@ -13,13 +13,13 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic mcp uninstall claude-code
   ic mcp uninstall gemini --dry-run")]
-pub(crate) struct Uninstall {
+pub(crate) struct McpUninstallArgs {
     #[command(flatten)]
-    target: Target,
+    target: HooksTarget,
 }
 
-impl Uninstall {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl McpUninstallArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, target) = (self.target.client()?, &self.target);
         let edit = uninstall(session, client, &target.place, target.dry_run)?;
         report(session, client, &edit, target.dry_run, None)
@@ -27,7 +27,7 @@ impl Uninstall {
 }
 
 /// Uninstalls the server, or returns the edit of a dry run.
-pub(crate) fn uninstall(session: &Session, client: Client, place: &Place, dry_run: bool) -> Result<Edit> {
+pub(crate) fn uninstall(session: &CliSession, client: Client, place: &SettingsPlace, dry_run: bool) -> Result<Edit> {
     let servers = Servers::read(&place.file(session, client.servers())?, client, None)?;
     let edit = servers.without()?;
     if !dry_run {

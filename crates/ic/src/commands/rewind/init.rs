@@ -20,7 +20,7 @@ use crate::views::rewind::database::RewindInitJson;
   ic rewind init --profile langgraph --database checkpoints.sqlite
 
 For a database of another layout: ic rewind inspect DB --write")]
-pub(crate) struct Init {
+pub(crate) struct RewindInitArgs {
     /// The layout of the database
     #[arg(long, value_enum, value_name = "PROFILE")]
     profile: ProfileFlag,
@@ -46,15 +46,13 @@ impl From<ProfileFlag> for Profile {
     }
 }
 
-impl Init {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RewindInitArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let database = self.database.as_deref().map(|path| input::path("--database", path)).transpose()?;
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
         let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
-        session
-            .output
-            .record(&RewindInitJson::from(&configured), || views::rewind::database::configured(&configured))
+        session.output.record(&RewindInitJson::from(&configured), || views::rewind::database::configured(&configured))
     }
 }

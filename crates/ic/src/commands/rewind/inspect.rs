@@ -25,7 +25,7 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let database = session.directory.join(input::path("DB", &self.database)?);
         let root = match session.place() {
             Ok(place) => place.root,
@@ -49,6 +49,6 @@ impl Inspect {
         // Names of tables and columns come from the database, and may contain escape sequences.
         session.output.record(&record, || crate::text::visible(text.as_bytes()))?;
         // Exit 1 if there was nothing to propose, and so nothing was written.
-        Ok(if self.write && written.is_none() { Exit::No } else { Exit::Done })
+        Ok(if self.write && written.is_none() { ExitStatus::No } else { ExitStatus::Done })
     }
 }

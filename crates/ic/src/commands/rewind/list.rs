@@ -8,11 +8,11 @@ use crate::views::rewind::RewindJson;
 #[command(after_help = "Examples:
   ic rewind list
   ic rewind list --json | jq -r '.[] | select(.status == \"stopped\") | .id'")]
-pub(crate) struct List {}
+pub(crate) struct RewindListArgs {}
 
-impl List {
+impl RewindListArgs {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let mut all = ic_rows::list(&kernel)?;
         // The query returns them newest first.

@@ -12,7 +12,7 @@ use crate::commands::prelude::*;
   ic rewind resume 3f9a12c4 --yes
 
 Exit 4 when a stage failed again: the output names it, and what is left.")]
-pub(crate) struct Resume {
+pub(crate) struct RewindResumeArgs {
     /// The rewind: an id, or the end of one
     id: String,
     /// Do not ask for confirmation
@@ -20,21 +20,19 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-impl Resume {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RewindResumeArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let needs_it = ic_rows::needs_configuration(&ic_rows::show(&kernel, Some(&self.id))?);
         // A rewind brings its own configuration along: a broken .ic.yaml stops it only if the remaining stages read that file.
         let settings = match session.checkpoint_settings(&kernel) {
-            Err(error) if !needs_it && error.code() == Code::InvalidConfig => {
-                session.default_settings(&kernel)
-            }
+            Err(error) if !needs_it && error.code() == Code::InvalidConfig => session.default_settings(&kernel),
             settings => settings?,
         };
         let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| views::rewind::entry(&entry));
         let question = Question { does: DOES, look: Some("ic rewind status"), asks: "Go on?" };
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         let entry = ic_rows::resume(&kernel, &settings, &self.id, &watch()?)?;
         finish(session, &kernel, &settings, &entry, None)

@@ -8,13 +8,13 @@ use crate::views::rewind::RewindJson;
 #[command(after_help = "Examples:
   ic rewind status                          # the newest
   ic rewind status 3f9a12c4 --json | jq -r .resume")]
-pub(crate) struct Status {
+pub(crate) struct RewindStatusArgs {
     /// The rewind: an id, or the end of one [default: the newest]
     id: Option<String>,
 }
 
-impl Status {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RewindStatusArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
         session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))
     }

@@ -1,6 +1,6 @@
 //! `ic rewind targets`
 
-use ic_rows::Found;
+use ic_rows::FoundRewind;
 
 use crate::commands::prelude::*;
 use crate::views::rewind::database::RewindTargetJson;
@@ -24,10 +24,10 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let config = session.config(&kernel.project.root)?.config;
-        let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
+        let FoundRewind { setup, warning } = ic_rows::setup(&kernel, &config)?;
         session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;

@@ -1,6 +1,6 @@
 //! `ic rewind to`
 
-use ic_rows::{Found, Outcome, Request};
+use ic_rows::{FoundRewind, RewindOutcome, RewindRequest};
 
 use super::{DOES, finish, watch};
 use crate::commands::prelude::*;
@@ -20,7 +20,7 @@ use crate::views::rewind::preview::RewindPreviewJson;
   ic rewind undo 3f9a12c4 --yes                 # the rows are restored exactly
 
 Exit 4 when a stage failed after an earlier one: ic rewind resume does the rest. docs/REWIND.md lists what is guaranteed.")]
-pub(crate) struct To {
+pub(crate) struct RewindToArgs {
     /// The task: its key in the anchor table
     task: String,
     /// The value of a scope column, if several scopes have the key; repeatable
@@ -39,7 +39,7 @@ pub(crate) struct To {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 fn pair(text: &str) -> std::result::Result<(String, String), String> {
@@ -49,15 +49,15 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-impl To {
+impl RewindToArgs {
     /// Rewinds. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
-        let Found { setup, warning } = ic_rows::setup(&kernel, &config)?;
+        let FoundRewind { setup, warning } = ic_rows::setup(&kernel, &config)?;
         session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
-        let request = Request {
+        let request = RewindRequest {
             task: input::text("TASK", &self.task)?,
             scope: &self.scope,
             no_git: self.no_git,
@@ -75,11 +75,11 @@ impl To {
         };
         let question = Question { does: DOES, look: Some("ic rewind to TASK --dry-run"), asks: "Rewind?" };
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
-            Outcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
-            Outcome::NothingToDo(preview) => {
+            RewindOutcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
+            RewindOutcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {
                     views::rewind::preview::nothing_to_do(&preview)
                 })

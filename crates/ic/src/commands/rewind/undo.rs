@@ -14,7 +14,7 @@ use crate::views::rewind::RewindJson;
   ic rewind undo 3f9a12c4 --dry-run
   ic rewind undo 3f9a12c4 --yes
   ic rewind undo 3f9a12c4 --yes --json | jq -r .git.restore   # for the tree")]
-pub(crate) struct Undo {
+pub(crate) struct RewindUndoArgs {
     /// The rewind: an id, or the end of one
     id: String,
     /// Show the rows to restore and the conflicts, and change nothing
@@ -25,8 +25,8 @@ pub(crate) struct Undo {
     yes: bool,
 }
 
-impl Undo {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RewindUndoArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let busy_timeout = session.options().busy_timeout;
         let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
@@ -39,12 +39,12 @@ impl Undo {
         let look = format!("ic rewind undo {} --dry-run", shell_word(&self.id));
         let question = Question { does: DOES, look: Some(&look), asks: "Restore its rows?" };
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)
     }
 }
 
-fn finish(session: &mut Session, undone: &ic_rows::Undone) -> Result<Exit> {
+fn finish(session: &mut CliSession, undone: &ic_rows::UndoneRewind) -> Result<ExitStatus> {
     session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))
 }

@@ -2,7 +2,7 @@
 
 use super::{DOES, finish, settings, show_preview, shown, watch};
 use crate::commands::prelude::*;
-use crate::commands::workflow::Watch as Progress;
+use crate::commands::workflow::WorkflowWatch as Progress;
 use crate::text::shell_word;
 
 /// Abort an unfinished rollback: restore run, files, git's state and rows as before it.
@@ -29,7 +29,7 @@ pub(crate) struct Abort {
 }
 
 impl Abort {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
@@ -49,17 +49,17 @@ impl Abort {
         let text = || {
             let in_the_way = match preview() {
                 Ok(preview) if preview.refusals.is_empty() => {
-                    return Ok(views::rollback::undone::undone(&preview, None) + "\n");
+                    return Ok(views::rollback::rollback_undo::undone(&preview, None) + "\n");
                 }
                 Ok(preview) => preview.refusals.into_iter().map(|refusal| refusal.error).collect(),
                 Err(error) => vec![error],
             };
-            let in_the_way: String = in_the_way.iter().map(views::rollback::undone::in_the_way).collect();
+            let in_the_way: String = in_the_way.iter().map(views::rollback::rollback_undo::in_the_way).collect();
             Ok(shown(session, &self.id)? + "\n" + &in_the_way + "\n")
         };
         let question = Question { does: DOES, look: Some(&look), asks: "Abort it?" };
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;

@@ -10,13 +10,13 @@ use crate::views::rollback::record::RollbackRecordJson;
 #[command(after_help = "Examples:
   ic rollback list
   ic rollback list @ --json | jq -r '.[] | select(.status == \"stopped\").id'")]
-pub(crate) struct List {
+pub(crate) struct RollbackListArgs {
     /// Only those of this run: an id, the end of one, @, or scope:NAME
     run: Option<String>,
 }
 
-impl List {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RollbackListArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let all = kernel.read(|snapshot| match &self.run {
             Some(run) => table::of_run(snapshot, &kernel.run(snapshot, run)?.id),

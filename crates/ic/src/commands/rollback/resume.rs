@@ -5,9 +5,9 @@ use ic_journal::steps::is_in_part;
 use ic_rollback::ResumeRequest;
 
 use super::{DOES, settings, show, shown, watch};
+use crate::commands::layered_rollback::Forced;
 use crate::commands::prelude::*;
-use crate::commands::rolling::Forced;
-use crate::commands::workflow::Watch as Progress;
+use crate::commands::workflow::WorkflowWatch as Progress;
 use crate::text::shell_word;
 use crate::views::rollback::record::RollbackShowJson;
 
@@ -25,7 +25,7 @@ use crate::views::rollback::record::RollbackShowJson;
   ic rollback resume @ --skip-step --reason 'the file belongs to root' --yes
 
 Exit 4 when a step fails again.")]
-pub(crate) struct Resume {
+pub(crate) struct RollbackResumeArgs {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
     /// Skip the step that failed
@@ -47,8 +47,8 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-impl Resume {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RollbackResumeArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let skip_effects = input::labels("--skip-effect", &self.skip_effect)?;
         let request = ResumeRequest {
@@ -69,7 +69,7 @@ impl Resume {
         let question = Question { does: DOES, look: Some(&look), asks: "Resume it?" };
         let text = || shown(session, &self.id).map(|text| text + "\n");
         if !session.confirm(self.yes, &question, text)? {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
@@ -80,11 +80,11 @@ impl Resume {
         let status = outcome.remembered.status;
         let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
         let is_whole = status.is_over() && !is_in_part && !is_partial;
-        Ok(if is_whole { Exit::Done } else { Exit::Partly })
+        Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Partly })
     }
 
     /// The dry run. It exits with 0, because the real call begins in any case; the output names what would stop it again.
-    fn look(&self, session: &mut Session, request: &ResumeRequest<'_>) -> Result<Exit> {
+    fn look(&self, session: &mut CliSession, request: &ResumeRequest<'_>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let resuming = ic_rollback::preview_resume(&kernel, &settings, request, &watch()?)?;
@@ -92,7 +92,7 @@ impl Resume {
             let (remembered, steps) = (&resuming.remembered, &resuming.steps);
             views::rollback::record::show(remembered, steps, false, None, None)
                 + "\n"
-                + &views::rollback::layered::resuming(&resuming)
+                + &views::rollback::layers_plan::resuming(&resuming)
         })
     }
 }

@@ -8,16 +8,16 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic rollback show 3f9a12c4
   ic rollback show @                               # the newest of the run")]
-pub(crate) struct Show {
+pub(crate) struct RollbackShowArgs {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     id: String,
 }
 
-impl Show {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RollbackShowArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (remembered, steps) = ic_rollback::named(&kernel, &self.id)?;
         show(session, &kernel, &remembered, &steps, ic_rollback::is_at_work(&kernel, &remembered))?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

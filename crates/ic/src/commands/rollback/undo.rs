@@ -19,7 +19,7 @@ use crate::text::shell_word;
   ic rollback undo 3f9a12c4 --without-effects --yes   # undone effects stay undone
 
 Exit 1 when something happened since: it is named, and nothing changes. Exit 4 when something could not be restored.")]
-pub(crate) struct Undo {
+pub(crate) struct RollbackUndoArgs {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
     pub(crate) id: String,
     /// The reason, recorded with the undo
@@ -39,17 +39,17 @@ pub(crate) struct Undo {
     pub(crate) yes: bool,
 }
 
-impl Undo {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RollbackUndoArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         self.explained(session, |error| error)
     }
 
     /// As [`Self::run`], for a caller that adds to a refusal.
     pub(crate) fn explained(
         &self,
-        session: &mut Session,
+        session: &mut CliSession,
         explain: impl Fn(Diagnosis) -> Diagnosis,
-    ) -> Result<Exit> {
+    ) -> Result<ExitStatus> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let request = UndoRequest {
             rollback: &self.id,
@@ -72,9 +72,9 @@ impl Undo {
             }
             let look = format!("ic rollback undo {} --dry-run", shell_word(&self.id));
             let question = Question { does: DOES, look: Some(&look), asks: "Undo this rollback?" };
-            let text = || Ok(views::rollback::undone::undone(&preview, None) + "\n");
+            let text = || Ok(views::rollback::rollback_undo::undone(&preview, None) + "\n");
             if !session.confirm(false, &question, text)? {
-                return Ok(Exit::No);
+                return Ok(ExitStatus::No);
             }
             shown = preview.plan_hash;
         }

@@ -1,8 +1,8 @@
 //! `ic run advance`
 
-use ic_ops::advance::{self, Request};
+use ic_ops::advance::{self, AdvanceRequest};
 
-use crate::background;
+use crate::background_sweep;
 use crate::commands::prelude::*;
 use crate::views::gate::{AdvanceJson, soft_warning};
 
@@ -17,7 +17,7 @@ use crate::views::gate::{AdvanceJson, soft_warning};
   ic run advance @ --disable-gates --reason 'spike, no plan needed'
 
 Priority 0 and 1: gates block. 2 and 3: they warn. 4 and above: they are skipped.")]
-pub(crate) struct Advance {
+pub(crate) struct RunAdvanceArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Only from this phase (and epoch); else `stale_phase`
@@ -36,26 +36,26 @@ pub(crate) struct Advance {
     #[arg(long)]
     no_checkpoint: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Advance {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
-        let request = Request {
+impl RunAdvanceArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        let request = AdvanceRequest {
             expect: self.expect_phase.as_deref(),
             priority: self.priority,
             disable_gates: input::optional_text("--reason", self.reason.as_deref())?,
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
-        let project = Session::project_of(&kernel, &self.run)?;
+        let project = CliSession::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, !self.no_checkpoint)?;
         let outcome = advance::advance(&kernel, &self.run, &request, kept.as_ref())?;
         if let Some(settings) = &kept {
-            background::sweep(session, &kernel, settings, &project);
+            background_sweep::sweep(session, &kernel, settings, &project);
         }
         session.output.warn_all(&outcome.warnings);
         session.output.warn_all(&soft_warning(&outcome));
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
-        Ok(if outcome.advanced() { Exit::Done } else { Exit::No })
+        Ok(if outcome.advanced() { ExitStatus::Done } else { ExitStatus::No })
     }
 }

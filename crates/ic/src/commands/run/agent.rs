@@ -5,9 +5,9 @@ mod list;
 mod update;
 
 verbs! {
-    pub(crate) enum Verb {
-        Add(add::Add),
-        List(list::List),
-        Update(update::Update),
+    pub(crate) enum RunAgentVerb {
+        Add(add::RunAgentAddArgs),
+        List(list::RunAgentListArgs),
+        Update(update::RunAgentUpdateArgs),
     }
 }

@@ -5,9 +5,9 @@ mod cat;
 mod list;
 
 verbs! {
-    pub(crate) enum Verb {
-        Add(add::Add),
-        List(list::List),
-        Cat(cat::Cat),
+    pub(crate) enum RunArtifactVerb {
+        Add(add::RunArtifactAddArgs),
+        List(list::RunArtifactListArgs),
+        Cat(cat::RunArtifactCatArgs),
     }
 }

@@ -1,6 +1,6 @@
 //! `ic run cancel`
 
-use ic_ops::run::{self, Part, Worker};
+use ic_ops::run::{self, CancelPart, Worker};
 
 use crate::commands::prelude::*;
 use crate::views::cancel::CancelJson;
@@ -19,7 +19,7 @@ use crate::views::cancel::CancelJson;
 #[command(after_help = "Examples:
   ic run cancel @ --reason 'superseded by sprint-13'
   ic run cancel @ --stop    # and end the running steps")]
-pub(crate) struct Cancel {
+pub(crate) struct RunCancelArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The reason, recorded with the cancellation
@@ -29,19 +29,17 @@ pub(crate) struct Cancel {
     #[arg(long)]
     stop: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Cancel {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunCancelArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::optional_text("--reason", self.reason.as_deref())?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let cancelled = run::cancel(&kernel, &self.run, reason, self.stop)?;
-        session
-            .output
-            .record(&CancelJson::from(&cancelled), || views::cancel::cancelled(&cancelled, self.stop))?;
-        let of_workflow = |worker: &Worker| !matches!(worker.part, Part::Dispatch(_));
+        session.output.record(&CancelJson::from(&cancelled), || views::cancel::cancelled(&cancelled, self.stop))?;
+        let of_workflow = |worker: &Worker| !matches!(worker.part, CancelPart::Dispatch(_));
         let is_left = self.stop && cancelled.still_running.iter().any(of_workflow);
-        Ok(if is_left { Exit::Partly } else { Exit::Done })
+        Ok(if is_left { ExitStatus::Partly } else { ExitStatus::Done })
     }
 }

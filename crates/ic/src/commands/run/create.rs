@@ -20,7 +20,7 @@ use crate::views::run::RunCreatedJson;
 
 Without --phases the chain is brainstorm, brainstorm-reviewed, strategized, planned, executing, review, polish,
 reflect, done, with its own gates (ic gate rules). A run with its own --phases has no gates unless --gates gives them.")]
-pub(crate) struct Create {
+pub(crate) struct RunCreateArgs {
     /// What the run is for
     #[arg(long, value_name = "TEXT")]
     goal: String,
@@ -46,11 +46,11 @@ pub(crate) struct Create {
     #[arg(long, value_name = "JSON|@FILE")]
     gates: Option<String>,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Create {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunCreateArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let chain = self.phases.as_deref().map_or_else(|| Ok(Chain::default()), Chain::parse)?;
         let gates = match (&self.gates, &self.phases) {
             (Some(given), _) => Gates::parse(&input::inline_or_file(session, "--gates", given)?, &chain)?,

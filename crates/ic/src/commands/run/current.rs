@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_phase::resolve;
+use ic_phase::run_reference;
 
 use crate::commands::prelude::*;
 use crate::views::run::RunJson;
@@ -20,12 +20,12 @@ pub(crate) struct Current {
 }
 
 impl Current {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let found = kernel.read(|snapshot| match &project {
             Some(directory) => {
-                resolve::only_open_run_of(snapshot, directory, &|snapshot, run| kernel.is_idle(snapshot, run))
+                run_reference::only_open_run_of(snapshot, directory, &|snapshot, run| kernel.is_idle(snapshot, run))
             }
             None => kernel.current(snapshot),
         })?;

@@ -1,6 +1,6 @@
 //! `ic run events`
 
-use ic_ops::history::TakenBack;
+use ic_ops::history::UndoneMoves;
 
 use crate::commands::prelude::*;
 use crate::views::event::EventJson;
@@ -18,12 +18,12 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let mut list = session.output.begin_list();
         kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
-            let taken_back = TakenBack::of_run(snapshot, &run.id)?;
+            let taken_back = UndoneMoves::of_run(snapshot, &run.id)?;
             list.print_as_read(
                 |found| ic_events::each_of_run(snapshot, &run.id, found),
                 |list, event| {

@@ -17,7 +17,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let story = kernel.read(|snapshot| history::story(snapshot, &kernel.run(snapshot, &self.run)?))?;
         let text = || {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use ic_phase::resolve;
-use ic_phase::run::{self, Filter};
+use ic_phase::run::{self, RunFilter};
+use ic_phase::run_reference;
 
 use crate::commands::prelude::*;
 use crate::views::run::RunJson;
@@ -15,7 +15,7 @@ use crate::views::run::RunJson;
   ic run list --project . --limit 5
   ic run list --before \"$first_id\"      # the previous page
   ic run list --json | jq -r '.[] | [.short_id, .phase, .goal] | @tsv'")]
-pub(crate) struct List {
+pub(crate) struct RunListArgs {
     /// Only runs that are active
     #[arg(long)]
     active: bool,
@@ -30,13 +30,13 @@ pub(crate) struct List {
     before: Option<String>,
 }
 
-impl List {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunListArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let mut runs = kernel.read(|snapshot| {
-            let before = self.before.as_ref().map(|text| resolve::by_id(snapshot, text)).transpose()?;
-            let filter = Filter {
+            let before = self.before.as_ref().map(|text| run_reference::by_id(snapshot, text)).transpose()?;
+            let filter = RunFilter {
                 open: self.active,
                 project: project.as_deref(),
                 limit: self.limit,

@@ -14,7 +14,7 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| kernel.run(snapshot, &self.run))?;
         session.output.scalar(&run.phase, &PhaseJson::from(&run))

@@ -19,11 +19,11 @@ pub(crate) struct Reopen {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 impl Reopen {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let reopened = run::reopen(&kernel, &self.run, reason)?;

@@ -1,10 +1,10 @@
 //! `ic run rollback`
 
-use ic_rollback::code::{self, Scope};
-use ic_rollback::{LayeredRequest, Layers, Request, To};
+use ic_rollback::code::{self, CodeScope};
+use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 
+use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
-use crate::commands::rolling::{Forced, Layer, Rolling};
 use crate::views::code::CodeJson;
 use crate::views::rollback::RollbackJson;
 
@@ -32,7 +32,7 @@ refused; a plan that would be refused names the reason.
 --layer=code only reads: it lists commits and files by dispatch and phase, and never runs git. Revert before you
 advance again: an advance past the phase moves the cut, and only the report of the whole run (--layer=code alone) then
 has what came before it.")]
-pub(crate) struct Rollback {
+pub(crate) struct RunRollbackArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The phase to go back to
@@ -55,7 +55,7 @@ pub(crate) struct Rollback {
     expect_plan: Option<String>,
     /// The layers to roll back, workflow among them; code only reads [default: workflow]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    layer: Vec<Layer>,
+    layer: Vec<LayerArg>,
     /// With --layer=code: only work of this phase
     #[arg(long, value_name = "P", conflicts_with = "to_phase", requires = "layer")]
     phase: Option<String>,
@@ -71,25 +71,23 @@ pub(crate) struct Rollback {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Rollback {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunRollbackArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         if self.forced.is_any() && self.layer.is_empty() {
-            return Err(usage(
-                "The --force flags have no effect on the record alone; choose layers with --layer.",
-            ));
+            return Err(usage("The --force flags have no effect on the record alone; choose layers with --layer."));
         }
         if self.asks_for_code()? {
             return self.code(session);
         }
-        if self.layer.iter().all(|layer| *layer == Layer::Workflow) {
+        if self.layer.iter().all(|layer| *layer == LayerArg::Workflow) {
             return self.workflow(session);
         }
         let kernel = session.kernel_to_change(self.door.as_deref())?;
-        let settings = session.settings_of_project(&kernel, &Session::project_of(&kernel, &self.run)?)?;
-        let named = Layer::named(&self.layer)?;
+        let settings = session.settings_of_project(&kernel, &CliSession::project_of(&kernel, &self.run)?)?;
+        let named = LayerArg::named(&self.layer)?;
         let request = LayeredRequest {
             base: self.request()?,
             layers: named.as_deref().map_or(Layers::All, Layers::Only),
@@ -103,20 +101,20 @@ impl Rollback {
 
     /// Whether only the code report is asked for. Errors: `usage` if `code` is combined with another layer.
     fn asks_for_code(&self) -> Result<bool> {
-        match self.layer.iter().filter(|layer| **layer == Layer::Code).count() {
+        match self.layer.iter().filter(|layer| **layer == LayerArg::Code).count() {
             0 => Ok(false),
             asked if asked == self.layer.len() => Ok(true),
             _ => Err(usage("The layer code only reads, and cannot be combined with another layer.")),
         }
     }
 
-    fn request(&self) -> Result<Request<'_>> {
+    fn request(&self) -> Result<RollbackRequest<'_>> {
         let to = match (self.to_phase.as_deref(), self.to.as_deref()) {
-            (Some(name), _) => To::Phase { name, include_target: self.include_target },
-            (None, Some(point)) => To::Point(point),
+            (Some(name), _) => RollbackTarget::Phase { name, include_target: self.include_target },
+            (None, Some(point)) => RollbackTarget::Point(point),
             (None, None) => return Err(usage("--to or --to-phase is missing: the point to go back to.")),
         };
-        Ok(Request {
+        Ok(RollbackRequest {
             run: &self.run,
             to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
@@ -125,7 +123,7 @@ impl Rollback {
         })
     }
 
-    fn workflow(&self, session: &mut Session) -> Result<Exit> {
+    fn workflow(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let request = self.request()?;
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let asked_at = session.asked_at(&kernel);
@@ -135,16 +133,16 @@ impl Rollback {
         })
     }
 
-    fn code(&self, session: &mut Session) -> Result<Exit> {
+    fn code(&self, session: &mut CliSession) -> Result<ExitStatus> {
         if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() || self.to.is_some() {
             return Err(usage(
                 "--layer=code only reads: it cannot be combined with --to, --reason, --dry-run or --expect-plan.",
             ));
         }
         let scope = match (self.phase.as_deref(), self.to_phase.as_deref()) {
-            (Some(phase), _) => Scope::Phase(phase),
-            (None, Some(to_phase)) => Scope::After { to_phase, include_target: self.include_target },
-            (None, None) => Scope::WholeRun,
+            (Some(phase), _) => CodeScope::Phase(phase),
+            (None, Some(to_phase)) => CodeScope::After { to_phase, include_target: self.include_target },
+            (None, None) => CodeScope::WholeRun,
         };
         let kernel = session.kernel()?;
         let (run, report) = kernel.read(|snapshot| {

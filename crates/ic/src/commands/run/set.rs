@@ -1,7 +1,7 @@
 //! `ic run set`
 
 use ic_ops::run;
-use ic_phase::run::Settings;
+use ic_phase::run::RunSettings;
 
 use crate::commands::prelude::*;
 use crate::views::run::RunJson;
@@ -26,13 +26,13 @@ pub(crate) struct Set {
     #[arg(long, value_name = "JSON", group = "change")]
     metadata_merge: Option<String>,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
 impl Set {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let merge = self.metadata_merge.as_deref();
-        let settings = Settings {
+        let settings = RunSettings {
             complexity: self.complexity,
             auto_advance: self.auto_advance,
             metadata_merge: merge.map(|json| input::json_object("--metadata-merge", json)).transpose()?,

@@ -12,7 +12,7 @@ use crate::views::run::SkipJson;
   ic run skip @ polish --reason 'internal tool'
 
 A rollback clears the skips that were made after its cut, and the skip of its target phase.")]
-pub(crate) struct Skip {
+pub(crate) struct RunSkipArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The phase, a later one but not the last
@@ -21,11 +21,11 @@ pub(crate) struct Skip {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Skip {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunSkipArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let reason = input::text("--reason", &self.reason)?;
         let kernel = session.kernel_for(self.door.as_deref())?;
         let skipped = run::skip(&kernel, &self.run, &self.phase, reason)?;
@@ -33,6 +33,6 @@ impl Skip {
             let what = if skipped.2 { "will be skipped" } else { "is marked to be skipped already" };
             format!("{} {what}.\n", plain(&skipped.1.phase))
         })?;
-        Ok(Exit::Done)
+        Ok(ExitStatus::Done)
     }
 }

@@ -1,6 +1,6 @@
 //! `ic run status`
 
-use ic_dispatch::spent;
+use ic_dispatch::token_totals;
 use ic_phase::skip;
 
 use crate::commands::prelude::*;
@@ -16,18 +16,18 @@ use crate::views::run::RunStatusJson;
   ic run status scope:sprint-12
   ic run status 7f3a9c --json | jq -r .phase
   ic run status @ --json | jq .tokens.rolled_back")]
-pub(crate) struct Status {
+pub(crate) struct RunStatusArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
 }
 
-impl Status {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunStatusArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (run, skipped, mut spent) = kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
             let skipped = skip::skipped_phases(snapshot, &run.id)?;
-            let spent = spent::of_run(snapshot, &run.id)?;
+            let spent = token_totals::of_run(snapshot, &run.id)?;
             Ok((run, skipped, spent))
         })?;
         spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));

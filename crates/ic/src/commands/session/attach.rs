@@ -22,7 +22,7 @@ pub(crate) struct Attach {
 }
 
 impl Attach {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let found = kernel.read(|snapshot| match (&self.session, session.called_by()) {
             (Some(named), _) => ic_session::resolve(snapshot, named),

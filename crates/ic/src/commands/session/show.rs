@@ -12,7 +12,7 @@ use crate::views::session::SessionShowJson;
   ic session show 3f9a12c4
   ic session show 3f9a12c4 --calls      # with the tool calls of each prompt
   ic session show 3f9a12c4 --json | jq -r '.prompts[] | [.short_id, .status, .name] | @tsv'")]
-pub(crate) struct Show {
+pub(crate) struct SessionShowArgs {
     /// The session: its id, the end of it, or the client's id
     id: String,
     /// Include tool calls that may change files
@@ -20,8 +20,8 @@ pub(crate) struct Show {
     calls: bool,
 }
 
-impl Show {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl SessionShowArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (found, prompts) = kernel.read(|snapshot| {
             let found = ic_session::resolve(snapshot, &self.id)?;

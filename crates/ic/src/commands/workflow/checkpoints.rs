@@ -1,6 +1,6 @@
 //! `ic workflow checkpoints`
 
-use ic_checkpoint::record::Filter;
+use ic_checkpoint::record::CheckpointFilter;
 use ic_worktree::Workspace;
 
 use crate::commands::prelude::*;
@@ -27,17 +27,11 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_label("--workflow", self.workflow.as_deref())?;
         // These are verbs of `ic checkpoint`, and no run has such a name: the person looks for them in the wrong place.
-        if let Some(verb) =
-            self.run.as_deref().filter(|word| matches!(*word, "prune" | "list" | "create" | "info"))
-        {
-            let hint = if verb == "list" {
-                "ic workflow checkpoints [RUN]"
-            } else {
-                &format!("ic checkpoint {verb}")
-            };
+        if let Some(verb) = self.run.as_deref().filter(|word| matches!(*word, "prune" | "list" | "create" | "info")) {
+            let hint = if verb == "list" { "ic workflow checkpoints [RUN]" } else { &format!("ic checkpoint {verb}") };
             return Err(Diagnosis::new(
                 Code::Usage,
                 format!("{verb} is no run; checkpoints are made by more than workflows, and have verbs of their own."),
@@ -52,15 +46,15 @@ impl Checkpoints {
             (None, Some(run)) => Some(ic_workflow::show(&kernel, run)?.run_id),
             (None, None) => Some(ic_workflow::show(&kernel, ic_workflow::last(&kernel)?.as_str())?.run_id),
         };
-        let filter = Filter {
+        let filter = CheckpointFilter {
             // The checkpoints of a run may be of another tree than the caller's.
             root: if run.is_some() { None } else { Some(&workspace.root) },
             run_id: run.as_ref(),
             workflow: self.workflow.as_deref(),
             pruned: self.pruned,
-            ..Filter::default()
+            ..CheckpointFilter::default()
         };
-        let mut rows = views::checkpoint::Rows::new(kernel.context.now());
+        let mut rows = views::checkpoint::CheckpointRows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         ic_worktree::list(&workspace, filter, |shown| rows.push(&mut list, &shown))?;
         list.end_with(|| rows.render())

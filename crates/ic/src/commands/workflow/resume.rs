@@ -1,12 +1,12 @@
 //! `ic workflow resume`
 
-use ic_workflow::definition::OnFailure;
-use ic_workflow::table::StepState;
-use ic_workflow::{Overrides, Report};
+use ic_workflow::definition::StepFailurePolicy;
+use ic_workflow::table::WorkflowStepState;
+use ic_workflow::{Overrides, WorkflowRunReport};
 
 use super::{Choices, DOES, go};
+use crate::commands::layered_rollback::Forced;
 use crate::commands::prelude::*;
-use crate::commands::rolling::Forced;
 use crate::signals;
 
 /// Resume a workflow after a stop, a crash, or an unfinished rollback.
@@ -20,7 +20,7 @@ use crate::signals;
 
 Exit codes are those of ic workflow run; a rollback that was asked for exits with 0 once it is finished. An unfinished
 rollback is finished first; it asks, unless --yes.")]
-pub(crate) struct Resume {
+pub(crate) struct WorkflowResumeArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     #[command(flatten)]
@@ -32,13 +32,13 @@ pub(crate) struct Resume {
     yes: bool,
 }
 
-impl Resume {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl WorkflowResumeArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let report = ic_workflow::show(&kernel, &self.run)?;
         let question = if ic_workflow::is_rolling_back(&kernel, &self.run)? {
             Some("Resume the rollback?")
-        } else if matches!(self.choices.on_failure, Some(OnFailure::Rollback)) && has_failed(&report) {
+        } else if matches!(self.choices.on_failure, Some(StepFailurePolicy::Rollback)) && has_failed(&report) {
             Some("Roll back instead of retrying?")
         } else {
             None
@@ -48,20 +48,21 @@ impl Resume {
         if let Some(asks) = question
             && !session.confirm(self.yes, &Question { does: DOES, look: Some(&look), asks }, text)?
         {
-            return Ok(Exit::No);
+            return Ok(ExitStatus::No);
         }
         // A rollback that a person asked for exits as `workflow rollback` does; one after a failure, as the failed workflow.
         let is_asked_for = ic_workflow::is_rolling_back(&kernel, &self.run)?
             && !ic_workflow::is_rolling_back_a_failure(&kernel, &self.run)?;
-        let rolled_back = if is_asked_for { Exit::Done } else { Exit::No };
-        let overrides =
-            Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
+        let rolled_back = if is_asked_for { ExitStatus::Done } else { ExitStatus::No };
+        let overrides = Overrides { force: self.forced.decided(), ..self.choices.overrides(signals::interrupted()?) };
         go(session, &kernel, &self.run, &overrides, ic_workflow::resume, rolled_back)
     }
 }
 
 /// Whether a step failed, or was interrupted.
-fn has_failed(report: &Report) -> bool {
-    let is_bad = |state| matches!(state, StepState::Failed | StepState::Interrupted | StepState::Running);
+fn has_failed(report: &WorkflowRunReport) -> bool {
+    let is_bad = |state| {
+        matches!(state, WorkflowStepState::Failed | WorkflowStepState::Interrupted | WorkflowStepState::Running)
+    };
     report.steps.iter().any(|step| is_bad(step.state))
 }

@@ -4,11 +4,11 @@ use ic_base::CheckpointId;
 use ic_kernel::Kernel;
 use ic_rollback::Refusal;
 use ic_workflow::definition::Strategy;
-use ic_workflow::{Overrides, Point, Preview, Would};
+use ic_workflow::{Overrides, WorkflowPoint, WorkflowPreview, Would};
 
 use super::{DOES, STRATEGIES, go};
+use crate::commands::layered_rollback::Forced;
 use crate::commands::prelude::*;
-use crate::commands::rolling::Forced;
 use crate::signals;
 use crate::text::shell_word;
 use crate::views::workflow::plan::WorkflowRollbackPlanJson;
@@ -30,7 +30,7 @@ On a terminal, it asks which of several points to go back to. Exit 0: rolled bac
 files of a step without a checkpoint and an undo (`rolled_back_in_part`), or a rollback that ic workflow resume RUN
 resumes. A step that cannot be undone refuses the rollback (`pivot`), unless --force; a
 checkpoint from which no step began is an `invalid_value`.")]
-pub(crate) struct Rollback {
+pub(crate) struct WorkflowRollbackArgs {
     /// The run [default: the active one here, else the workflow that was started last]
     run: Option<String>,
     /// Only the last step (with those of the same checkpoint)
@@ -64,8 +64,8 @@ enum Aim {
     Nowhere,
 }
 
-impl Rollback {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl WorkflowRollbackArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let run = match &self.run {
             Some(run) => run.clone(),
@@ -75,7 +75,7 @@ impl Rollback {
         let to = match self.aim(session, &kernel, &run)? {
             Aim::LayeredRollback => None,
             Aim::To(checkpoint) => Some(checkpoint),
-            Aim::Nowhere => return Ok(Exit::No),
+            Aim::Nowhere => return Ok(ExitStatus::No),
         };
         let overrides = Overrides {
             strategy: self.strategy,
@@ -103,14 +103,14 @@ impl Rollback {
             let asks = if overrides.to.is_some() { "Roll it back?" } else { "Roll all of it back?" };
             let text = || Ok(views::workflow::plan::rollback_plan(&preview));
             if !session.confirm(false, &Question { does: DOES, look: Some(&look), asks }, text)? {
-                return Ok(Exit::No);
+                return Ok(ExitStatus::No);
             }
             // The plan was shown; a plan that has changed since is refused.
             if let Would::Begin(plan) = &preview.would {
                 overrides.expect_plan = Some(plan.whole.rollback.plan_hash.clone());
             }
         }
-        go(session, &kernel, &run, &overrides, ic_workflow::rollback, Exit::Done)
+        go(session, &kernel, &run, &overrides, ic_workflow::rollback, ExitStatus::Done)
     }
 
     /// Errors: `invalid_value` for `partial` with a point, because `partial` has a point of its own: the failed step.
@@ -126,7 +126,7 @@ impl Rollback {
     }
 
     /// The point that the flags name, else the one that a person chooses. If no question is asked, the whole workflow.
-    fn aim(&self, session: &Session, kernel: &Kernel, run: &str) -> Result<Aim> {
+    fn aim(&self, session: &CliSession, kernel: &Kernel, run: &str) -> Result<Aim> {
         if let Some(id) = &self.id {
             return ic_workflow::point(kernel, run, id).map(|point| Aim::To(point.checkpoint.id));
         }
@@ -144,20 +144,20 @@ impl Rollback {
             return Ok(Aim::LayeredRollback);
         }
         let question = "Roll back to before which checkpoint? [number]";
-        let number = Session::choose(&views::workflow::plan::points(&points), question)?;
+        let number = CliSession::choose(&views::workflow::plan::points(&points), question)?;
         let chosen = number.and_then(|n| points.get(n.checked_sub(1)?));
         Ok(chosen.map_or(Aim::Nowhere, |point| Aim::To(point.checkpoint.id.clone())))
     }
 }
 
-fn show(session: &mut Session, preview: &Preview) -> Result<Exit> {
+fn show(session: &mut CliSession, preview: &WorkflowPreview) -> Result<ExitStatus> {
     let record = WorkflowRollbackPlanJson::from(preview);
     session.output.record(&record, || views::workflow::plan::rollback_preview(preview))?;
-    Ok(refusal(preview).map_or(Exit::Done, |refusal| Exit::from(refusal.error.kind())))
+    Ok(refusal(preview).map_or(ExitStatus::Done, |refusal| ExitStatus::from(refusal.error.kind())))
 }
 
 /// The error that the real call would end with; `None` if it would begin.
-fn refusal(preview: &Preview) -> Option<&Refusal> {
+fn refusal(preview: &WorkflowPreview) -> Option<&Refusal> {
     match &preview.would {
         Would::Begin(plan) => plan.whole.refusals.first(),
         Would::Resume(_) => None,
@@ -165,7 +165,7 @@ fn refusal(preview: &Preview) -> Option<&Refusal> {
 }
 
 /// The newest checkpoint before a step that is not rolled back. Errors: `no_checkpoint`.
-fn latest(points: &[Point]) -> Result<CheckpointId> {
+fn latest(points: &[WorkflowPoint]) -> Result<CheckpointId> {
     points.first().map(|point| point.checkpoint.id.clone()).ok_or_else(|| {
         Diagnosis::new(Code::NoCheckpoint, "No checkpoint from before a step of this workflow is kept.")
             .hint("to roll all of it back: leave out --latest")

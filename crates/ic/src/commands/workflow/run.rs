@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ic_workflow::{Definition, Ui};
+use ic_workflow::{Definition, WorkflowUi};
 use ic_worktree::Warning;
 
-use super::watch::Watch;
+use super::watch::WorkflowWatch;
 use super::{Choices, finish, setup};
 use crate::commands::prelude::*;
 use crate::signals;
@@ -26,7 +26,7 @@ use crate::views::workflow::plan::WorkflowPlanJson;
 
 Exit 0: completed. 1: a step failed, and the workflow stopped or was rolled back. 4: the rollback is not finished; ic
 workflow resume RUN resumes it. docs/WORKFLOWS.md is a tutorial.")]
-pub(crate) struct Start {
+pub(crate) struct WorkflowRunArgs {
     /// The file that describes the workflow
     file: PathBuf,
     /// Show what would run, and change nothing
@@ -36,8 +36,8 @@ pub(crate) struct Start {
     choices: Choices,
 }
 
-impl Start {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl WorkflowRunArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
         let kernel = session.kernel_to_change(None)?;
@@ -53,12 +53,12 @@ impl Start {
         let overrides = self.choices.overrides(signals::interrupted()?);
         // Before the warnings are printed: a workflow that is refused has none.
         ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
-        let mut watch = Watch::new(session);
+        let mut watch = WorkflowWatch::new(session);
         if !coverage.is_complete() {
             let message = views::workflow::plan::undeclared(&coverage);
             watch.warn(&Warning { code: "undeclared_steps", message });
         }
         let report = ic_workflow::run(&setup, &definition, &overrides, &mut watch)?;
-        finish(session, &report, &watch, Exit::No)
+        finish(session, &report, &watch, ExitStatus::No)
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Validate {
 }
 
 impl Validate {
-    pub(crate) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let definition = Definition::load(&session.directory.join(&self.file))?;
         let coverage = ic_workflow::plan(&definition);
         let record = WorkflowPlanJson::new(&definition, &coverage);

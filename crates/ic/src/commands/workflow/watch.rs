@@ -4,16 +4,16 @@ use std::io::{IsTerminal, Write};
 
 use ic_rollback::compensation::Sink;
 use ic_saga::Compensation;
-use ic_workflow::table::{StepRow, StepState};
-use ic_workflow::{Report, Ui};
+use ic_workflow::table::{StepRow, WorkflowStepState};
+use ic_workflow::{WorkflowRunReport, WorkflowUi};
 use ic_worktree::Warning;
 
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::text::{plain, style};
 use crate::views;
 
 /// Prints the progress of a workflow.
-pub(crate) struct Watch {
+pub(crate) struct WorkflowWatch {
     shows: bool,
     warns: bool,
     can_ask: bool,
@@ -26,20 +26,12 @@ pub(crate) struct Watch {
     told: Option<String>,
 }
 
-impl Watch {
-    pub(crate) fn new(session: &Session) -> Self {
+impl WorkflowWatch {
+    pub(crate) fn new(session: &CliSession) -> Self {
         // Progress rewrites its line, which only a terminal can do; warnings also go to a pipe.
         let shows = session.shows_progress() && std::io::stderr().is_terminal();
         let (warns, can_ask) = (session.shows_progress(), session.can_ask());
-        Self {
-            shows,
-            warns,
-            can_ask,
-            at_line_start: true,
-            is_undoing: false,
-            warnings: Vec::new(),
-            told: None,
-        }
+        Self { shows, warns, can_ask, at_line_start: true, is_undoing: false, warnings: Vec::new(), told: None }
     }
 
     /// The warnings that were given so far.
@@ -48,7 +40,7 @@ impl Watch {
     }
 
     /// The report without an error that the question has already shown.
-    pub(crate) fn unsaid(&self, report: &Report) -> Report {
+    pub(crate) fn unsaid(&self, report: &WorkflowRunReport) -> WorkflowRunReport {
         let mut report = report.clone();
         let told = report.steps.iter_mut().filter(|step| Some(&step.id) == self.told.as_ref());
         told.filter_map(|step| step.row.as_mut()).for_each(|row| row.error = None);
@@ -79,7 +71,7 @@ impl Watch {
     }
 }
 
-impl Sink for Watch {
+impl Sink for WorkflowWatch {
     fn begins(&mut self, compensation: &Compensation) {
         if self.shows {
             self.clear();
@@ -87,7 +79,7 @@ impl Sink for Watch {
             let _ = write!(
                 anstream::stderr(),
                 "{start}{}",
-                views::compensation::undone::begins(compensation).trim_end()
+                views::compensation::compensation_report::begins(compensation).trim_end()
             );
             (self.at_line_start, self.is_undoing) = (true, true);
         }
@@ -98,12 +90,12 @@ impl Sink for Watch {
         if std::io::stdout().is_terminal() {
             self.clear();
         } else {
-            self.line(views::compensation::undone::ended(compensation).trim_end());
+            self.line(views::compensation::compensation_report::ended(compensation).trim_end());
         }
     }
 }
 
-impl Ui for Watch {
+impl WorkflowUi for WorkflowWatch {
     fn step_begins(&mut self, step: &str, attempt: i64, at: usize, of: usize) {
         let again = if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
         let (on, off) = (style::STRONG.render(), style::STRONG.render_reset());
@@ -130,8 +122,8 @@ impl Ui for Watch {
 
     fn step_ended(&mut self, row: &StepRow) {
         let (colour, mark) = match row.state {
-            StepState::Succeeded => (style::GOOD, "✓"),
-            StepState::Running => (style::WARN, "↻"),
+            WorkflowStepState::Succeeded => (style::GOOD, "✓"),
+            WorkflowStepState::Running => (style::WARN, "↻"),
             _ => (style::BAD, "✗"),
         };
         let took = row.duration_ms.map(views::workflow::took).unwrap_or_default();
@@ -158,6 +150,6 @@ impl Ui for Watch {
         self.line("");
         self.told = Some(step.to_owned());
         let text = format!("{}: {}\n", plain(step), plain(error));
-        Session::ask_yes(&text, "Step failed. Rollback?").ok()
+        CliSession::ask_yes(&text, "Step failed. Rollback?").ok()
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use ic_checkpoint::diff::{Difference, State};
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::diff::{DiffState, Difference};
+use ic_checkpoint::record::CheckpointRecord;
 use ic_events::{Hash, hex};
 use ic_store::path_from_bytes;
 
-use crate::text::{Cell, Table, counted, plain, style};
+use crate::text::{Cell, TextTable, counted, plain, style};
 use crate::views::PathJson;
-use crate::views::shared::SkippedJson;
+use crate::views::common_shapes::SkippedJson;
 
 shape! {
     /// A path that changed, and how.
@@ -17,7 +17,7 @@ shape! {
         #[serde(flatten)]
         path: PathJson = path_from_bytes(path).as_path().into(),
         /// The kind of change: added, modified, deleted, mode, attributes or type.
-        change: String as ic_checkpoint::diff::Change = change.to_owned(),
+        change: String as ic_checkpoint::diff::TreeChange = change.to_owned(),
     }
 
     /// A path in a checkpoint, and its content.
@@ -41,8 +41,8 @@ shape! {
 
     /// The differences of two checkpoints, or of one and the working tree.
     pub(crate) struct DiffJson from (
-        older: &Checkpoint,
-        newer: Option<&Checkpoint>,
+        older: &CheckpointRecord,
+        newer: Option<&CheckpointRecord>,
         differences: &[Difference],
         skipped: &[(Vec<u8>, String)],
         patch: Option<PatchJson>,
@@ -93,25 +93,23 @@ impl PatchJson {
 
 impl FileJson {
     /// The entry of a path; `None` for a name that was left out. `purged`: hashes of contents that are gone.
-    pub(crate) fn new(path: &[u8], state: &State, purged: &HashSet<Hash>) -> Option<Self> {
+    pub(crate) fn new(path: &[u8], state: &DiffState, purged: &HashSet<Hash>) -> Option<Self> {
         let path = PathJson::from(path_from_bytes(path).as_path());
         let (mode, size, sha256, target) = (None, None, None, None);
         let blank = Self { path, kind: "file", mode, size, sha256, target, purged: false };
         Some(match state {
-            State::File { hash, size, mode, .. } => Self {
+            DiffState::File { hash, size, mode, .. } => Self {
                 mode: Some(format!("{mode:04o}")),
                 size: Some(*size),
                 sha256: Some(hex(hash)),
                 purged: purged.contains(hash),
                 ..blank
             },
-            State::Symlink(target) => {
+            DiffState::Symlink(target) => {
                 Self { kind: "symlink", target: Some(String::from_utf8_lossy(target).into_owned()), ..blank }
             }
-            State::Directory { mode, .. } => {
-                Self { kind: "directory", mode: Some(format!("{mode:04o}")), ..blank }
-            }
-            State::Passed(_) => return None,
+            DiffState::Directory { mode, .. } => Self { kind: "directory", mode: Some(format!("{mode:04o}")), ..blank },
+            DiffState::Passed(_) => return None,
         })
     }
 }
@@ -135,7 +133,7 @@ impl FileJson {
 
 /// The files of a checkpoint, one a line.
 pub(crate) fn files(files: &[FileJson]) -> String {
-    let mut table = Table::new(&["MODE", "SIZE", "SHA-256", "PATH"]);
+    let mut table = TextTable::new(&["MODE", "SIZE", "SHA-256", "PATH"]);
     for file in files {
         table.row(file.cells());
     }

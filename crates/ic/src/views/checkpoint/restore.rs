@@ -4,20 +4,20 @@ use std::sync::atomic::Ordering;
 
 use ic_base::CheckpointId;
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::Kind;
-use ic_checkpoint::restore::journal::Restore;
-use ic_checkpoint::restore::plan::{self, Action, Step};
-use ic_worktree::{Report, Status, Watch};
+use ic_checkpoint::record::CheckpointKind;
+use ic_checkpoint::restore::journal::RestoreRecord;
+use ic_checkpoint::restore::plan::{self, RestoreAction, RestoreStep};
+use ic_worktree::{RestoreReport, RestoreStatus, RestoreWatch};
 
 use crate::text::{plain, refused, style, styled};
 use crate::views::PathJson;
 use crate::views::checkpoint::git::{GitRestoreJson, git_lines};
 use crate::views::checkpoint::{SHOWN, capturing, section, text};
-use crate::views::shared::{RefusalJson, SkippedJson, WarningJson};
+use crate::views::common_shapes::{RefusalJson, SkippedJson, WarningJson};
 
 shape! {
     /// A restore, planned or done.
-    pub(crate) struct RestoreJson from report: &Report where
+    pub(crate) struct RestoreJson from report: &RestoreReport where
         because = |(path, reason): &(PathText, String)| SkippedJson::new(&path.0, reason.clone());
     {
         checkpoint_id: String = report.target.id.to_string(),
@@ -33,7 +33,7 @@ shape! {
         /// full, partial, files-only or git-only.
         strategy: &'static str as ic_checkpoint::restore::Strategy = report.strategy.as_str(),
         /// restored, partial (a path could not be changed, or one of the checkpoint is skipped), planned or `up_to_date`.
-        status: &'static str as ic_worktree::Status = report.status.as_str(),
+        status: &'static str as ic_worktree::RestoreStatus = report.status.as_str(),
         /// The hash of the plan, for --expect-plan.
         plan_hash: String = report.plan_hash.clone(),
         changes: Vec<RestoreChangeJson> = report.plan.steps.iter().map(RestoreChangeJson::from).collect(),
@@ -63,7 +63,7 @@ shape! {
     }
 
     /// A restore that is undone or redone.
-    struct OfRestoreJson from (restore: &Restore, report: &Report) {
+    struct OfRestoreJson from (restore: &RestoreRecord, report: &RestoreReport) {
         id: String = restore.id.to_string(),
         /// The checkpoint that it restored the tree to.
         checkpoint_id: String = restore.target_id.to_string(),
@@ -74,11 +74,11 @@ shape! {
     }
 
     /// A change that a restore makes.
-    struct RestoreChangeJson from step: &Step {
+    struct RestoreChangeJson from step: &RestoreStep {
         #[serde(flatten)]
         path: PathJson = (&step.path).into(),
         /// create, modify, delete, chmod, attributes, link or replace.
-        change: &'static str as ic_checkpoint::restore::plan::Action = step.action.as_str(),
+        change: &'static str as ic_checkpoint::restore::plan::RestoreAction = step.action.as_str(),
         /// Whether only the safety checkpoint has the content that is there now.
         uncaptured: bool = step.uncaptured,
     }
@@ -92,7 +92,7 @@ shape! {
 }
 
 /// The progress of a restore, in one line.
-pub(crate) fn restoring(watch: &Watch) -> String {
+pub(crate) fn restoring(watch: &RestoreWatch) -> String {
     match watch.apply.done.load(Ordering::Relaxed) {
         0 => capturing(&watch.capture),
         done => format!("restoring: {done} paths"),
@@ -100,7 +100,7 @@ pub(crate) fn restoring(watch: &Watch) -> String {
 }
 
 /// The restore that is undone or redone, which need not be the last one here.
-fn of_restore(report: &Report) -> String {
+fn of_restore(report: &RestoreReport) -> String {
     let Some(restore) = &report.of_restore else { return String::new() };
     let run = report.target.link.run_id.as_ref();
     let run = run.map_or_else(String::new, |run| format!(" of the run {}", run.short()));
@@ -112,15 +112,15 @@ fn of_restore(report: &Report) -> String {
 }
 
 /// A restore, planned or done, as text.
-pub(crate) fn report(report: &Report) -> String {
+pub(crate) fn report(report: &RestoreReport) -> String {
     let mut out = of_restore(report) + &of(report);
     let steps = &report.plan.steps;
     let moves_git = report.git.as_ref().is_some_and(|git| !git.plan.is_empty());
-    if steps.is_empty() && !moves_git && report.status == Status::Planned {
+    if steps.is_empty() && !moves_git && report.status == RestoreStatus::Planned {
         out += "  change nothing\n";
     }
     let unsaved = match report.status {
-        Status::Planned => styled(style::WARN, "  in no checkpoint yet"),
+        RestoreStatus::Planned => styled(style::WARN, "  in no checkpoint yet"),
         _ => styled(style::WARN, "  only in the safety checkpoint"),
     };
     for step in steps.iter().take(SHOWN) {
@@ -133,11 +133,9 @@ pub(crate) fn report(report: &Report) -> String {
     if let Some(git) = &report.git {
         out += &git_lines(git);
     }
-    let because =
-        |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
-    let list = |pairs: &[(PathText, String)]| {
-        pairs.iter().map(|(path, reason)| because((path, reason))).collect::<Vec<_>>()
-    };
+    let because = |(path, reason): (&PathText, &str)| format!("{}  {}", text(path), styled(style::DIM, &plain(reason)));
+    let list =
+        |pairs: &[(PathText, String)]| pairs.iter().map(|(path, reason)| because((path, reason))).collect::<Vec<_>>();
     let conflicts: Vec<String> = report.conflicts.iter().map(|c| because((&c.path, &c.reason))).collect();
     section(&mut out, "Changed by others", &conflicts);
     section(&mut out, "Left alone", &list(&report.plan.skipped));
@@ -156,14 +154,10 @@ pub(crate) fn report(report: &Report) -> String {
                 way_back(report, safety)
             );
         }
-        (None, Status::Planned) if uncaptured > 0 => {
+        (None, RestoreStatus::Planned) if uncaptured > 0 => {
             out += &format!(
                 "{} no checkpoint yet: a safety checkpoint is taken first.\n",
-                if uncaptured == 1 {
-                    "1 of these is in".to_owned()
-                } else {
-                    format!("{uncaptured} of these are in")
-                }
+                if uncaptured == 1 { "1 of these is in".to_owned() } else { format!("{uncaptured} of these are in") }
             );
         }
         _ => {}
@@ -172,12 +166,9 @@ pub(crate) fn report(report: &Report) -> String {
 }
 
 /// The hint for an undo that changes nothing, because the restore changed something else and others changed the tree since; else empty.
-fn in_the_way(report: &Report) -> String {
+fn in_the_way(report: &RestoreReport) -> String {
     let is_kept = report.plan.skipped.iter().any(|(_, why)| why == plan::HOLDS_KEPT);
-    if report.of_restore.is_none()
-        || report.status != Status::Partial
-        || report.safety_id.is_some()
-        || !is_kept
+    if report.of_restore.is_none() || report.status != RestoreStatus::Partial || report.safety_id.is_some() || !is_kept
     {
         return String::new();
     }
@@ -186,39 +177,38 @@ fn in_the_way(report: &Report) -> String {
 }
 
 /// The command that restores what a restore replaced. An undo restores a safety checkpoint, and another undo does not undo it.
-fn way_back(report: &Report, safety: &CheckpointId) -> String {
+fn way_back(report: &RestoreReport, safety: &CheckpointId) -> String {
     let undo = match report.target.kind {
-        Kind::Safety => format!("ic checkpoint restore {}", safety.short()),
-        Kind::Manual | Kind::Auto | Kind::Restored => "ic checkpoint undo".to_owned(),
+        CheckpointKind::Safety => format!("ic checkpoint restore {}", safety.short()),
+        CheckpointKind::Manual | CheckpointKind::Auto | CheckpointKind::Restored => "ic checkpoint undo".to_owned(),
     };
     files_back(report).unwrap_or(undo)
 }
 
 /// The command that restores only files, if git's former state cannot be restored because a part of it was purged.
-fn files_back(report: &Report) -> Option<String> {
+fn files_back(report: &RestoreReport) -> Option<String> {
     let safety = report.safety_id.as_ref().filter(|_| report.strategy.has_git())?;
     let is_purged = report.warnings.iter().any(|warning| warning.code == "purged_in_git");
     is_purged.then(|| format!("ic checkpoint restore {} --strategy files-only", safety.short()))
 }
 
-fn action(action: Action) -> String {
+fn action(action: RestoreAction) -> String {
     let (style, word) = match action {
-        Action::Create => (style::GOOD, "create "),
-        Action::Modify => (style::WARN, "modify "),
-        Action::Delete => (style::BAD, "delete "),
-        Action::Chmod => (style::DIM, "chmod  "),
-        Action::Attributes => (style::DIM, "attrs  "),
-        Action::Link => (style::DIM, "link   "),
-        Action::Replace => (style::WARN, "replace"),
+        RestoreAction::Create => (style::GOOD, "create "),
+        RestoreAction::Modify => (style::WARN, "modify "),
+        RestoreAction::Delete => (style::BAD, "delete "),
+        RestoreAction::Chmod => (style::DIM, "chmod  "),
+        RestoreAction::Attributes => (style::DIM, "attrs  "),
+        RestoreAction::Link => (style::DIM, "link   "),
+        RestoreAction::Replace => (style::WARN, "replace"),
     };
     styled(style, word)
 }
 
 /// The outcome of a restore, in a line.
-pub(crate) fn of(report: &Report) -> String {
+pub(crate) fn of(report: &RestoreReport) -> String {
     let target = styled(style::STRONG, report.target.id.short());
-    let but =
-        if report.plan.not_kept.is_empty() && report.differs.is_empty() { "" } else { ", but not all of it" };
+    let but = if report.plan.not_kept.is_empty() && report.differs.is_empty() { "" } else { ", but not all of it" };
     let what = match (report.is_whole, report.strategy.has_files()) {
         (_, false) => "Git's state",
         (true, true) => "The tree",
@@ -226,21 +216,21 @@ pub(crate) fn of(report: &Report) -> String {
     };
     let is_compared = report.plan.skipped.is_empty() && report.not_compared.is_empty();
     match report.status {
-        Status::UpToDate if !is_compared && !report.is_whole => {
+        RestoreStatus::UpToDate if !is_compared && !report.is_whole => {
             format!("Nothing to do; what is named below was not compared with checkpoint {target}.\n")
         }
-        Status::UpToDate if !is_compared => {
+        RestoreStatus::UpToDate if !is_compared => {
             format!("Nothing to do: all that can be restored is as checkpoint {target} has it{but}.\n")
         }
-        Status::UpToDate if but.is_empty() => {
+        RestoreStatus::UpToDate if but.is_empty() => {
             format!("{what} is as checkpoint {target} has it; nothing to do.\n")
         }
-        Status::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
-        Status::Partial if report.safety_id.is_none() => {
+        RestoreStatus::UpToDate => format!("{what} is as checkpoint {target} has it{but}.\n"),
+        RestoreStatus::Partial if report.safety_id.is_none() => {
             format!("Nothing was changed: what checkpoint {target} holds could not be restored.\n")
         }
-        Status::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
-        Status::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
-        Status::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
+        RestoreStatus::Planned => format!("Restoring checkpoint {target} ({}) would:\n", report.strategy),
+        RestoreStatus::Restored => format!("Restored checkpoint {target} ({}){but}.\n", report.strategy),
+        RestoreStatus::Partial => format!("Restored checkpoint {target} ({}) in part.\n", report.strategy),
     }
 }

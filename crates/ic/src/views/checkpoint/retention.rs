@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::shell_word;
-use ic_checkpoint::git::Left;
+use ic_checkpoint::git::Unreachable;
 use ic_checkpoint::retention::Damage;
 use ic_events::hex;
 use ic_store::path_from_bytes;
@@ -14,7 +14,7 @@ use ic_worktree::retention::{Pruned, Verified};
 use crate::text::{counted, path_text, plain, second, style, styled};
 use crate::views::PathJson;
 use crate::views::checkpoint::bytes;
-use crate::views::shared::WarningJson;
+use crate::views::common_shapes::WarningJson;
 
 shape! {
     /// The checkpoints that were pruned, and the space that it freed.
@@ -58,7 +58,7 @@ shape! {
     }
 
     /// A place that still has the content.
-    struct LeftJson from left: &Left {
+    struct LeftJson from left: &Unreachable {
         /// The kind of the place.
         #[cfg_attr(test, schemars(extend("enum" = ["work_tree", "index", "refs", "reflog", "objects", "remote", "other_paths", "copies", "set_aside", "links", "gone_root", "store"])))]
         place: &'static str = left.place,
@@ -136,11 +136,7 @@ pub(crate) fn pruned(pruned: &Pruned) -> String {
             format!(", {} removed, {} freed", counted(count(objects), "object"), bytes(freed))
         }
     };
-    out += &format!(
-        "{verb} {}; {} kept{freed}.\n",
-        counted(pruned.checkpoints.len(), "checkpoint"),
-        pruned.kept
-    );
+    out += &format!("{verb} {}; {} kept{freed}.\n", counted(pruned.checkpoints.len(), "checkpoint"), pruned.kept);
     out
 }
 
@@ -200,23 +196,15 @@ pub(crate) fn verified(verified: &Verified) -> String {
     }
     for damage in &verified.damaged {
         let ids: Vec<&str> = damage.checkpoints.iter().map(ic_base::CheckpointId::short).collect();
-        out += &format!(
-            "  {}  {} needed by {}\n",
-            styled(style::BAD, "damaged"),
-            plain(&damage.problem),
-            ids.join(", ")
-        );
+        out +=
+            &format!("  {}  {} needed by {}\n", styled(style::BAD, "damaged"), plain(&damage.problem), ids.join(", "));
     }
-    let looked = format!(
-        "{} of {}",
-        counted(count(verified.objects), "object"),
-        counted(verified.checkpoints, "checkpoint")
-    );
+    let looked =
+        format!("{} of {}", counted(count(verified.objects), "object"), counted(verified.checkpoints, "checkpoint"));
     if verified.damaged.is_empty() && verified.file.is_empty() {
         out += &format!("{} {looked}.\n", styled(style::GOOD, "Sound:"));
     } else {
-        out +=
-            &format!("{} in {looked}.\n", counted(verified.damaged.len() + verified.file.len(), "problem"));
+        out += &format!("{} in {looked}.\n", counted(verified.damaged.len() + verified.file.len(), "problem"));
         out += "To remove what is lost and keep the rest: ic checkpoint verify --repair\n";
     }
     out
@@ -242,18 +230,13 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
         line("restore", format!("{id}: what it needs is gone, nothing waits for it any more"));
     }
     if let Some(path) = &repaired.set_aside {
-        line(
-            "aside",
-            format!("the damaged file is {} now; remove it when you no longer need it", path_text(path)),
-        );
+        line("aside", format!("the damaged file is {} now; remove it when you no longer need it", path_text(path)));
     }
     for path in &repaired.purge_again {
         let path = shell_word(path);
         line(
             "purge",
-            format!(
-                "{path} was purged, and the store may have lost the mark of it: ic checkpoint purge {path}"
-            ),
+            format!("{path} was purged, and the store may have lost the mark of it: ic checkpoint purge {path}"),
         );
     }
     if repaired.kept_again > 0 {

@@ -2,7 +2,7 @@
 
 use ic_kernel::Kernel;
 use ic_kernel::config::MAX_SIZE;
-use ic_worktree::Settings;
+use ic_worktree::CaptureSettings;
 
 use crate::views::checkpoint::bytes;
 
@@ -17,7 +17,7 @@ pub(crate) struct StoreSize {
 
 impl StoreSize {
     /// The present size; the store is not opened. `settings`: `None` if the configuration cannot be read.
-    pub(crate) fn of(kernel: &Kernel, settings: Option<&Settings>) -> Self {
+    pub(crate) fn of(kernel: &Kernel, settings: Option<&CaptureSettings>) -> Self {
         let path = ic_worktree::objects_path(kernel.ledger.path());
         let bytes = ic_checkpoint::objects::file_size(&path);
         Self { bytes, limit: settings.map_or(Some(MAX_SIZE), |settings| settings.retention.max_size) }

@@ -3,32 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::CheckpointId;
-use ic_worktree::Shown;
+use ic_worktree::ShownCheckpoint;
 
 use super::{about, kind_style, summary};
 use crate::text::{plain, second, style, styled};
 
 /// A numbered list of checkpoints to choose from.
-pub(crate) fn choice(all: &[Shown]) -> String {
+pub(crate) fn choice(all: &[ShownCheckpoint]) -> String {
     let lines = all.iter().enumerate().map(|(i, shown)| format!("{:>3}  {}\n", i + 1, node(shown)));
     lines.collect()
 }
 
 /// The tree of checkpoints: children are below their parent, and a branch is indented.
-pub(crate) fn tree(all: &[Shown]) -> String {
+pub(crate) fn tree(all: &[ShownCheckpoint]) -> String {
     if all.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
-    let mut below: BTreeMap<Option<&str>, Vec<&Shown>> = BTreeMap::new();
+    let mut below: BTreeMap<Option<&str>, Vec<&ShownCheckpoint>> = BTreeMap::new();
     for shown in all {
-        let parent =
-            shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
+        let parent = shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
         below.entry(parent).or_default().push(shown);
     }
     let mut out = String::new();
     // Depth first without recursion, because a history may be thousands of checkpoints deep.
-    let mut stack: Vec<(&Shown, String, &str)> =
+    let mut stack: Vec<(&ShownCheckpoint, String, &str)> =
         below.get(&None).into_iter().flatten().rev().map(|root| (*root, String::new(), "")).collect();
     while let Some((shown, prefix, branch)) = stack.pop() {
         out += &format!("{prefix}{branch}{}\n", node(shown));
@@ -46,7 +45,7 @@ pub(crate) fn tree(all: &[Shown]) -> String {
     out
 }
 
-fn node(shown: &Shown) -> String {
+fn node(shown: &ShownCheckpoint) -> String {
     let checkpoint = &shown.checkpoint;
     let mut line = format!(
         "{} {}  {}  {}",

@@ -2,11 +2,11 @@
 
 use anstyle::Style;
 use ic_base::RunId;
-use ic_saga::coverage::{CompensationReport, Coverage};
+use ic_saga::coverage::{CompensationReport, EffectCoverage};
 use ic_worktree::Warning;
 
-use crate::text::{Cell, Table, counted, style, styled};
-use crate::views::shared::WarningJson;
+use crate::text::{Cell, TextTable, counted, style, styled};
+use crate::views::common_shapes::WarningJson;
 
 shape! {
     /// The steps of a run with and without a declared undo (`compensation coverage`).
@@ -22,10 +22,10 @@ shape! {
     }
 
     /// A step, and what it declares about its undo.
-    struct CoveredJson from (step, coverage): &(String, Coverage) {
+    struct CoveredJson from (step, coverage): &(String, EffectCoverage) {
         step: String = step.clone(),
         /// compensated, skip, pivot or undeclared.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::coverages())))]
         coverage: &'static str = coverage.as_str(),
     }
 }
@@ -33,8 +33,7 @@ shape! {
 /// The warning about steps that do not declare their undo; `None` if all do.
 pub(crate) fn undeclared(report: &CompensationReport) -> Option<Warning> {
     let (undeclared, all) = (&report.undeclared, counted(report.total, "step"));
-    let message =
-        format!("No undo is declared for {} of {all}: {}.", undeclared.len(), undeclared.join(", "));
+    let message = format!("No undo is declared for {} of {all}: {}.", undeclared.len(), undeclared.join(", "));
     (!report.is_complete()).then_some(Warning { code: "undeclared_steps", message })
 }
 
@@ -46,13 +45,9 @@ pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
     let style = if report.is_complete() { style::GOOD } else { style::WARN };
     let percentage = styled(style, &format!("{}%", report.percentage));
     let mut out = format!("{percentage} of run {run} is covered: {declared} of {all}\n");
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for (step, coverage) in &report.steps {
-        table.row(vec![
-            "".into(),
-            Cell::new(coverage_style(*coverage), coverage.as_str()),
-            step.as_str().into(),
-        ]);
+        table.row(vec!["".into(), Cell::new(coverage_style(*coverage), coverage.as_str()), step.as_str().into()]);
     }
     if report.total > 0 {
         out += &table.render("");
@@ -60,11 +55,11 @@ pub(crate) fn coverage(run_id: &RunId, report: &CompensationReport) -> String {
     out
 }
 
-fn coverage_style(coverage: Coverage) -> Style {
+fn coverage_style(coverage: EffectCoverage) -> Style {
     match coverage {
-        Coverage::Compensated => style::GOOD,
-        Coverage::Skip => style::DIM,
-        Coverage::Pivot => style::WARN,
-        Coverage::Undeclared => style::BAD,
+        EffectCoverage::Compensated => style::GOOD,
+        EffectCoverage::Skip => style::DIM,
+        EffectCoverage::Pivot => style::WARN,
+        EffectCoverage::Undeclared => style::BAD,
     }
 }

@@ -1,20 +1,20 @@
 //! The text of a log entry after its reference.
 
 use ic_journal::table::{RollbackRecord, RollbackStatus};
-use ic_point::Listed;
+use ic_point::ListedPoint;
 use ic_point::log::Files;
 
 use crate::text::{counted, plain};
 use crate::views::rollback::record::where_to;
 
 /// The title of a point. A subagent's work is marked, because it is a part of the prompt below it.
-pub(super) fn title(point: &Listed) -> String {
+pub(super) fn title(point: &ListedPoint) -> String {
     let mark = if point.is_of_subagent() { "↳ " } else { "" };
     format!("{mark}{}", plain(&point.title))
 }
 
 /// The facts about a point: `+2 ~1, 1 commit, pruned`.
-pub(super) fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>) -> String {
+pub(super) fn facts(point: &ListedPoint, files: Option<Files>, commits: Option<usize>) -> String {
     let files = files.unwrap_or_default();
     let signs = [("+", files.created), ("~", files.modified), ("-", files.deleted)];
     let signs = signs.iter().filter(|(_, n)| *n > 0).map(|(sign, n)| format!("{sign}{n}"));
@@ -29,8 +29,7 @@ pub(super) fn facts(point: &Listed, files: Option<Files>, commits: Option<usize>
     facts.extend(point.is_pruned.then(|| "pruned".to_owned()));
     facts.extend(point.is_at_end.then(|| "files alone".to_owned()));
     // A line without numbers means that nothing changed, so unknown changes are said to be unknown.
-    facts
-        .extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
+    facts.extend((point.kind == "prompt" && point.checkpoint_id.is_none()).then(|| "not captured".to_owned()));
     facts.retain(|fact| !fact.is_empty());
     facts.join(", ")
 }

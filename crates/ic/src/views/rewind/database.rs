@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use ic_rewind::{Column, ForeignKey, InspectedTable, Inspection, Profile, Task};
-use ic_rows::Configured;
+use ic_rewind::{AnchorTask, Column, ForeignKey, InspectedTable, Inspection, Profile};
+use ic_rows::RewindSetup;
 use serde_json::{Map, Value, json};
 
-use crate::text::{Cell, Table, path_text, style};
+use crate::text::{Cell, TextTable, path_text, style};
 use crate::views::exact;
 use crate::views::rewind::{lossy_path, scalar};
 
 shape! {
     /// A task that a rewind can go to.
-    pub(crate) struct RewindTargetJson from task: &Task {
+    pub(crate) struct RewindTargetJson from task: &AnchorTask {
         /// The key of the task, as `ic rewind to` takes it.
         task_id: String = task.task_id.clone(),
         /// Its order, as the database stores it: a number or a text.
@@ -38,7 +38,7 @@ shape! {
     }
 
     /// The setup of a database (`rewind init`).
-    pub(crate) struct RewindInitJson from configured: &Configured {
+    pub(crate) struct RewindInitJson from configured: &RewindSetup {
         /// The layout of the database: devs or langgraph.
         #[cfg_attr(test, schemars(extend("enum" = ["devs", "langgraph"])))]
         profile: Value = json!(configured.profile),
@@ -122,11 +122,11 @@ shape! {
 }
 
 /// Tasks that a rewind can go to, one a line.
-pub(crate) fn targets(tasks: &[Task]) -> String {
+pub(crate) fn targets(tasks: &[AnchorTask]) -> String {
     if tasks.iter().any(|task| task.described.is_some()) {
         return checkpoints(tasks);
     }
-    let mut table = Table::new(&["TASK", "ORDER", "COMMIT", "SCOPE"]);
+    let mut table = TextTable::new(&["TASK", "ORDER", "COMMIT", "SCOPE"]);
     for task in tasks {
         let scope = scope_of(task);
         table.row(vec![
@@ -140,8 +140,8 @@ pub(crate) fn targets(tasks: &[Task]) -> String {
 }
 
 /// Checkpoints of a checkpointer: their ids are their order, and say nothing to a person.
-fn checkpoints(tasks: &[Task]) -> String {
-    let mut table = Table::new(&["TASK", "TIME", "STEP", "SOURCE", "SUBGRAPH", "SCOPE"]);
+fn checkpoints(tasks: &[AnchorTask]) -> String {
+    let mut table = TextTable::new(&["TASK", "TIME", "STEP", "SOURCE", "SUBGRAPH", "SCOPE"]);
     for task in tasks {
         let said = task.described.clone().unwrap_or_default();
         table.row(vec![
@@ -156,13 +156,13 @@ fn checkpoints(tasks: &[Task]) -> String {
     table.render("No tasks to rewind to.")
 }
 
-fn scope_of(task: &Task) -> String {
+fn scope_of(task: &AnchorTask) -> String {
     let scope: Vec<String> = task.scope.iter().map(|(column, value)| format!("{column}={value}")).collect();
     scope.join(" ")
 }
 
 /// What was set up.
-pub(crate) fn configured(configured: &Configured) -> String {
+pub(crate) fn configured(configured: &RewindSetup) -> String {
     let database = path_text(&configured.database);
     let mut out = match (configured.profile, configured.has_made_tables, configured.is_there) {
         (Profile::Devs, true, _) => format!("Made the tables of the profile devs in {database}\n"),

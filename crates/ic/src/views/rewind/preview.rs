@@ -1,18 +1,18 @@
 //! What a rewind would do.
 
 use ic_rewind::RollbackSnapshot;
-use ic_rows::{GitPlan, NOTE, Preview};
+use ic_rows::{GitStagePlan, NOTE, RewindPreview};
 use ic_worktree::Warning;
 use serde_json::{Map, Value};
 
 use crate::text::{path_text, plain, shell_word, style, styled};
+use crate::views::common_shapes::WarningJson;
 use crate::views::exact;
 use crate::views::rewind::{counts, lossy_path, rows, scalar, short};
-use crate::views::shared::WarningJson;
 
 shape! {
     /// What a rewind would do.
-    pub(crate) struct RewindPreviewJson from (preview: &Preview, warning: Option<&Warning>) {
+    pub(crate) struct RewindPreviewJson from (preview: &RewindPreview, warning: Option<&Warning>) {
         task_id: Option<String> = preview.snapshot.task_id.clone(),
         /// The order of the task, as the database stores it: a number or a text; a BLOB as its bytes.
         #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
@@ -34,7 +34,7 @@ shape! {
     }
 
     /// The move of git in a planned rewind.
-    struct GitPreviewJson from git: &GitPlan where
+    struct GitPreviewJson from git: &GitStagePlan where
         lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
     {
         /// The commit that HEAD would move to.
@@ -51,12 +51,11 @@ shape! {
 }
 
 /// The plan of a rewind, as text.
-pub(crate) fn preview(preview: &Preview) -> String {
+pub(crate) fn preview(preview: &RewindPreview) -> String {
     if preview.is_at_target() {
         return nothing_to_do(preview);
     }
-    let mut out =
-        format!("Rewinding {} to {} would:\n", path_text(&preview.database), line(&preview.snapshot));
+    let mut out = format!("Rewinding {} to {} would:\n", path_text(&preview.database), line(&preview.snapshot));
     if let Some(git) = &preview.git {
         out += &git_lines(git);
     }
@@ -71,13 +70,9 @@ pub(crate) fn preview(preview: &Preview) -> String {
 }
 
 /// The text for a rewind whose target is the present state.
-pub(crate) fn nothing_to_do(preview: &Preview) -> String {
+pub(crate) fn nothing_to_do(preview: &RewindPreview) -> String {
     let at = if preview.git.is_some() { ", and the tree is at its commit" } else { "" };
-    format!(
-        "{} has nothing newer than {}{at}; nothing to do.\n",
-        path_text(&preview.database),
-        line(&preview.snapshot)
-    )
+    format!("{} has nothing newer than {}{at}; nothing to do.\n", path_text(&preview.database), line(&preview.snapshot))
 }
 
 pub(crate) fn line(snapshot: &RollbackSnapshot) -> String {
@@ -85,7 +80,7 @@ pub(crate) fn line(snapshot: &RollbackSnapshot) -> String {
     format!("{} ({})", styled(style::STRONG, &plain(task)), plain(&snapshot.snapshot_created_at.to_string()))
 }
 
-fn git_lines(git: &GitPlan) -> String {
+fn git_lines(git: &GitStagePlan) -> String {
     let mut out = String::new();
     if !git.moves() {
         out += &format!("  {} the tree is at {}\n", styled(style::DIM, "git    "), short(&git.commit));

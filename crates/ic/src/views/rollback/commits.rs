@@ -2,7 +2,7 @@
 
 use ic_rollback::{LeavingCommit, OwnCommit};
 
-use crate::text::{Cell, Table, style};
+use crate::text::{Cell, TextTable, style};
 
 shape! {
     /// A commit that a rollback takes off its branch.
@@ -46,11 +46,11 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
     }
     let mut out = match commits.len() {
         1 => "  1 commit leaves its branch; it is kept below refs/ic/rolled-back/\n".to_owned(),
-        n => format!(
-            "  {n} commits leave their branches, the newest first; they are kept below refs/ic/rolled-back/\n"
-        ),
+        n => {
+            format!("  {n} commits leave their branches, the newest first; they are kept below refs/ic/rolled-back/\n")
+        }
     };
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for commit in commits.iter().take(SHOWN) {
         let dispatch = commit.dispatch.as_ref();
         table.row(vec![
@@ -81,7 +81,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
 /// changed, git refuses a revert.
 pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
     let mut out = ", which stay where they are; what they changed is undone in the tree\n".to_owned();
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for one in commits.iter().take(SHOWN) {
         let commit = &one.commit;
         table.row(vec![

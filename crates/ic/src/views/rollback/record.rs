@@ -1,11 +1,11 @@
 //! Rollbacks as the ledger records them.
 
-use ic_journal::planned::{Before, Planned};
-use ic_journal::steps::{self, Step};
+use ic_journal::planned_rollback::{PlannedBefore, PlannedRollback};
+use ic_journal::steps::{self, RollbackStep};
 use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_rollback::Resuming;
 
-use crate::text::{Cell, Table, plain, style, styled, when};
+use crate::text::{Cell, TextTable, plain, style, styled, when};
 use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::rollback::data::RestoredDataJson;
 use crate::views::rollback::steps::{StepJson, not_put_back, purged, resume, steps, ways_on};
@@ -38,9 +38,9 @@ shape! {
     }
 
     /// The plan of a rollback: what it covers of its run, as it was before.
-    struct PlanJson from plan: &Planned where
-        all = |list: &[Before]| -> Vec<BeforeJson> {
-            let one = |before: &Before| BeforeJson { id: before.id.clone(), status: before.status.clone() };
+    struct PlanJson from plan: &PlannedRollback where
+        all = |list: &[PlannedBefore]| -> Vec<BeforeJson> {
+            let one = |before: &PlannedBefore| BeforeJson { id: before.id.clone(), status: before.status.clone() };
             list.iter().map(one).collect()
         };
     {
@@ -66,14 +66,14 @@ shape! {
     }
 
     /// A rollback with its steps (`rollback show`, `resume`).
-    pub(crate) struct RollbackShowJson from (rollback: &RollbackRecord, all: &[Step], is_at_work: bool) {
+    pub(crate) struct RollbackShowJson from (rollback: &RollbackRecord, all: &[RollbackStep], is_at_work: bool) {
         #[serde(flatten)]
         rollback: RollbackRecordJson = rollback.into(),
         steps: Vec<StepJson> = StepJson::all(all, rollback.status.stands()),
         /// Its direction, now or at its end: forward, undo, abort, or reapply (its undo was aborted).
         course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
         /// Its plan, with the states from before it.
-        plan: PlanJson = (&Planned::of(rollback)).into(),
+        plan: PlanJson = (&PlannedRollback::of(rollback)).into(),
         /// For `rollback resume --dry-run`: nothing was changed, and `effects`, `files`, `data` and `refusals` are what is left to do.
         dry_run: bool = false,
         /// The effects that would be undone; left out if that step is finished.
@@ -109,7 +109,7 @@ impl RollbackShowJson {
 
 /// Rollbacks, one a line.
 pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
-    let mut table = Table::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
+    let mut table = TextTable::new(&["ROLLBACK", "RUN", "STATUS", "FROM", "TO", "LAYERS", "CREATED", "REASON"]);
     for rollback in all {
         let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
         table.row(vec![
@@ -147,7 +147,7 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
 /// [`ic_rollback::way_back`].
 pub(crate) fn show(
     rollback: &RollbackRecord,
-    all: &[Step],
+    all: &[RollbackStep],
     is_at_work: bool,
     files_alone: Option<&ic_rollback::FilesAlone>,
     way_back: Option<bool>,

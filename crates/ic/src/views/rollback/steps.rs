@@ -1,13 +1,13 @@
 //! The steps of a rollback: the state and outcome of each, and the commands that can follow.
 
 use ic_base::{CheckpointId, RollbackId, shell_word};
-use ic_journal::kept::goes_of;
-use ic_journal::made::{Made, safety_of};
-use ic_journal::steps::{self, Course, Step, StepKind, StepState, course, next_command};
+use ic_journal::kept_checkpoints::goes_of;
+use ic_journal::step_results::{StepResult, safety_of};
+use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind, course, next_command};
 use ic_journal::table::RollbackRecord;
 use serde::Serialize;
 
-use crate::text::{Cell, Table, counted, plain, style, styled};
+use crate::text::{Cell, TextTable, counted, plain, style, styled};
 
 shape! {
     /// One attempt at undoing the effects.
@@ -19,15 +19,15 @@ shape! {
     }
 
     /// A step of a rollback over several layers.
-    pub(crate) struct StepJson from (step: &Step, course: Course, stands: bool) {
+    pub(crate) struct StepJson from (step: &RollbackStep, course: Course, stands: bool) {
         /// effects, tree (files and git), data or settle.
         layer: &'static str as StepKind = step.kind.as_str(),
         /// pending, running, done, failed, skipped; or `as_before`: the rollback was undone or aborted, and the layer is as it was before
         /// it.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::and(&ic_journal::steps::StepState::WORDS, "as_before"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_journal::steps::RollbackStepState::WORDS, "as_before"))))]
         status: &'static str = step.shown(course, stands),
         /// The recorded part of its outcome.
-        made: MadeJson = Made::by(step).into(),
+        made: MadeJson = StepResult::by(step).into(),
         error: Option<String> = step.error.clone(),
     }
 }
@@ -56,30 +56,28 @@ struct MadeJson {
     deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
 }
 
-impl From<Made> for MadeJson {
-    fn from(made: Made) -> Self {
+impl From<StepResult> for MadeJson {
+    fn from(made: StepResult) -> Self {
         let nothing = Self::default();
         match made {
-            Made::Effects { undone, skipped, goes } => Self {
+            StepResult::Effects { undone, skipped, goes } => Self {
                 undone_count: Some(undone),
                 skipped_steps: Some(skipped),
                 goes: Some(goes.into_iter().map(GoJson::from).collect()),
                 ..nothing
             },
-            Made::Tree { paths, safety, .. } => Self {
-                path_count: Some(paths),
-                safety_checkpoint_id: safety.map(|id| id.to_string()),
-                ..nothing
-            },
-            Made::Data { rows } => Self { deleted_row_counts: Some(rows), ..nothing },
-            Made::Settle => nothing,
+            StepResult::Tree { paths, safety, .. } => {
+                Self { path_count: Some(paths), safety_checkpoint_id: safety.map(|id| id.to_string()), ..nothing }
+            }
+            StepResult::Data { rows } => Self { deleted_row_counts: Some(rows), ..nothing },
+            StepResult::Settle => nothing,
         }
     }
 }
 
 impl StepJson {
     /// The steps of one rollback. `stands`: whether the rollback is in force.
-    pub(crate) fn all(all: &[Step], stands: bool) -> Vec<Self> {
+    pub(crate) fn all(all: &[RollbackStep], stands: bool) -> Vec<Self> {
         let course = steps::course(all);
         all.iter().map(|step| Self::new(step, course, stands)).collect()
     }
@@ -89,9 +87,7 @@ impl StepJson {
 pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
     let why = files.operation.as_ref().map_or_else(
         || "git's earlier state has content that was purged, and cannot be restored".to_owned(),
-        |operation| {
-            format!("the {operation} that was in progress cannot be restored; begin it again with git")
-        },
+        |operation| format!("the {operation} that was in progress cannot be restored; begin it again with git"),
     );
     format!(
         "{why}; to restore the files alone: ic checkpoint restore {} --strategy files-only --yes",
@@ -102,7 +98,7 @@ pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
 /// The paths that were skipped, the checkpoint that has them, and the command that restores them; empty if none were.
 pub(crate) fn not_put_back(
     rollback: &RollbackRecord,
-    all: &[Step],
+    all: &[RollbackStep],
     files_alone: Option<&ic_rollback::FilesAlone>,
 ) -> String {
     let left = steps::not_put_back(rollback, all);
@@ -128,19 +124,19 @@ pub(crate) fn not_put_back(
     }
 }
 
-pub(crate) fn steps(all: &[Step]) -> String {
+pub(crate) fn steps(all: &[RollbackStep]) -> String {
     let is_back = course(all).is_back();
-    let mut table = Table::new(&["STEP", "STATE", "ABOUT"]);
+    let mut table = TextTable::new(&["STEP", "STATE", "ABOUT"]);
     for step in all {
         let colour = match step.state {
-            StepState::Done => style::GOOD,
-            StepState::Failed => style::BAD,
-            StepState::Running => style::WARN,
-            StepState::Pending | StepState::Skipped => style::DIM,
+            RollbackStepState::Done => style::GOOD,
+            RollbackStepState::Failed => style::BAD,
+            RollbackStepState::Running => style::WARN,
+            RollbackStepState::Pending | RollbackStepState::Skipped => style::DIM,
         };
         let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
         let state = match step.state {
-            StepState::Done if is_back && is_outside => "to be restored",
+            RollbackStepState::Done if is_back && is_outside => "to be restored",
             // People read a word here; JSON has the name of the step.
             _ if step.shown(course(all), true) == "as_before" => "as before",
             _ => step.state.as_str(),
@@ -156,38 +152,32 @@ pub(crate) fn steps(all: &[Step]) -> String {
 }
 
 /// The outcome of a step, in a few words.
-fn about(step: &Step) -> String {
-    if step.state != StepState::Done {
+fn about(step: &RollbackStep) -> String {
+    if step.state != RollbackStepState::Done {
         return String::new();
     }
-    match Made::by(step) {
-        Made::Effects { undone, skipped, .. } => {
+    match StepResult::by(step) {
+        StepResult::Effects { undone, skipped, .. } => {
             let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
-            let left =
-                if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
-            let before =
-                goes_of(step).into_iter().next().map(|(before, _)| CheckpointId::from_ledger(before));
+            let left = if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
+            let before = goes_of(step).into_iter().next().map(|(before, _)| CheckpointId::from_ledger(before));
             let kept = before.map(|id| format!("; the tree before them is in checkpoint {}", id.short()));
             format!("{} undone{left}{}", counted(undone, "effect"), kept.unwrap_or_default())
         }
-        Made::Tree { paths, safety, .. } => {
+        StepResult::Tree { paths, safety, .. } => {
             let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
             format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
         }
-        Made::Data { rows } => {
+        StepResult::Data { rows } => {
             let rows = usize::try_from(rows.values().sum::<u64>()).unwrap_or(usize::MAX);
             format!("{} deleted", counted(rows, "row"))
         }
-        Made::Settle => String::new(),
+        StepResult::Settle => String::new(),
     }
 }
 
 /// The commands that can follow an unfinished rollback.
-pub(crate) fn ways_on(
-    id: &RollbackId,
-    all: &[Step],
-    files_alone: Option<&ic_rollback::FilesAlone>,
-) -> String {
+pub(crate) fn ways_on(id: &RollbackId, all: &[RollbackStep], files_alone: Option<&ic_rollback::FilesAlone>) -> String {
     let (doing, give_up) = match course(all) {
         // An abort would restore git's former state, which is not possible here.
         Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),
@@ -197,7 +187,7 @@ pub(crate) fn ways_on(
     };
     let (id, go_on) = (id.short(), next_command(id, all));
     let mut out = format!("{doing}to resume: {go_on}\n");
-    let failed = all.iter().find(|step| step.state == StepState::Failed && step.kind != StepKind::Settle);
+    let failed = all.iter().find(|step| step.state == RollbackStepState::Failed && step.kind != StepKind::Settle);
     if let Some(failed) = failed {
         if let Some(effect) = steps::failed_effect(failed) {
             let step = shell_word(effect);
@@ -218,6 +208,6 @@ pub(crate) fn ways_on(
 }
 
 /// The command that resumes a rollback; `None` if nothing is left to do.
-pub(crate) fn resume(rollback: &RollbackRecord, all: &[Step]) -> Option<String> {
+pub(crate) fn resume(rollback: &RollbackRecord, all: &[RollbackStep]) -> Option<String> {
     (!rollback.status.is_over()).then(|| next_command(&rollback.id, all))
 }

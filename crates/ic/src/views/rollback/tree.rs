@@ -2,20 +2,20 @@
 
 use ic_base::{CheckpointId, shell_word};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::{Action as FileAction, Step};
+use ic_checkpoint::restore::plan::{RestoreAction as FileAction, RestoreStep};
 use ic_rollback::{LeavingCommit, OutsideChange};
 use ic_store::path_from_bytes;
-use ic_worktree::{GitRestore, Report, Status, Warning};
+use ic_worktree::{GitRestore, RestoreReport, RestoreStatus, Warning};
 
-use crate::text::{Table, counted, path_text, plain, style, styled};
+use crate::text::{TextTable, counted, path_text, plain, style, styled};
 use crate::views;
 use crate::views::rollback::commits::{SHOWN, commits_of, more};
-use crate::views::rollback::layered::section;
+use crate::views::rollback::layers_plan::section;
 
 /// The changes of a restore in git's state and in files, planned or done.
 ///
 /// `is_back`: whether it restores what an undo changed, as a redo does.
-pub(crate) fn tree(report: &Report, commits: &[LeavingCommit], is_back: bool) -> String {
+pub(crate) fn tree(report: &RestoreReport, commits: &[LeavingCommit], is_back: bool) -> String {
     let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
     let files = report.strategy.has_files().then(|| section("Files", &files(report, is_back)));
     git.unwrap_or_default() + &files.unwrap_or_default()
@@ -26,7 +26,7 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
         return ": as it is\n".to_owned();
     }
     let mut out = "\n".to_owned();
-    let mut table = Table::headless();
+    let mut table = TextTable::headless();
     for (what, how) in git.moves() {
         table.row(vec!["".into(), what.as_str().into(), how.as_str().into()]);
     }
@@ -37,7 +37,7 @@ fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
 }
 
 /// The differences that are left in git's state, if no files are listed.
-fn git_alone(report: &Report) -> String {
+fn git_alone(report: &RestoreReport) -> String {
     if report.strategy.has_files() {
         return String::new();
     }
@@ -55,20 +55,17 @@ pub(crate) fn outside(changes: &[OutsideChange]) -> String {
     let line = |change: &OutsideChange| match &change.left {
         None => format!("  {:<7}  {}\n", change.action, path_text(&change.path)),
         Some(why) => {
-            let word = if change.is_incomplete() {
-                styled(style::BAD, "stays  ")
-            } else {
-                styled(style::DIM, "stays  ")
-            };
+            let word =
+                if change.is_incomplete() { styled(style::BAD, "stays  ") } else { styled(style::DIM, "stays  ") };
             format!("  {word}  {}  {}\n", path_text(&change.path), styled(style::DIM, &plain(why)))
         }
     };
     section("Outside the captured tree", &format!("\n{}", changes.iter().map(line).collect::<String>()))
 }
 
-pub(crate) fn files(tree: &Report, is_back: bool) -> String {
+pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
     let steps = &tree.plan.steps;
-    let is_planned = tree.status == Status::Planned;
+    let is_planned = tree.status == RestoreStatus::Planned;
     let mut out = headline(tree, is_back);
     let width = 7;
     for step in steps.iter().take(SHOWN) {
@@ -111,7 +108,7 @@ pub(crate) fn files(tree: &Report, is_back: bool) -> String {
 }
 
 /// How to restore what others changed, after a decision to replace whole files.
-fn replaced(tree: &Report, safety: &CheckpointId) -> String {
+fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
     let is_step = |path: &PathText| tree.plan.steps.iter().any(|step| step.path == *path);
     let Some(first) = tree.conflicts.iter().map(|one| &one.path).find(|path| is_step(path)) else {
         return String::new();
@@ -125,16 +122,16 @@ fn replaced(tree: &Report, safety: &CheckpointId) -> String {
 }
 
 /// The warnings of a plan, and those of its execution, because with --yes no plan is shown before.
-fn warnings(tree: &Report) -> String {
+fn warnings(tree: &RestoreReport) -> String {
     let line = |one: &Warning| format!("  {}  {}\n", styled(style::WARN, "warning"), plain(&one.message));
     tree.warnings.iter().map(line).collect()
 }
 
 /// A sentence about the files.
-fn headline(tree: &Report, is_back: bool) -> String {
+fn headline(tree: &RestoreReport, is_back: bool) -> String {
     let steps = &tree.plan.steps;
     let id = tree.target.id.short();
-    let is_planned = tree.status == Status::Planned;
+    let is_planned = tree.status == RestoreStatus::Planned;
     let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
@@ -144,9 +141,7 @@ fn headline(tree: &Report, is_back: bool) -> String {
             let what = if is_back { "restored" } else { "undone" };
             format!(": none is {what}, and what is named below is not changed\n")
         }
-        0 if tree.is_without && !tree.conflicts.is_empty() => {
-            ": none can be told from what others did\n".to_owned()
-        }
+        0 if tree.is_without && !tree.conflicts.is_empty() => ": none can be told from what others did\n".to_owned(),
         0 if tree.is_without => ": none changes\n".to_owned(),
         _ if tree.is_without => {
             let what = if is_back { "with what it did again" } else { "without what it did" };
@@ -164,7 +159,7 @@ fn headline(tree: &Report, is_back: bool) -> String {
 }
 
 /// The numbers of changes, as in `2 created, 1 modified, 3 deleted, 1 directory deleted`; files and links are counted together.
-fn tally(tree: &Report) -> String {
+fn tally(tree: &RestoreReport) -> String {
     let named = [
         (FileAction::Create, "created"),
         (FileAction::Modify, "modified"),
@@ -177,7 +172,7 @@ fn tally(tree: &Report) -> String {
     let mut parts = Vec::new();
     for of_directories in [false, true] {
         for (action, word) in named {
-            let is_one = |step: &&Step| step.action == action && step.is_of_directory() == of_directories;
+            let is_one = |step: &&RestoreStep| step.action == action && step.is_of_directory() == of_directories;
             match tree.plan.steps.iter().filter(is_one).count() {
                 0 => {}
                 n if of_directories => parts.push(format!("{} {word}", counted(n, "directory"))),

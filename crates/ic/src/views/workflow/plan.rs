@@ -1,12 +1,12 @@
 //! The plans of workflows: the steps of a file, and a rollback.
 
 use ic_rollback::LayeredRollback;
-use ic_saga::coverage::{CompensationReport, Coverage};
-use ic_workflow::definition::Run;
-use ic_workflow::graph::Plan;
-use ic_workflow::{Definition, Point, Preview, Would};
+use ic_saga::coverage::{CompensationReport, EffectCoverage};
+use ic_workflow::definition::StepCommand;
+use ic_workflow::graph::StepOrder;
+use ic_workflow::{Definition, WorkflowPoint, WorkflowPreview, Would};
 
-use crate::text::{Cell, Table, counted, plain, shell_word, style, styled};
+use crate::text::{Cell, TextTable, counted, plain, shell_word, style, styled};
 use crate::views;
 use crate::views::rollback::RollbackJson;
 use crate::views::rollback::record::RollbackShowJson;
@@ -29,8 +29,8 @@ shape! {
 
     /// The content of a workflow's file.
     pub(crate) struct WorkflowPlanJson from (definition: &Definition, coverage: &CompensationReport) where
-        order = Plan::of(definition);
-        undo = |at: usize| coverage.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
+        order = StepOrder::of(definition);
+        undo = |at: usize| coverage.steps.get(at).map_or(EffectCoverage::Undeclared, |step| step.1);
         steps = order.order().iter().map(|at| PlannedStepJson::new(definition, *at, undo(*at)));
     {
         workflow: String = definition.name.clone(),
@@ -46,7 +46,7 @@ shape! {
     }
 
     /// A step of the file.
-    struct PlannedStepJson from (definition: &Definition, at: usize, coverage: Coverage) where
+    struct PlannedStepJson from (definition: &Definition, at: usize, coverage: EffectCoverage) where
         step = &definition.steps[at];
     {
         id: String = step.id.clone(),
@@ -54,19 +54,19 @@ shape! {
         needs: Vec<String> = step.needs.iter().map(|need| definition.steps[*need].id.clone()).collect(),
         /// The program and its arguments, or a line for `sh`.
         argv: Vec<String> = match &step.run {
-            Run::Script { text, shell } => shell.argv(text),
-            Run::Argv(argv) => argv.clone(),
+            StepCommand::Script { text, shell } => shell.argv(text),
+            StepCommand::Argv(argv) => argv.clone(),
         },
         timeout_ms: Option<u64> = step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
         retries: u32 = step.retries.max,
         /// compensated, skip, pivot or undeclared.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::words::coverages())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::coverages())))]
         coverage: &'static str = coverage.as_str(),
     }
 }
 
-impl From<&Preview> for WorkflowRollbackPlanJson {
-    fn from(preview: &Preview) -> Self {
+impl From<&WorkflowPreview> for WorkflowRollbackPlanJson {
+    fn from(preview: &WorkflowPreview) -> Self {
         let nothing = Self {
             workflow: preview.workflow.clone(),
             strategy: None,
@@ -81,30 +81,25 @@ impl From<&Preview> for WorkflowRollbackPlanJson {
                 plan: Some(RollbackJson::from(&plan.whole)),
                 ..nothing
             },
-            Would::Resume(begun) => {
-                Self { resumes: Some(RollbackShowJson::new(&begun.0, &begun.1, false)), ..nothing }
-            }
+            Would::Resume(begun) => Self { resumes: Some(RollbackShowJson::new(&begun.0, &begun.1, false)), ..nothing },
         }
     }
 }
 
 /// The steps of a workflow, in order, and whether each can be undone.
 pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> String {
-    let mut text = format!(
-        "{}: {}\n\n",
-        styled(style::STRONG, &plain(&definition.name)),
-        plain(&definition.phases.join(" → "))
-    );
-    let mut table = Table::new(&["STEP", "PHASE", "NEEDS", "UNDO", "RUNS"]);
-    for at in Plan::of(definition).order().iter().copied() {
+    let mut text =
+        format!("{}: {}\n\n", styled(style::STRONG, &plain(&definition.name)), plain(&definition.phases.join(" → ")));
+    let mut table = TextTable::new(&["STEP", "PHASE", "NEEDS", "UNDO", "RUNS"]);
+    for at in StepOrder::of(definition).order().iter().copied() {
         let step = &definition.steps[at];
         let needs: Vec<&str> = step.needs.iter().map(|need| definition.steps[*need].id.as_str()).collect();
         let run = match &step.run {
-            Run::Script { text, .. } => text.lines().next().unwrap_or_default().to_owned(),
-            Run::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            StepCommand::Script { text, .. } => text.lines().next().unwrap_or_default().to_owned(),
+            StepCommand::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
         };
-        let undo = report.steps.get(at).map_or(Coverage::Undeclared, |step| step.1);
-        let undo_style = if undo == Coverage::Undeclared { style::WARN } else { style::NONE };
+        let undo = report.steps.get(at).map_or(EffectCoverage::Undeclared, |step| step.1);
+        let undo_style = if undo == EffectCoverage::Undeclared { style::WARN } else { style::NONE };
         table.row(vec![
             Cell::new(style::STRONG, &step.id),
             step.phase.as_str().into(),
@@ -121,16 +116,16 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
 }
 
 /// The plan of a workflow's rollback, as text.
-pub(crate) fn rollback_plan(preview: &Preview) -> String {
-    would(preview, views::rollback::layered::plan)
+pub(crate) fn rollback_plan(preview: &WorkflowPreview) -> String {
+    would(preview, views::rollback::layers_plan::plan)
 }
 
 /// The same, with the refusal of the real call, or the command that does exactly this.
-pub(crate) fn rollback_preview(preview: &Preview) -> String {
-    would(preview, |whole| views::rollback::layered::layered(whole, None))
+pub(crate) fn rollback_preview(preview: &WorkflowPreview) -> String {
+    would(preview, |whole| views::rollback::layers_plan::layered(whole, None))
 }
 
-fn would(preview: &Preview, plan_text: fn(&LayeredRollback) -> String) -> String {
+fn would(preview: &WorkflowPreview, plan_text: fn(&LayeredRollback) -> String) -> String {
     let name = styled(style::STRONG, &plain(&preview.workflow));
     let plan = match &preview.would {
         Would::Begin(plan) => plan,
@@ -171,8 +166,8 @@ pub(crate) fn again_at(phase: &str, before: &[String]) -> String {
 }
 
 /// A numbered list of the points that a workflow can be rolled back to.
-pub(crate) fn points(points: &[Point]) -> String {
-    let mut table = Table::new(&["", "BEFORE", "PHASE", "CHECKPOINT", "TAKEN"]);
+pub(crate) fn points(points: &[WorkflowPoint]) -> String {
+    let mut table = TextTable::new(&["", "BEFORE", "PHASE", "CHECKPOINT", "TAKEN"]);
     for (at, point) in points.iter().enumerate() {
         let all = if point.is_first { " (all of it)" } else { "" };
         table.row(vec![

@@ -78,8 +78,7 @@ fn values_out_of_range_are_refused() {
 
 #[test]
 fn bad_units_are_refused() {
-    for value in ["10mb", "10 XB", "3 parsecs", "1.5MB", "MB", "-1MB", "+1MB", "10MB 5KB", "''", "10\u{a0}MB"]
-    {
+    for value in ["10mb", "10 XB", "3 parsecs", "1.5MB", "MB", "-1MB", "+1MB", "10MB 5KB", "''", "10\u{a0}MB"] {
         refused(checkpointing(&format!("max-file-size: {value}")), (3, 20), "is not a size; write 10MB");
     }
     for value in ["soon", "7 parsecs", "-1d", "d", "''", "99999999999999999999d"] {
@@ -96,12 +95,7 @@ fn unknown_keys_are_refused_with_what_was_meant() {
         (retention("maxAge: 3d"), (3, 5), "`maxAge`", "did you mean `max-age`?"),
         (retention("MAX_SIZE: 3"), (3, 5), "`MAX_SIZE`", "did you mean `max-size`?"),
         (checkpointing("Auto: true"), (3, 5), "`Auto`", "did you mean `auto`?"),
-        (
-            retention("size: 3"),
-            (3, 5),
-            "`size`",
-            "known here: max-age, keep-last, points, keep-manual, max-size",
-        ),
+        (retention("size: 3"), (3, 5), "`size`", "known here: max-age, keep-last, points, keep-manual, max-size"),
         (
             "rollback:\n  include_git: true\n".to_owned(),
             (2, 3),
@@ -157,11 +151,7 @@ fn what_is_no_configuration_is_refused() {
 fn bytes_that_are_no_text_are_refused() {
     refused(b"rollback: # \xc3\xa9\n  enabled: \xc3\xa9\xff\n", (2, 13), "it is not UTF-8");
     refused(b"\xff\xfe", (1, 1), "it is not UTF-8");
-    assert_eq!(
-        only("\u{feff}rollback:\r\n  enabled: false\r\n"),
-        json!(false),
-        "a mark, and lines as on Windows"
-    );
+    assert_eq!(only("\u{feff}rollback:\r\n  enabled: false\r\n"), json!(false), "a mark, and lines as on Windows");
 }
 
 #[test]

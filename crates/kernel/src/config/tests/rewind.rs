@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::Code;
-use ic_rewind::{Follow, Order, Profile, Table, Target, Triggers};
+use ic_rewind::{Follow, Order, Profile, RewindTarget, TableConfig, Triggers};
 use serde_json::json;
 
 use super::read;
@@ -12,13 +12,13 @@ use super::read;
 fn a_profile_says_everything_but_the_database() {
     let loaded = read("rewind: {profile: devs}\n").unwrap();
     let setup = loaded.config.rewind.as_ref().unwrap().setup(Path::new("/p"), Path::new("/p/.ic"));
-    assert_eq!(setup.target, Target::of_profile(Profile::Devs, Path::new("/p/.ic/state.db")));
+    assert_eq!(setup.target, RewindTarget::of_profile(Profile::Devs, Path::new("/p/.ic/state.db")));
     assert_eq!(setup.vectors, None);
     let set: Vec<_> = loaded.settings().into_iter().filter(|setting| setting.from_file).collect();
     assert_eq!((set[0].key, &set[0].value), ("rewind.profile", &json!("devs")));
     let loaded = read("rewind: {profile: langgraph, database: data/t.db}\n").unwrap();
     let setup = loaded.config.rewind.unwrap().setup(Path::new("/p"), Path::new("/p/.ic"));
-    assert_eq!(setup.target, Target::of_profile(Profile::Langgraph, Path::new("/p/data/t.db")));
+    assert_eq!(setup.target, RewindTarget::of_profile(Profile::Langgraph, Path::new("/p/data/t.db")));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn every_key_can_be_set() {
     let target = setup.target;
     assert_eq!((target.database.as_path(), target.profile), (Path::new("/x/app.db"), None));
     assert_eq!((target.anchor.commit.as_deref(), target.anchor.scope), (Some("c"), vec!["s".to_owned()]));
-    assert_eq!(target.tables[0], Table::by_column("t", "o").firing());
+    assert_eq!(target.tables[0], TableConfig::by_column("t", "o").firing());
     assert_eq!(target.tables[1].order, Order::FollowParent(Follow::ForeignKey("parent".into())));
     assert_eq!(target.tables[2].triggers, Triggers::Refuse);
     assert_eq!(target.audit.unwrap().event, "e");
@@ -48,7 +48,7 @@ fn what_the_profile_decides_is_shown_and_not_as_of_the_file() {
     let from_file: Vec<_> = shown.iter().filter(|one| one.from_file).map(|one| one.key).collect();
     assert_eq!(from_file, ["rewind.profile", "rewind.vectors"]);
     let of = |key: &str| shown.iter().find(|one| one.key == key).unwrap_or_else(|| panic!("no {key}"));
-    let devs = Target::of_profile(Profile::Devs, Path::new(""));
+    let devs = RewindTarget::of_profile(Profile::Devs, Path::new(""));
     assert_eq!(of("rewind.vectors").value, json!(["./prune"]));
     assert_eq!(of("rewind.anchor").value, json!(devs.anchor));
     assert_eq!(of("rewind.audit").value, json!(devs.audit));

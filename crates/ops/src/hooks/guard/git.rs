@@ -85,8 +85,7 @@ pub(super) fn aliased(words: &[Word]) -> Option<String> {
     let (name, rest) = verb.split_first()?;
     let flags = &words[..words.len() - verb.len()];
     let is_it = |pair: &[Word]| {
-        let value =
-            pair[1].text.strip_prefix("alias.")?.strip_prefix(name.text.as_str())?.strip_prefix('=')?;
+        let value = pair[1].text.strip_prefix("alias.")?.strip_prefix(name.text.as_str())?.strip_prefix('=')?;
         (pair[0].text == "-c").then(|| value.to_owned())
     };
     let value = flags.windows(2).rev().find_map(is_it)?;
@@ -97,16 +96,14 @@ pub(super) fn aliased(words: &[Word]) -> Option<String> {
 
 /// Whether something is put on the stash.
 fn is_pushed(rest: &[Word]) -> bool {
-    rest.first()
-        .is_none_or(|word| word.text.starts_with('-') || matches!(word.text.as_str(), "push" | "save"))
+    rest.first().is_none_or(|word| word.text.starts_with('-') || matches!(word.text.as_str(), "push" | "save"))
 }
 
 /// The directories that git works in, and its words from the verb on.
 fn own_flags(mut words: &[Word]) -> (Vec<&Word>, &[Word]) {
     let mut within = Vec::new();
     while let Some((flag, rest)) = words.split_first().filter(|(flag, _)| flag.text.starts_with('-')) {
-        let takes_next =
-            matches!(flag.text.as_str(), "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace");
+        let takes_next = matches!(flag.text.as_str(), "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace");
         within.extend(rest.first().filter(|_| flag.text == "-C"));
         words = rest.get(usize::from(takes_next)..).unwrap_or_default();
     }

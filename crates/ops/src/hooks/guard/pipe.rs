@@ -1,11 +1,11 @@
 //! What a command writes that is literal, and what the next one of a pipe makes of it.
 
 use super::shell::Word;
-use super::wrapped;
+use super::wrapper_command;
 
 /// What a command writes, as far as its words say so.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct PipeOutput {
     /// The text that it prints, if that is known.
     pub(super) text: Option<String>,
     /// Paths that were looked for below these.
@@ -13,30 +13,30 @@ pub(super) struct Output {
 }
 
 /// What a command writes that reads this.
-pub(super) fn output(words: &[Word], input: Output) -> Output {
-    let inner = wrapped::unwrapped(words);
+pub(super) fn output(words: &[Word], input: PipeOutput) -> PipeOutput {
+    let inner = wrapper_command::unwrapped(words);
     let Some((program, rest)) = inner.words.split_first().filter(|_| !inner.by_list) else {
-        return Output::default();
+        return PipeOutput::default();
     };
-    let of_text = |text| Output { text: Some(text), ..Output::default() };
-    match wrapped::name(program) {
+    let of_text = |text| PipeOutput { text: Some(text), ..PipeOutput::default() };
+    match wrapper_command::name(program) {
         "echo" => of_text(echoed(rest)),
         "printf" => of_text(printed(rest)),
-        "find" => Output { found: Some(roots(rest).0), ..Output::default() },
+        "find" => PipeOutput { found: Some(roots(rest).0), ..PipeOutput::default() },
         "cat" if rest.iter().all(|word| word.text.starts_with('-')) => input,
         "tee" => input,
         // They pass on some of what they read.
         "grep" | "egrep" | "fgrep" | "head" | "tail" | "sort" | "uniq" | "sed" | "tr" => {
-            Output { found: input.found, ..Output::default() }
+            PipeOutput { found: input.found, ..PipeOutput::default() }
         }
-        _ => Output::default(),
+        _ => PipeOutput::default(),
     }
 }
 
 /// Whether these words remove each file whose name they read: `xargs rm`. With `-r`, that is told by the words alone.
 pub(super) fn removes_what_it_reads(words: &[Word]) -> bool {
-    let inner = wrapped::unwrapped(words);
-    let is_rm = |program: &Word| matches!(wrapped::name(program), "rm" | "unlink");
+    let inner = wrapper_command::unwrapped(words);
+    let is_rm = |program: &Word| matches!(wrapper_command::name(program), "rm" | "unlink");
     inner.by_list && inner.words.first().is_some_and(is_rm)
 }
 

@@ -5,12 +5,12 @@ mod word;
 use std::iter::Peekable;
 use std::str::Chars;
 
-use word::Unfinished;
+use word::OpenQuote;
 pub(super) use word::Word;
 
 /// What a line does, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ShellStep {
     /// It runs a simple command: its words, without where its output goes.
     Command(Vec<Word>),
     /// It runs a simple command that reads this text: `<<<`, `<<EOF`.
@@ -27,11 +27,11 @@ pub(super) enum Step {
 const DEEPEST: usize = 32;
 
 /// The steps of a line. What a word runs (`$(...)`) comes before the command that has the word. `None`: the line cannot be read.
-pub(super) fn steps(line: &str) -> Option<Vec<Step>> {
+pub(super) fn steps(line: &str) -> Option<Vec<ShellStep>> {
     steps_at(line, 0)
 }
 
-fn steps_at(line: &str, depth: usize) -> Option<Vec<Step>> {
+fn steps_at(line: &str, depth: usize) -> Option<Vec<ShellStep>> {
     let mut reader = Reader {
         chars: line.chars().peekable(),
         steps: Vec::new(),
@@ -49,9 +49,9 @@ fn steps_at(line: &str, depth: usize) -> Option<Vec<Step>> {
 
 struct Reader<'l> {
     chars: Peekable<Chars<'l>>,
-    steps: Vec<Step>,
+    steps: Vec<ShellStep>,
     words: Vec<Word>,
-    word: Option<Unfinished>,
+    word: Option<OpenQuote>,
     /// Whether the next word says where output goes, or input comes from.
     is_target: bool,
     /// Whether the next word is what the command reads (`<<<`).
@@ -90,7 +90,7 @@ impl Reader<'_> {
                     self.end_command();
                     if self.chars.next_if_eq(&'|').is_none() {
                         self.chars.next_if_eq(&'&');
-                        self.steps.push(Step::Pipe);
+                        self.steps.push(ShellStep::Pipe);
                     }
                 }
                 ';' | '&' | ')' => self.end_command(),
@@ -111,7 +111,7 @@ impl Reader<'_> {
         end.is_none().then_some(())
     }
 
-    fn current(&mut self) -> &mut Unfinished {
+    fn current(&mut self) -> &mut OpenQuote {
         self.word.get_or_insert_default()
     }
 
@@ -136,8 +136,8 @@ impl Reader<'_> {
             *reader = Some(self.steps.len());
         }
         self.steps.push(match input {
-            Some(text) => Step::Fed(words, text),
-            None => Step::Command(words),
+            Some(text) => ShellStep::Fed(words, text),
+            None => ShellStep::Command(words),
         });
     }
 
@@ -225,9 +225,9 @@ impl Reader<'_> {
         let (words, word) = (std::mem::take(&mut self.words), self.word.take());
         let targets = (std::mem::take(&mut self.is_target), std::mem::take(&mut self.is_input));
         let (input, ends) = (self.input.take(), std::mem::take(&mut self.ends));
-        self.steps.push(Step::Opens);
+        self.steps.push(ShellStep::Opens);
         self.list(Some(')'))?;
-        self.steps.push(Step::Closes);
+        self.steps.push(ShellStep::Closes);
         (self.words, self.word, self.input) = (words, word, input);
         (self.is_target, self.is_input) = targets;
         // A text that was begun in the nested shell, and has not come yet, comes after the line.
@@ -253,16 +253,16 @@ impl Reader<'_> {
             }
         }
         self.current().doubt("$()");
-        self.steps.push(Step::Opens);
+        self.steps.push(ShellStep::Opens);
         self.steps.extend(steps_at(&line, self.depth + 1)?);
-        self.steps.push(Step::Closes);
+        self.steps.push(ShellStep::Closes);
         Some(())
     }
 
     /// `>file`, `2>&1`, `<file`, `<(command)`: what stands there is no word of the command.
     fn redirection(&mut self, sign: char) -> Option<()> {
         // A number directly before the sign names a file descriptor, and is no argument of the command.
-        if self.word.as_ref().is_some_and(Unfinished::is_number) {
+        if self.word.as_ref().is_some_and(OpenQuote::is_number) {
             self.word = None;
         }
         self.end_word();
@@ -288,8 +288,7 @@ impl Reader<'_> {
         self.chars.next_if_eq(&'-');
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         let mut end = String::new();
-        while let Some(c) = self.chars.next_if(|c| !c.is_whitespace() && !matches!(c, ';' | '&' | '|' | ')'))
-        {
+        while let Some(c) = self.chars.next_if(|c| !c.is_whitespace() && !matches!(c, ';' | '&' | '|' | ')')) {
             end.extend((!matches!(c, '\'' | '"' | '\\')).then_some(c));
         }
         self.ends.push((end, None));
@@ -314,9 +313,9 @@ impl Reader<'_> {
                 }
             }
             if let Some(step) = reader.and_then(|reader| self.steps.get_mut(reader))
-                && let Step::Command(words) | Step::Fed(words, _) = step
+                && let ShellStep::Command(words) | ShellStep::Fed(words, _) = step
             {
-                *step = Step::Fed(std::mem::take(words), text);
+                *step = ShellStep::Fed(std::mem::take(words), text);
             }
         }
     }
@@ -329,15 +328,15 @@ mod tests {
     /// The commands, a shell of its own in brackets, words of which only the shell knows what they are with a `?`.
     fn shown(line: &str) -> Option<String> {
         let word = |word: &Word| format!("{}{}", word.text, if word.is_plain { "" } else { "?" });
-        let step = |step: &Step| match step {
-            Step::Command(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
-            Step::Fed(words, text) => {
+        let step = |step: &ShellStep| match step {
+            ShellStep::Command(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
+            ShellStep::Fed(words, text) => {
                 let words = words.iter().map(word).collect::<Vec<_>>().join(" ");
                 format!("{words} <{}>", text.escape_debug())
             }
-            Step::Pipe => "|".to_owned(),
-            Step::Opens => "[".to_owned(),
-            Step::Closes => "]".to_owned(),
+            ShellStep::Pipe => "|".to_owned(),
+            ShellStep::Opens => "[".to_owned(),
+            ShellStep::Closes => "]".to_owned(),
         };
         steps(line).map(|steps| steps.iter().map(step).collect::<Vec<_>>().join("; "))
     }
@@ -369,14 +368,9 @@ mod tests {
     #[test]
     fn what_has_no_end_cannot_be_read_and_takes_no_time() {
         let many = |text: &str| text.repeat(200_000);
-        for line in [
-            "a 'b".to_owned(),
-            "a \"b".to_owned(),
-            "a $(b".to_owned(),
-            "a `b".to_owned(),
-            many("("),
-            many("$("),
-        ] {
+        for line in
+            ["a 'b".to_owned(), "a \"b".to_owned(), "a $(b".to_owned(), "a `b".to_owned(), many("("), many("$(")]
+        {
             assert_eq!(shown(&line), None);
         }
         for line in [many("{a,b}"), many("{}"), many("{"), many("a'b'"), many("<<x "), many(")")] {

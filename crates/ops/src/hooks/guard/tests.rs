@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use ic_worktree::auto::LeftOut;
 
-use super::danger::dedup;
+use super::destructive_command::dedup;
 use super::*;
 
 const UNKNOWN: &str = "files that cannot be told from the command";
@@ -46,10 +46,9 @@ impl Tree {
     }
 
     /// What a line would destroy for good that runs in `web`.
-    fn lost(&self, line: &str, held: Held<'_>) -> Vec<String> {
+    fn lost(&self, line: &str, held: StoredPaths<'_>) -> Vec<String> {
         let danger = read(line, &self.root.join("web"), Some(self.home));
-        let mut losses: Vec<String> =
-            danger.acts.iter().flat_map(|act| act.losses(&self.root, held)).collect();
+        let mut losses: Vec<String> = danger.acts.iter().flat_map(|act| act.losses(&self.root, held)).collect();
         dedup(&mut losses);
         losses
     }
@@ -58,7 +57,7 @@ impl Tree {
     fn check(&self, lines: &[(&str, &[&str])]) {
         let left_out = left_out();
         for (line, losses) in lines {
-            assert_eq!(self.lost(line, Held::AllBut(&left_out)), *losses, "{line}");
+            assert_eq!(self.lost(line, StoredPaths::AllBut(&left_out)), *losses, "{line}");
         }
     }
 }
@@ -238,7 +237,7 @@ fn each_pair_is_told_behind_each_wrapper() {
             for line in [format!("{wrapper} {command}"), format!("{wrapper} bash -lc '{command}'")] {
                 let danger = read(&line, &tree.root.join("web"), None);
                 assert_eq!(danger.takes_git(), of_git, "{line}");
-                let is_doubtful = danger.doubt(&tree.root, Held::AllBut(&left_out)).is_some();
+                let is_doubtful = danger.doubt(&tree.root, StoredPaths::AllBut(&left_out)).is_some();
                 assert_eq!(is_doubtful, !of_git, "{line}");
             }
         }
@@ -251,11 +250,11 @@ fn what_is_above_the_project_takes_it_along_wherever_it_lies() {
     let left_out = left_out();
     for up in ["../..", "../../"] {
         let line = format!("rm -rf {up}");
-        let lost = tree.lost(&line, Held::AllBut(&left_out));
+        let lost = tree.lost(&line, StoredPaths::AllBut(&left_out));
         assert!(lost.len() == 1 && lost[0].ends_with("(the project is in it)"), "{line}: {lost:?}");
     }
     for line in ["function f { rm -rf ../data; }; f", "coproc rm -rf ../data", "f() { rm -rf ../data; }; f"] {
-        assert_eq!(tree.lost(line, Held::AllBut(&left_out)).len(), 1, "{line}");
+        assert_eq!(tree.lost(line, StoredPaths::AllBut(&left_out)).len(), 1, "{line}");
     }
 }
 
@@ -270,11 +269,11 @@ fn where_nothing_is_captured_everything_that_is_named_is_lost() {
         ("git reset --hard", vec!["what git has not committed (not captured)"]),
         ("ls; git status", vec![]),
     ] {
-        assert_eq!(tree.lost(line, Held::Nothing), losses, "{line}");
+        assert_eq!(tree.lost(line, StoredPaths::Nothing), losses, "{line}");
     }
     let danger = read("rm a; rm -r src; rm -r src", &tree.root, None);
     assert_eq!(
-        danger.doubt(&tree.root, Held::Nothing).as_deref(),
+        danger.doubt(&tree.root, StoredPaths::Nothing).as_deref(),
         Some("`rm -r` would destroy what `ic` cannot restore: src (not captured).")
     );
 }
@@ -299,7 +298,7 @@ fn what_comes_back_is_let_through() {
         "git push -n -f",
         "find . -name x -exec grep y {} +",
     ] {
-        assert_eq!(tree.lost(line, Held::AllBut(&left_out)), Vec::<String>::new(), "{line}");
+        assert_eq!(tree.lost(line, StoredPaths::AllBut(&left_out)), Vec::<String>::new(), "{line}");
     }
     let takes_git = |line| read(line, &tree.root, None).takes_git();
     assert!(takes_git("git stash drop") && takes_git("git branch -D x") && !takes_git("rm -rf src"));

@@ -10,7 +10,7 @@ use ic_journal::steps::{self, StepKind};
 use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
 use ic_rewind::{
-    Archive, ArchiveState, Manifest, Options, RelationalRollbackEngine, Rewind, Target, UndoError,
+    Archive, ArchiveManifest, ArchiveState, EngineOptions, RelationalRollbackEngine, Rewind, RewindTarget, UndoError,
     UndoReport, UndoResult,
 };
 use ic_rows::{lock, open_remembered};
@@ -24,7 +24,7 @@ use crate::outcome::Data;
 struct Kept {
     at: usize,
     archive: Archive,
-    manifest: Manifest,
+    manifest: ArchiveManifest,
     state: ArchiveState,
 }
 
@@ -38,9 +38,7 @@ impl Kept {
 /// that the journal keeps.
 pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     let target = site.covered.database(site.settings)?;
-    let held = site
-        .saga
-        .map(|saga| lock::database(saga.kernel.store(), &target.database, site.settings.busy_timeout));
+    let held = site.saga.map(|saga| lock::database(saga.kernel.store(), &target.database, site.settings.busy_timeout));
     // Held until the last scope is done: two rewinds of one database must not take turns.
     let _lock = held.transpose()?;
     let (mut rewinder, kept, mut data) = look(site, &target)?;
@@ -54,8 +52,7 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     let mut next = files(site.kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
     for scope in rewinder.scopes.iter().filter(is_left) {
         // An archive by which no row was removed is replaced by the engine.
-        let unused =
-            kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
+        let unused = kept.iter().find(|kept| kept.state == ArchiveState::Unused && kept.manifest.scope == *scope);
         let at = unused.map_or(next, |kept| kept.at);
         next += usize::from(unused.is_none());
         let id = name(&remembered.id, at);
@@ -84,7 +81,7 @@ pub(super) fn newer(site: &Site<'_, '_>) -> Result<Data> {
 /// The rows that are to be removed, the archives of those that were, and the counts of rows that are gone already.
 ///
 /// Errors: those of [`prepare`] and, unless some rows are gone, [`refuse_others`]: a removal that was begun is finished.
-fn look(site: &Site<'_, '_>, target: &Target) -> Result<(Rewinder, Vec<Kept>, Data)> {
+fn look(site: &Site<'_, '_>, target: &RewindTarget) -> Result<(Rewinder, Vec<Kept>, Data)> {
     let rewinder = prepare(site, target)?;
     let kept = match site.covered.remembered() {
         Some(remembered) => archives(site.kernel, &rewinder.engine, &remembered.id)?,
@@ -136,11 +133,11 @@ pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
 fn each_back(
     site: &Site<'_, '_>,
     remembered: &RollbackRecord,
-    target: &Target,
+    target: &RewindTarget,
     mut act: impl FnMut(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<PutBack> {
     let mut put_back = PutBack::default();
-    let mut engine = open_remembered(target, Options { busy_timeout: site.settings.busy_timeout })?;
+    let mut engine = open_remembered(target, EngineOptions { busy_timeout: site.settings.busy_timeout })?;
     let mut data = Data::of(target);
     // The journal is believed rather than the database, whose application may have cleared its log.
     let were_taken = site.kernel.read(|snapshot| were_taken(snapshot, &remembered.id))?;
@@ -201,7 +198,7 @@ pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()>
 
 /// The newest archive of each scope of a rollback, oldest first.
 fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId) -> Result<Vec<Kept>> {
-    let mut newest: Vec<(usize, Archive, Manifest)> = Vec::new();
+    let mut newest: Vec<(usize, Archive, ArchiveManifest)> = Vec::new();
     for (at, path) in files(kernel, id)? {
         let archive = Archive::at(path);
         let manifest = archive.manifest()?;
@@ -223,9 +220,8 @@ fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
     for entry in std::fs::read_dir(&directory).while_doing(doing)? {
         let entry = entry.while_doing(doing)?;
         let name = entry.file_name();
-        let number = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(id.as_str())?.strip_prefix('-')?.strip_suffix(".db"));
+        let number =
+            name.to_str().and_then(|name| name.strip_prefix(id.as_str())?.strip_prefix('-')?.strip_suffix(".db"));
         if let Some(at) = number.and_then(|number| number.parse().ok()) {
             files.push((at, entry.path()));
         }

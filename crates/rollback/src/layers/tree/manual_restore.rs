@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::journal::Restore;
+use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_journal::Force;
 use ic_store::path_from_bytes;
-use ic_worktree::{Deed, RestoreRequest, Watch, Which, Workspace, restore_into};
+use ic_worktree::{RestoreDeed, RestoreRequest, RestoreWatch, Which, Workspace, restore_into};
 
 /// The path by which a conflict names git's state.
 pub(super) const GIT: &[u8] = b".git";
@@ -27,7 +27,7 @@ pub(super) fn hint(
     workspace: &Workspace<'_>,
     left: &CheckpointId,
     changed: &[&[u8]],
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<String> {
     if !changed.contains(&GIT) && changed.len() <= MOST_PATHS {
         let command = of_paths(left, changed);
@@ -46,7 +46,7 @@ fn discarded(
     workspace: &Workspace<'_>,
     left: &CheckpointId,
     changed: &[&[u8]],
-    watch: &Watch,
+    watch: &RestoreWatch,
 ) -> Result<String> {
     const NAMED: usize = 5;
     let target = workspace.kernel.read(|snapshot| record::get(snapshot, left))?;
@@ -63,7 +63,7 @@ fn discarded(
         beside_others: false,
         expect_plan: None,
     };
-    let deed = Deed { keep: BTreeSet::new(), until: Seq::MAX, did: Vec::new(), taken: None };
+    let deed = RestoreDeed { keep: BTreeSet::new(), until: Seq::MAX, did: Vec::new(), taken: None };
     // This is the hint of a refusal, which must not fail because no plan can be made.
     let Ok(report) = restore_into(workspace, target, deed, &request, watch) else { return Ok(String::new()) };
     let commits = report.git.as_ref().map_or(0, |git| git.plan.new_commits.len());
@@ -91,12 +91,11 @@ fn discarded(
 /// The hint that leaves commits where they are: only the files are restored, and the undo stands. Empty where git's state did not change.
 pub(super) fn beside_commits(
     workspace: &Workspace<'_>,
-    restores: &[Restore],
+    restores: &[RestoreRecord],
     refused: &Diagnosis,
 ) -> Result<String> {
     let paths = refused.details().get("paths").and_then(|paths| paths.as_array());
-    let has_git =
-        paths.is_some_and(|paths| paths.iter().any(|path| path.as_str().map(str::as_bytes) == Some(GIT)));
+    let has_git = paths.is_some_and(|paths| paths.iter().any(|path| path.as_str().map(str::as_bytes) == Some(GIT)));
     let Some(first) = restores.first().filter(|_| has_git) else { return Ok(String::new()) };
     let mut touched = BTreeSet::new();
     for restore in restores {
@@ -113,9 +112,7 @@ pub(super) fn beside_commits(
 /// The hint for a restore by hand, where the whole restore is refused.
 pub(super) fn whole(back_to: &CheckpointId, error: Diagnosis) -> Diagnosis {
     let loss = match error.code() {
-        Code::ForeignCommits => {
-            " (it takes those commits off their branch, and keeps them below refs/ic/rolled-back/)"
-        }
+        Code::ForeignCommits => " (it takes those commits off their branch, and keeps them below refs/ic/rolled-back/)",
         _ => "",
     };
     error.hint(format!(

@@ -1,19 +1,19 @@
 //! The checkpoint to which the tree is restored, and what refuses it.
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::record::Checkpoint;
+use ic_checkpoint::record::CheckpointRecord;
 use ic_kernel::Kernel;
 use ic_phase::{Run, point};
 use ic_worktree::root_of;
 
-use crate::covered::{Covered, Planned};
+use crate::coverage::{Covered, PlannedCoverage};
 
 /// The checkpoint of the place at which the cut is. Errors: `no_checkpoint`; another one is never taken instead.
-pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<Checkpoint> {
+pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<CheckpointRecord> {
     let seq = covered.cut.seq;
     let is_prompt = || {
         let newest = kernel.read(|snapshot| point::newest_of_run(snapshot, &covered.run.id, seq + 1, 1));
-        newest.is_ok_and(|found| found.iter().any(|one| one.seq == seq && one.kind == point::Kind::Prompt))
+        newest.is_ok_and(|found| found.iter().any(|one| one.seq == seq && one.kind == point::PointKind::Prompt))
     };
     kernel.read(|snapshot| ic_point::checkpoint_at(snapshot, &covered.run, seq))?.ok_or_else(|| {
         if is_prompt() {
@@ -34,7 +34,7 @@ pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<Checkpoint> {
 }
 
 /// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.
-pub(super) fn require_content(target: &Checkpoint, planned: &Planned) -> Result<()> {
+pub(super) fn require_content(target: &CheckpointRecord, planned: &PlannedCoverage) -> Result<()> {
     let (Some(point), Some(at)) = (&planned.point, target.pruned_at) else { return Ok(()) };
     Err(Diagnosis::new(
         Code::NoCheckpoint,
@@ -45,7 +45,7 @@ pub(super) fn require_content(target: &Checkpoint, planned: &Planned) -> Result<
 }
 
 /// Errors: `foreign_root` for a plan whose project is not where it was. A rollback that was begun has no other choice.
-pub(super) fn require_whole_project(covered: &Covered, target: &Checkpoint, way: &str) -> Result<()> {
+pub(super) fn require_whole_project(covered: &Covered, target: &CheckpointRecord, way: &str) -> Result<()> {
     match covered.as_planned() {
         Some(_) => require_project(&covered.run, &target.id, way),
         None => Ok(()),

@@ -2,19 +2,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Exit, Stage, argv, left_running, run, shell};
-use crate::process::{Ended, end};
+use super::{ChildExit, Stage, argv, left_running, run, shell};
+use crate::process::{EndedProcess, end};
 
 const SHORT: Option<Duration> = Some(Duration::from_millis(150));
 
 #[test]
 fn codes_and_signals_are_told_apart() {
     let stage = Stage::new();
-    assert_eq!(stage.run(&argv(&["true"]), |_| {}).exit, Exit::Code(0));
-    assert_eq!(stage.run(&argv(&["false"]), |_| {}).exit, Exit::Code(1));
-    assert_eq!(stage.run(&shell("exit 42"), |_| {}).exit, Exit::Code(42));
-    assert_eq!(stage.run(&shell("kill -KILL $$"), |_| {}).exit, Exit::Signal(9));
-    assert_eq!(stage.run(&shell("kill -TERM $$"), |_| {}).exit, Exit::Signal(15));
+    assert_eq!(stage.run(&argv(&["true"]), |_| {}).exit, ChildExit::Code(0));
+    assert_eq!(stage.run(&argv(&["false"]), |_| {}).exit, ChildExit::Code(1));
+    assert_eq!(stage.run(&shell("exit 42"), |_| {}).exit, ChildExit::Code(42));
+    assert_eq!(stage.run(&shell("kill -KILL $$"), |_| {}).exit, ChildExit::Signal(9));
+    assert_eq!(stage.run(&shell("kill -TERM $$"), |_| {}).exit, ChildExit::Signal(15));
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_timeout_ends_the_command_and_what_it_started() {
     let stage = Stage::new();
     let program = shell("sleep 60 & echo $!; wait");
     let outcome = stage.run(&program, |command| command.timeout = SHORT);
-    assert_eq!(outcome.exit, Exit::TimedOut);
+    assert_eq!(outcome.exit, ChildExit::TimedOut);
     assert!(outcome.duration >= Duration::from_millis(150) && outcome.duration < Duration::from_secs(10));
     let pid = String::from_utf8(outcome.tail).unwrap().trim().parse().unwrap();
     assert_eq!(crate::process::ProcessIdentity::of(pid).unwrap(), None);
@@ -33,7 +33,7 @@ fn a_command_that_ignores_term_is_killed_after_the_grace_period() {
     let stage = Stage::new();
     let program = shell("trap 'echo no' TERM; while :; do sleep 0.05; done");
     let outcome = stage.run(&program, |command| command.timeout = SHORT);
-    assert_eq!(outcome.exit, Exit::TimedOut);
+    assert_eq!(outcome.exit, ChildExit::TimedOut);
     assert!(outcome.duration >= Duration::from_millis(450) && outcome.duration < Duration::from_secs(10));
     assert!(stage.log().contains("no\n"));
 }
@@ -41,11 +41,10 @@ fn a_command_that_ignores_term_is_killed_after_the_grace_period() {
 #[test]
 fn what_a_command_says_and_does_on_term_counts() {
     let stage = Stage::new();
-    let program =
-        shell("trap 'echo cleaning; touch clean; exit 0' TERM; echo up; while :; do sleep 0.02; done");
+    let program = shell("trap 'echo cleaning; touch clean; exit 0' TERM; echo up; while :; do sleep 0.02; done");
     let ready = || stage.live.lock().unwrap().starts_with(b"up");
     let outcome = stage.run_until(&program, |command| command.grace = Duration::from_secs(20), &ready);
-    assert_eq!(outcome.exit, Exit::Cancelled);
+    assert_eq!(outcome.exit, ChildExit::Cancelled);
     // The shell may also say that its sleep was terminated.
     assert!(stage.log().starts_with("up\n") && stage.log().ends_with("cleaning\n"), "{}", stage.log());
     assert!(stage.path("clean").exists());
@@ -55,7 +54,7 @@ fn what_a_command_says_and_does_on_term_counts() {
 fn a_run_that_is_cancelled_before_it_begins_starts_nothing() {
     let stage = Stage::new();
     let outcome = stage.run_until(&argv(&["touch", "began"]), |_| {}, &|| true);
-    assert_eq!(outcome.exit, Exit::Cancelled);
+    assert_eq!(outcome.exit, ChildExit::Cancelled);
     assert!(!stage.path("began").exists() && stage.born.lock().unwrap().is_none());
 }
 
@@ -68,9 +67,8 @@ fn a_run_is_cancelled_at_once() {
             thread::sleep(Duration::from_millis(100));
             flag.store(true, Ordering::SeqCst);
         });
-        let outcome =
-            stage.run_until(&argv(&["sleep", "60"]), |c| c.timeout = None, &|| flag.load(Ordering::SeqCst));
-        assert_eq!(outcome.exit, Exit::Cancelled);
+        let outcome = stage.run_until(&argv(&["sleep", "60"]), |c| c.timeout = None, &|| flag.load(Ordering::SeqCst));
+        assert_eq!(outcome.exit, ChildExit::Cancelled);
         assert!(outcome.duration < Duration::from_secs(5));
     });
 }
@@ -82,7 +80,7 @@ fn a_command_that_is_killed_at_the_gate_ends_by_that_signal() {
     let log = stage.path("log");
     let mut kill = |identity: &_| end(identity, Duration::from_secs(5)).map(drop);
     let outcome = run(&stage.command(&program, &log), &mut kill, &mut |_| {}, &|| false).unwrap();
-    assert_eq!(outcome.exit, Exit::Signal(15));
+    assert_eq!(outcome.exit, ChildExit::Signal(15));
     assert!(!stage.path("began").exists());
 }
 
@@ -91,16 +89,16 @@ fn what_a_command_leaves_running_is_left_alone_and_not_waited_for() {
     let stage = Stage::new();
     let start = Instant::now();
     let outcome = stage.run(&shell("sleep 60 & echo $!"), |_| {});
-    assert_eq!(outcome.exit, Exit::Code(0));
+    assert_eq!(outcome.exit, ChildExit::Code(0));
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert_eq!(end(&left_running(&outcome), Duration::from_secs(5)).unwrap(), Ended::Terminated);
+    assert_eq!(end(&left_running(&outcome), Duration::from_secs(5)).unwrap(), EndedProcess::Terminated);
 }
 
 #[test]
 fn what_is_written_a_little_after_the_end_is_read() {
     let stage = Stage::new();
     let outcome = stage.run(&shell("(sleep 0.05; echo late) & echo early"), |_| {});
-    assert_eq!(outcome.exit, Exit::Code(0));
+    assert_eq!(outcome.exit, ChildExit::Code(0));
     assert_eq!(stage.log(), "early\nlate\n");
 }
 
@@ -109,7 +107,7 @@ fn a_daemon_that_writes_without_end_is_not_waited_for() {
     let stage = Stage::new();
     let start = Instant::now();
     let outcome = stage.run(&shell("yes & echo $! >pid"), |command| command.longest_log = 1000);
-    assert_eq!(outcome.exit, Exit::Code(0));
+    assert_eq!(outcome.exit, ChildExit::Code(0));
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
@@ -118,7 +116,7 @@ fn a_daemon_that_has_left_the_group_is_not_waited_for() {
     let stage = Stage::new();
     let start = Instant::now();
     let outcome = stage.run(&shell("setsid sleep 60 & echo $!; sleep 60"), |c| c.timeout = SHORT);
-    assert_eq!(outcome.exit, Exit::TimedOut);
+    assert_eq!(outcome.exit, ChildExit::TimedOut);
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     end(&left_running(&outcome), Duration::from_secs(5)).unwrap();
 }
@@ -132,7 +130,7 @@ fn a_reader_that_hangs_delays_no_timeout() {
     command.timeout = SHORT;
     let mut hang = |_: &[u8]| thread::sleep(Duration::from_secs(2));
     let outcome = run(&command, &mut |_| Ok(()), &mut hang, &|| false).unwrap();
-    assert_eq!(outcome.exit, Exit::TimedOut);
+    assert_eq!(outcome.exit, ChildExit::TimedOut);
     assert!(outcome.duration < Duration::from_millis(1500), "{:?}", outcome.duration);
 }
 
@@ -148,7 +146,7 @@ fn many_run_at_the_same_time() {
                     let program = shell(&format!("echo {worker} {round}; exit {round}"));
                     let command = stage.command(&program, &log);
                     let outcome = run(&command, &mut |_| Ok(()), &mut |_| {}, &|| false).unwrap();
-                    assert_eq!(outcome.exit, Exit::Code(round));
+                    assert_eq!(outcome.exit, ChildExit::Code(round));
                     assert_eq!(outcome.tail, format!("{worker} {round}\n").as_bytes());
                 }
             });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::Code;
 
-use super::{Exit, Stage, argv, run, shell};
+use super::{ChildExit, Stage, argv, run, shell};
 
 #[test]
 fn output_and_errors_are_one_stream_in_order() {
@@ -38,7 +38,7 @@ fn output_need_not_be_text() {
 fn output_may_be_closed_early() {
     let stage = Stage::new();
     let outcome = stage.run(&shell("echo first; exec >&- 2>&-; sleep 0.2; touch done; exit 5"), |_| {});
-    assert_eq!(outcome.exit, Exit::Code(5));
+    assert_eq!(outcome.exit, ChildExit::Code(5));
     assert!(stage.path("done").exists() && outcome.duration >= Duration::from_millis(200));
     assert_eq!(outcome.tail, b"first\n");
 }
@@ -56,7 +56,7 @@ fn output_comes_while_the_command_runs() {
         }
     };
     let outcome = run(&stage.command(&program, &log), &mut |_| Ok(()), &mut live, &|| false).unwrap();
-    assert_eq!((outcome.exit, outcome.tail), (Exit::Code(0), b"seen\ngone\n".to_vec()));
+    assert_eq!((outcome.exit, outcome.tail), (ChildExit::Code(0), b"seen\ngone\n".to_vec()));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_log_that_cannot_be_written_disturbs_nothing() {
     let missing = stage.path("none/log");
     for (log, code) in [(missing.as_path(), Code::Io), (Path::new("/dev/full"), Code::DiskFull)] {
         let outcome = stage.run(&shell("seq 1 50000; exit 3"), |command| command.log = log);
-        assert_eq!((outcome.exit, outcome.output_bytes), (Exit::Code(3), 288_894));
+        assert_eq!((outcome.exit, outcome.output_bytes), (ChildExit::Code(3), 288_894));
         assert_eq!(outcome.log_error.unwrap().code(), code);
         assert!(outcome.tail.ends_with(b"50000\n"));
     }
@@ -99,7 +99,7 @@ fn a_flood_of_output_takes_no_memory() {
     let start = Instant::now();
     let outcome = run(&stage.command(&program, &log), &mut |_| Ok(()), &mut live, &|| false).unwrap();
     println!("{:?}, {} KiB more", start.elapsed(), peak.saturating_sub(before) / 1024);
-    assert_eq!((outcome.exit, outcome.output_bytes, seen), (Exit::Code(0), 1 << 30, 1 << 30));
+    assert_eq!((outcome.exit, outcome.output_bytes, seen), (ChildExit::Code(0), 1 << 30, 1 << 30));
     // Other tests of this process run at the same time.
     assert!(peak < before + (32 << 20), "{} more bytes", peak - before);
     assert!(fs::metadata(&log).unwrap().len() < (1 << 20) + 100);

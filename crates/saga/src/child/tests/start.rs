@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use ic_base::{Code, Diagnosis};
 
-use super::{Exit, Program, Stage, argv, run, shell};
+use super::{ChildExit, Program, Stage, argv, run, shell};
 
 fn executable(stage: &Stage, name: &str, text: &str) {
     fs::write(stage.path(name), text).unwrap();
@@ -15,7 +15,7 @@ fn executable(stage: &Stage, name: &str, text: &str) {
 
 fn why_not(stage: &Stage, program: &Program) -> String {
     let outcome = stage.run(program, |_| {});
-    let Exit::NotStarted(why) = outcome.exit else { panic!("{program:?}: {outcome:?}") };
+    let ChildExit::NotStarted(why) = outcome.exit else { panic!("{program:?}: {outcome:?}") };
     why
 }
 
@@ -37,7 +37,7 @@ fn the_identity_is_recorded_before_the_command_begins() {
         &|| false,
     )
     .unwrap();
-    assert_eq!(outcome.exit, Exit::Code(0));
+    assert_eq!(outcome.exit, ChildExit::Code(0));
     let pid = seen.unwrap();
     assert_eq!(stage.log(), format!("{pid}\n{pid}\n"), "the same process, leading its group");
 }
@@ -72,10 +72,7 @@ fn a_program_that_is_not_there_is_named() {
     executable(&stage, "dos", "#!/bin/sh\r\necho\r\n");
     let cases: [(&[&str], &str); 10] = [
         (&["no-such-program", "x"], "`no-such-program` was not found in PATH."),
-        (
-            &["here"],
-            "`here` was not found in PATH; for the one in the working directory, write ./ before it.",
-        ),
+        (&["here"], "`here` was not found in PATH; for the one in the working directory, write ./ before it."),
         (&["./none"], "`./none` does not exist: there is no "),
         (&["./sub"], "`./sub` is a directory, not a program."),
         (&["./plain"], "`./plain` is not executable; allow it with: chmod +x "),
@@ -102,7 +99,7 @@ fn a_working_directory_that_is_not_there_is_named() {
     for (name, expected) in [("none", "cannot be used: No such file"), ("file", "is not a directory.")] {
         let directory = stage.path(name);
         let outcome = stage.run(&shell("true"), |command| command.directory = &directory);
-        let Exit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
+        let ChildExit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
         assert!(why.starts_with("The working directory ") && why.contains(expected), "{why}");
     }
 }
@@ -115,16 +112,13 @@ fn the_path_is_the_commands_own() {
     let program = argv(&["tool"]);
     for path in ["/none:bin", &format!("{}", stage.path("bin").display())] {
         let outcome = stage.run(&program, |command| command.environment = vec![("PATH".into(), path.into())]);
-        assert_eq!(outcome.exit, Exit::Code(0));
+        assert_eq!(outcome.exit, ChildExit::Code(0));
         assert!(outcome.tail.ends_with(b"bin/tool\n"));
     }
-    assert_eq!(
-        stage.run(&argv(&["true"]), |command| command.removed = vec!["PATH".into()]).exit,
-        Exit::Code(0)
-    );
+    assert_eq!(stage.run(&argv(&["true"]), |command| command.removed = vec!["PATH".into()]).exit, ChildExit::Code(0));
     fs::set_permissions(stage.path("bin/tool"), fs::Permissions::from_mode(0o644)).unwrap();
     let outcome = stage.run(&program, |command| command.environment = vec![("PATH".into(), "bin".into())]);
-    let Exit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
+    let ChildExit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
     assert!(why.ends_with("bin/tool is not executable."), "{why}");
 }
 
@@ -144,7 +138,7 @@ fn a_program_that_vanishes_at_the_gate_was_not_started() {
             Ok(())
         };
         let outcome = run(&stage.command(&program, &log), &mut born, &mut |_| {}, &|| false).unwrap();
-        let Exit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
+        let ChildExit::NotStarted(why) = outcome.exit else { panic!("{:?}", outcome.exit) };
         let reason = if leave { "Permission denied" } else { "No such file or directory" };
         assert_eq!(why, format!("`./tool` could not be started: {reason}."));
     }
@@ -155,14 +149,14 @@ fn a_command_that_ends_with_the_shells_codes_was_started() {
     let stage = Stage::new();
     for code in [125, 126, 127, 255] {
         let text = format!("exit {code}");
-        assert_eq!(stage.run(&shell(&text), |_| {}).exit, Exit::Code(code));
-        assert_eq!(stage.run(&argv(&["sh", "-c", &text]), |_| {}).exit, Exit::Code(code));
+        assert_eq!(stage.run(&shell(&text), |_| {}).exit, ChildExit::Code(code));
+        assert_eq!(stage.run(&argv(&["sh", "-c", &text]), |_| {}).exit, ChildExit::Code(code));
         executable(&stage, "tool", &format!("#!/bin/sh\nexit {code}\n"));
-        assert_eq!(stage.run(&argv(&["./tool"]), |_| {}).exit, Exit::Code(code));
+        assert_eq!(stage.run(&argv(&["./tool"]), |_| {}).exit, ChildExit::Code(code));
     }
-    assert_eq!(stage.run(&shell("no-such-program"), |_| {}).exit, Exit::Code(127));
-    assert_eq!(stage.run(&shell("exec no-such-program"), |_| {}).exit, Exit::Code(127));
-    assert_eq!(stage.run(&argv(&["env", "no-such-program"]), |_| {}).exit, Exit::Code(127));
+    assert_eq!(stage.run(&shell("no-such-program"), |_| {}).exit, ChildExit::Code(127));
+    assert_eq!(stage.run(&shell("exec no-such-program"), |_| {}).exit, ChildExit::Code(127));
+    assert_eq!(stage.run(&argv(&["env", "no-such-program"]), |_| {}).exit, ChildExit::Code(127));
 }
 
 #[test]
@@ -170,9 +164,8 @@ fn arguments_and_environment_arrive_byte_for_byte() {
     let stage = Stage::new();
     let bytes = OsString::from_vec((1..=255).chain(*b"'\"$(x)`\\\n\n").collect());
     let text = "cat /proc/$$/cmdline >cmdline; cat /proc/$$/environ >environ";
-    let program = Program::Argv(
-        ["sh", "-c", text, "x"].map(OsString::from).into_iter().chain([bytes.clone()]).collect(),
-    );
+    let program =
+        Program::Argv(["sh", "-c", text, "x"].map(OsString::from).into_iter().chain([bytes.clone()]).collect());
     let names = ["IC_PLAIN", "npm_config_//host/:_token", "BASH_FUNC_f%%", "a.b"];
     let outcome = stage.run(&program, |command| {
         command.environment = names.map(|name| (name.into(), bytes.clone())).to_vec();
@@ -180,7 +173,7 @@ fn arguments_and_environment_arrive_byte_for_byte() {
         command.environment.push(("IC_TWICE".into(), "2".into()));
         command.removed = vec!["HOME".into(), "IC_PLAIN".into()];
     });
-    assert_eq!(outcome.exit, Exit::Code(0), "{}", stage.log());
+    assert_eq!(outcome.exit, ChildExit::Code(0), "{}", stage.log());
     let bytes = bytes.into_vec();
     let expected = [b"sh\0-c\0", text.as_bytes(), b"\0x\0", &bytes, b"\0"].concat();
     assert_eq!(fs::read(stage.path("cmdline")).unwrap(), expected);
@@ -217,7 +210,7 @@ fn nothing_of_ours_is_inherited_but_output() {
     assert_eq!(String::from_utf8_lossy(&outcome.tail), String::from_utf8_lossy(&plain.stdout));
     assert!(outcome.tail.starts_with(b"/dev/null\n"));
     let outcome = stage.run(&shell("cat; read x"), |_| {});
-    assert_eq!((outcome.exit, outcome.output_bytes), (Exit::Code(1), 0));
+    assert_eq!((outcome.exit, outcome.output_bytes), (ChildExit::Code(1), 0));
 }
 
 #[test]
@@ -226,7 +219,7 @@ fn starting_costs_a_few_milliseconds() {
     let program = argv(&["true"]);
     let start = std::time::Instant::now();
     for _ in 0..50 {
-        assert_eq!(stage.run(&program, |_| {}).exit, Exit::Code(0));
+        assert_eq!(stage.run(&program, |_| {}).exit, ChildExit::Code(0));
     }
     let ours = start.elapsed() / 50;
     let start = std::time::Instant::now();

@@ -7,7 +7,7 @@ use std::path::Path;
 use ic_base::Code;
 use tempfile::{TempDir, tempdir};
 
-use super::{FileBefore, MAX_BYTES};
+use super::{FileBeforeTask, MAX_BYTES};
 
 fn directory() -> TempDir {
     tempdir().unwrap()
@@ -18,7 +18,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Refused, and everything that is named still has its content.
-fn assert_refused(before: &FileBefore, untouched: &[(&Path, &str)]) {
+fn assert_refused(before: &FileBeforeTask, untouched: &[(&Path, &str)]) {
     let error = before.put_back().unwrap_err();
     assert_eq!(error.code(), Code::Conflict, "{error:?}");
     for (path, content) in untouched {
@@ -30,7 +30,7 @@ fn assert_refused(before: &FileBefore, untouched: &[(&Path, &str)]) {
 fn a_new_file_is_deleted_once_and_again() {
     let root = directory();
     let path = root.path().join(OsStr::from_bytes(b"not \xff utf-8"));
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     before.put_back().unwrap();
     fs::write(&path, "new").unwrap();
     before.put_back().unwrap();
@@ -43,7 +43,7 @@ fn a_new_link_is_deleted_and_what_it_leads_to_stays() {
     let root = directory();
     let (path, target) = (root.path().join("link"), root.path().join("target"));
     fs::write(&target, "precious").unwrap();
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     symlink(&target, &path).unwrap();
     before.put_back().unwrap();
     assert!(path.symlink_metadata().is_err());
@@ -54,7 +54,7 @@ fn a_new_link_is_deleted_and_what_it_leads_to_stays() {
 fn a_file_in_a_new_directory_is_deleted_and_the_directory_stays() {
     let root = directory();
     let path = root.path().join("made/below/file");
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     before.put_back().unwrap();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "new").unwrap();
@@ -68,7 +68,7 @@ fn an_old_file_gets_its_content_and_permissions_back() {
     let path = root.path().join("old");
     fs::write(&path, "precious").unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     let is_back = || fs::read_to_string(&path).unwrap() == "precious" && mode(&path) == 0o640;
 
     fs::write(&path, "overwritten").unwrap();
@@ -89,7 +89,7 @@ fn an_old_file_that_is_unchanged_is_not_written() {
     let root = directory();
     let path = root.path().join("old");
     fs::write(&path, "precious").unwrap();
-    let (before, stamp) = (FileBefore::of(&path), fs::metadata(&path).unwrap().modified().unwrap());
+    let (before, stamp) = (FileBeforeTask::of(&path), fs::metadata(&path).unwrap().modified().unwrap());
     before.put_back().unwrap();
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), stamp);
 }
@@ -100,7 +100,7 @@ fn an_old_file_comes_back_with_its_directory() {
     let path = root.path().join("a/b/old");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "precious").unwrap();
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     fs::remove_dir_all(root.path().join("a")).unwrap();
     before.put_back().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
@@ -112,7 +112,7 @@ fn an_old_file_that_became_a_link_does_not_overwrite_what_the_link_leads_to() {
     let (path, other) = (root.path().join("old"), root.path().join("other"));
     fs::write(&path, "precious").unwrap();
     fs::write(&other, "other").unwrap();
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     fs::remove_file(&path).unwrap();
     symlink(&other, &path).unwrap();
     before.put_back().unwrap();
@@ -128,7 +128,7 @@ fn the_longest_file_that_is_kept_comes_back_and_a_longer_one_is_refused() {
     let content = vec![b'x'; usize::try_from(MAX_BYTES).unwrap()];
     fs::write(&kept, &content).unwrap();
     fs::write(&longer, [content.as_slice(), b"x"].concat()).unwrap();
-    let undos = [&kept, &longer].map(|path| FileBefore::of(path));
+    let undos = [&kept, &longer].map(|path| FileBeforeTask::of(path));
     fs::write(&kept, "overwritten").unwrap();
     fs::write(&longer, "overwritten").unwrap();
     undos[0].put_back().unwrap();
@@ -143,7 +143,7 @@ fn what_is_no_file_is_refused() {
     fs::write(&target, "precious").unwrap();
     symlink(&target, &link).unwrap();
     let undos =
-        [&link, root.path(), Path::new("/"), &root.path().join("a/../b"), Path::new("")].map(FileBefore::of);
+        [&link, root.path(), Path::new("/"), &root.path().join("a/../b"), Path::new("")].map(FileBeforeTask::of);
     for undo in &undos {
         assert_refused(undo, &[(&target, "precious"), (&link, "precious")]);
     }
@@ -154,7 +154,7 @@ fn a_directory_in_the_place_of_the_file_is_never_removed() {
     let root = directory();
     let (new, old) = (root.path().join("new"), root.path().join("old"));
     fs::write(&old, "precious").unwrap();
-    let undos = [&new, &old].map(|path| FileBefore::of(path));
+    let undos = [&new, &old].map(|path| FileBeforeTask::of(path));
     fs::remove_file(&old).unwrap();
     for path in [&new, &old] {
         fs::create_dir(path).unwrap();
@@ -174,7 +174,7 @@ fn a_link_in_the_way_leads_to_no_other_file() {
     fs::create_dir(root.path().join("kept")).unwrap();
     let (in_kept, old) = (root.path().join("kept/file"), root.path().join("kept/old"));
     fs::write(&old, "old").unwrap();
-    let undos = [&below, &in_kept, &old].map(|path| FileBefore::of(path));
+    let undos = [&below, &in_kept, &old].map(|path| FileBeforeTask::of(path));
 
     symlink(elsewhere.path(), root.path().join("made")).unwrap();
     fs::rename(root.path().join("kept"), root.path().join("moved")).unwrap();
@@ -191,7 +191,7 @@ fn a_link_that_was_in_the_way_before_is_followed() {
     fs::create_dir(root.path().join("real")).unwrap();
     symlink("real", root.path().join("link")).unwrap();
     let path = root.path().join("link/new");
-    let before = FileBefore::of(&path);
+    let before = FileBeforeTask::of(&path);
     fs::write(&path, "new").unwrap();
     before.put_back().unwrap();
     assert!(!root.path().join("real/new").exists());

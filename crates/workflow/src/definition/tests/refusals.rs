@@ -70,12 +70,7 @@ fn what_is_no_workflow_is_refused() {
 fn unknown_keys_are_refused_with_what_was_meant() {
     for (text, place, key, hint) in [
         ("on_failure: stop\n".to_owned(), (1, 1), "on_failure", "did you mean `on-failure`?"),
-        (
-            "jobs: 2\n".to_owned(),
-            (1, 1),
-            "jobs",
-            "known here: name, goal, on-failure, strategy, shell, steps",
-        ),
+        ("jobs: 2\n".to_owned(), (1, 1), "jobs", "known here: name, goal, on-failure, strategy, shell, steps"),
         (line("timeuot: 5s"), (6, 5), "timeuot", "did you mean `timeout`?"),
         (line("depends_on: [b]"), (6, 5), "depends_on", "did you mean `needs`?"),
         (line("script: x"), (6, 5), "script", "did you mean `run`?"),
@@ -90,12 +85,7 @@ fn unknown_keys_are_refused_with_what_was_meant() {
         (line("retries: {count: 2}"), (6, 15), "count", "did you mean `max`?"),
         (line("retries: {times: 2}"), (6, 15), "times", "known here: max, backoff"),
         (line("compensate: {restore_file: a}"), (6, 18), "restore_file", "did you mean `restore-file`?"),
-        (
-            line("compensate: {exec: [a], onFailure: true}"),
-            (6, 29),
-            "onFailure",
-            "did you mean `on-failure`?",
-        ),
+        (line("compensate: {exec: [a], onFailure: true}"), (6, 29), "onFailure", "did you mean `on-failure`?"),
     ] {
         let error = refused(&text, place, &format!("unknown key `{key}`"));
         assert_eq!(error.get_hint(), Some(hint), "{text}");
@@ -138,11 +128,7 @@ fn bad_values_of_a_step_are_refused() {
         ("timeout: [5s]", 14, "a list where a duration with its unit, as in 10m or 90s, is expected"),
         ("timeout: soon", 14, "\"soon\" is not a duration; write 10m, 90s or 1h 30m"),
         ("timeout: -5s", 14, "\"-5s\" is not a duration; write 10m, 90s or 1h 30m"),
-        (
-            "timeout: 99999999999999999999d",
-            14,
-            "\"99999999999999999999d\" is not a duration; write 10m, 90s or 1h 30m",
-        ),
+        ("timeout: 99999999999999999999d", 14, "\"99999999999999999999d\" is not a duration; write 10m, 90s or 1h 30m"),
         ("timeout: 366d", 14, "\"366d\" is too long; the most is 365d"),
         ("timeout: 0s", 14, "a timeout must be longer than 0"),
         ("retries: -1", 14, "-1 is too small; the least is 0"),
@@ -152,11 +138,7 @@ fn bad_values_of_a_step_are_refused() {
         ("retries: [2]", 14, "a list where a whole number, or {max: 2, backoff: 5s}, is expected"),
         ("retries: {backoff: 1s}", 14, "`max` is missing"),
         ("retries: {max: 1.5}", 20, "`1.5` where a whole number, or {max: 2, backoff: 5s}, is expected"),
-        (
-            "retries: {max: 1, backoff: 5}",
-            32,
-            "`5` where a duration with its unit, as in 10m or 90s, is expected",
-        ),
+        ("retries: {max: 1, backoff: 5}", 32, "`5` where a duration with its unit, as in 10m or 90s, is expected"),
         ("cwd: /tmp", 10, "the path \"/tmp\" is absolute; paths lead from the project's root into it"),
         ("cwd: a/../b", 10, "the path \"a/../b\" contains `..`; paths lead from the project's root into it"),
         ("cwd: ''", 10, "the path is empty"),
@@ -211,11 +193,7 @@ fn compensations_that_are_none_are_refused() {
         (" {exec: []}", 24, "the command is empty"),
         (" {exec: ['']}", 25, "the program's name is empty"),
         (" {shell: ''}", 25, "the command is empty"),
-        (
-            " {restore-file: /a}",
-            32,
-            "the path \"/a\" is absolute; paths lead from the project's root into it",
-        ),
+        (" {restore-file: /a}", 32, "the path \"/a\" is absolute; paths lead from the project's root into it"),
         (" {restore-file: ./}", 32, "the path is the project's root itself"),
         (" {restore-file: []}", 32, "the list of paths is empty"),
         (
@@ -226,11 +204,7 @@ fn compensations_that_are_none_are_refused() {
         (" {restore-file: 5}", 32, "`5` where a path or a list of paths is expected"),
         (" {restore-file: {a: b}}", 32, "a mapping where a path or a list of paths is expected"),
         (" {kill-process: 77}", 32, "`77` where the path of a file that holds a process id is expected"),
-        (
-            " {kill-process: ../p}",
-            32,
-            "the path \"../p\" contains `..`; paths lead from the project's root into it",
-        ),
+        (" {kill-process: ../p}", 32, "the path \"../p\" contains `..`; paths lead from the project's root into it"),
         (" {skip: }", 22, "nothing where a single text is expected"),
         (" {pivot: ''}", 25, "the reason must not be empty"),
         (" {skip: why, timeout: 5s}", 38, "`timeout` means nothing for `skip`"),
@@ -242,22 +216,15 @@ fn compensations_that_are_none_are_refused() {
     ] {
         refused(line(&format!("compensate:{text}")), (6, column), says);
     }
-    let error = refused(
-        line("compensate: skipp"),
-        (6, 17),
-        "\"skipp\" where skip, pivot, retry or a mapping is expected",
-    );
+    let error =
+        refused(line("compensate: skipp"), (6, 17), "\"skipp\" where skip, pivot, retry or a mapping is expected");
     assert_eq!(error.get_hint(), Some("did you mean `skip`?"));
 }
 
 #[test]
 fn names_that_do_not_fit_together_are_refused() {
     for (list, place, says) in [
-        (
-            &["id: a, phase: done, run: x"][..],
-            (3, 18),
-            "the phase `done` ends every chain, and no step runs in it",
-        ),
+        (&["id: a, phase: done, run: x"][..], (3, 18), "the phase `done` ends every chain, and no step runs in it"),
         (&["id: a, phase: \"a\\tb\", run: x"], (3, 18), "the phase must stand on one line, without tabs"),
         (&["id: '', phase: p, run: x"], (3, 8), "the step's id must not be empty"),
         (&["id: ' a', phase: p, run: x"], (3, 8), "the step's id must not begin or end with white space"),
@@ -308,8 +275,7 @@ fn cycles_are_refused_and_named() {
     };
     let first = "`s0` -> `s1` -> `s2` -> `s3` -> `s4` -> `s5` -> `s6` -> `s7`";
     refused(ring(9), (3, 38), &format!("steps need each other: {first} -> `s8` -> `s0`"));
-    let error =
-        refused(ring(10_000), (3, 38), &format!("steps need each other: {first} -> ... (9992 more) -> `s0`"));
+    let error = refused(ring(10_000), (3, 38), &format!("steps need each other: {first} -> ... (9992 more) -> `s0`"));
     assert_eq!(error.details()["cycle"].as_array().map(Vec::len), Some(10_000));
 }
 
@@ -337,10 +303,8 @@ fn small_files_that_unfold_to_large_ones_are_refused() {
     };
     let mut laughs = "- {id: &a x, phase: p, run: &aa [x,x,x,x,x,x,x,x,x,x]}\n".to_owned();
     for (of, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {
-        laughs += &format!(
-            "- {{id: {name}, run: x, needs: &{name}{name} [{}]}}\n",
-            vec![format!("*{of}{of}"); 10].join(",")
-        );
+        laughs +=
+            &format!("- {{id: {name}, run: x, needs: &{name}{name} [{}]}}\n", vec![format!("*{of}{of}"); 10].join(","));
     }
     // Already the first of them nests lists where texts are due.
     assert!(parse(format!("name: n\nsteps:\n{laughs}")).is_err());

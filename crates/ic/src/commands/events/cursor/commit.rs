@@ -1,7 +1,7 @@
 //! `ic events cursor commit`
 
 use ic_base::Label;
-use ic_ops::consume::{self, Held};
+use ic_ops::consume::{self, HeldCursor};
 
 use crate::commands::prelude::*;
 use crate::views::event::CursorJson;
@@ -14,7 +14,7 @@ use crate::views::event::CursorJson;
 #[command(after_help = "Examples:
   ic events cursor commit notifier 42
   ic events cursor commit notifier 40 --back      # handle 41 and 42 again")]
-pub(crate) struct Commit {
+pub(crate) struct EventsCursorCommitArgs {
     /// The name of the cursor
     name: String,
     /// The last event that was handled
@@ -28,16 +28,14 @@ pub(crate) struct Commit {
     back: bool,
 }
 
-impl Commit {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl EventsCursorCommitArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let name = Label::parse("NAME", &self.name)?;
         let run = self.run.as_deref();
         let run_id = run.map(|run| kernel.read(|snapshot| kernel.run(snapshot, run))).transpose()?;
-        let held = Held::take(&kernel, name, run_id.map(|run| run.id), session.busy_timeout())?;
+        let held = HeldCursor::take(&kernel, name, run_id.map(|run| run.id), session.busy_timeout())?;
         let moved = consume::commit(&kernel, &held, self.seq, self.back)?;
-        session
-            .output
-            .record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))
+        session.output.record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))
     }
 }

@@ -9,11 +9,11 @@ use crate::commands::prelude::*;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic events cursor list")]
-pub(crate) struct List {}
+pub(crate) struct EventsCursorListArgs {}
 
-impl List {
+impl EventsCursorListArgs {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let cursors = kernel.read(cursor::list)?;
         print(session, &cursors)

@@ -16,7 +16,7 @@ pub(crate) struct Reset {
 }
 
 impl Reset {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let name = Label::parse("NAME", &self.name)?;
         let cursors = consume::reset(&kernel, &name, session.busy_timeout())?;

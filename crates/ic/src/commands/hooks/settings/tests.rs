@@ -1,4 +1,4 @@
-use super::{Location, Settings, copy_of, fs};
+use super::{HooksSettings, Location, copy_of, fs};
 use crate::clients::Client;
 
 /// A file in a directory that the client wants around it.
@@ -9,12 +9,12 @@ fn at(file: &std::path::Path) -> Location {
 }
 
 fn install(file: &std::path::Path) {
-    let settings = Settings::read(&at(file), Client::ClaudeCode, None).unwrap();
+    let settings = HooksSettings::read(&at(file), Client::ClaudeCode, None).unwrap();
     settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write().unwrap();
 }
 
 fn uninstall(file: &std::path::Path) -> Vec<String> {
-    let settings = Settings::read(&at(file), Client::ClaudeCode, None).unwrap();
+    let settings = HooksSettings::read(&at(file), Client::ClaudeCode, None).unwrap();
     let edit = settings.without(Client::ClaudeCode).unwrap();
     edit.write().unwrap();
     edit.left
@@ -75,8 +75,7 @@ fn what_was_empty_before_stays_though_something_else_was_changed() {
         fs::write(&file, before).unwrap();
         install(&file);
         let installed = fs::read_to_string(&file).unwrap();
-        fs::write(&file, installed.trim_end().strip_suffix('}').unwrap().to_owned() + ", \"n\": 1.50}")
-            .unwrap();
+        fs::write(&file, installed.trim_end().strip_suffix('}').unwrap().to_owned() + ", \"n\": 1.50}").unwrap();
         assert_eq!(uninstall(&file), Vec::<String>::new());
         assert_eq!(fs::read_to_string(&file).unwrap(), after);
     }
@@ -130,7 +129,7 @@ fn what_is_wrong_with_a_file_is_named() {
         ("{\"a\": 1,}", "correct it, then call again"),
     ] {
         fs::write(&file, text).unwrap();
-        let error = Settings::read(&at(&file), Client::ClaudeCode, None).err().unwrap();
+        let error = HooksSettings::read(&at(&file), Client::ClaudeCode, None).err().unwrap();
         assert_eq!(error.get_hint(), Some(hint), "{text}");
     }
 }
@@ -139,7 +138,7 @@ fn what_is_wrong_with_a_file_is_named() {
 fn an_older_entry_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.json");
-    let settings = Settings::read(&at(&file), Client::ClaudeCode, None).unwrap();
+    let settings = HooksSettings::read(&at(&file), Client::ClaudeCode, None).unwrap();
     settings.with(Client::ClaudeCode, "/old/ic").unwrap().write().unwrap();
     install(&file);
     let text = fs::read_to_string(&file).unwrap();
@@ -161,14 +160,14 @@ fn what_is_no_plain_json_is_left_alone() {
         "{\"a\": ",
     ] {
         fs::write(&file, text).unwrap();
-        assert!(Settings::read(&at(&file), Client::ClaudeCode, None).is_err(), "{text}");
+        assert!(HooksSettings::read(&at(&file), Client::ClaudeCode, None).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
     let link = directory.path().join("link.json");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    assert!(Settings::read(&at(&link), Client::ClaudeCode, None).is_err());
+    assert!(HooksSettings::read(&at(&link), Client::ClaudeCode, None).is_err());
     fs::write(&file, "{}").unwrap();
     let elsewhere = directory.path().join("elsewhere");
     std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
-    assert!(Settings::read(&at(&elsewhere.join("settings.json")), Client::ClaudeCode, None).is_err());
+    assert!(HooksSettings::read(&at(&elsewhere.join("settings.json")), Client::ClaudeCode, None).is_err());
 }

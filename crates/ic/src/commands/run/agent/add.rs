@@ -11,7 +11,7 @@ use crate::views::agent::AgentJson;
 #[command(after_help = "Examples:
   agent=$(ic run agent add @ --type codex --name reviewer)
   ic run agent add @ --type claude --dispatch \"$dispatch\"")]
-pub(crate) struct Add {
+pub(crate) struct RunAgentAddArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// The kind of agent
@@ -21,11 +21,11 @@ pub(crate) struct Add {
     #[arg(long, value_name = "N")]
     name: Option<String>,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Add {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunAgentAddArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kind = Label::parse("--type", &self.kind)?;
         let name = input::optional_label("--name", self.name.as_deref())?;
         let kernel = session.kernel_for(self.door.as_deref())?;

@@ -8,13 +8,13 @@ use crate::views::agent::AgentJson;
 #[command(after_help = "Examples:
   ic run agent list @
   ic run agent list @ --json | jq -r '.[] | select(.status == \"active\") | .id'")]
-pub(crate) struct List {
+pub(crate) struct RunAgentListArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
 }
 
-impl List {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunAgentListArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let agents = kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;

@@ -10,18 +10,18 @@ use crate::views::agent::AgentJson;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run agent update \"$agent\" --status completed")]
-pub(crate) struct Update {
+pub(crate) struct RunAgentUpdateArgs {
     /// The agent: an id, or the end of one
     agent: String,
     /// The outcome of its work
     #[arg(long, value_parser = one_of(AgentStatus::as_str, &[(AgentStatus::Completed, ""), (AgentStatus::Failed, "")]))]
     status: AgentStatus,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Update {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunAgentUpdateArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let agent = agent::finish(&kernel, &self.agent, self.status)?;
         let one = std::slice::from_ref(&agent);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::Label;
-use ic_ops::artifact::{self, Request};
+use ic_ops::artifact::{self, ArtifactRequest};
 
 use crate::commands::prelude::*;
 use crate::views::artifact::ArtifactAddedJson;
@@ -13,7 +13,7 @@ use crate::views::artifact::ArtifactAddedJson;
 #[command(after_help = "Examples:
   ic run artifact add @ --path docs/plan.md
   ic run artifact add @ --path report.html --phase review --type report")]
-pub(crate) struct Add {
+pub(crate) struct RunArtifactAddArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Its path; outside of the project, it is recorded as an absolute path
@@ -26,13 +26,13 @@ pub(crate) struct Add {
     #[arg(long = "type", value_name = "T", default_value = "file")]
     kind: String,
     #[command(flatten)]
-    door: Door,
+    door: ForceFlags,
 }
 
-impl Add {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunArtifactAddArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kind = Label::parse("--type", &self.kind)?;
-        let request = Request {
+        let request = ArtifactRequest {
             path: input::path("--path", &self.path)?,
             phase: self.phase.as_deref(),
             kind: kind.as_str(),

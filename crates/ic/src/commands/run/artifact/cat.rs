@@ -9,13 +9,13 @@ use crate::commands::prelude::*;
 #[command(after_help = "Examples:
   ic run artifact cat 3f9a12c4
   ic run artifact cat 3f9a12c4 > plan.before.md")]
-pub(crate) struct Cat {
+pub(crate) struct RunArtifactCatArgs {
     /// The artifact: an id, or the end of one
     id: String,
 }
 
-impl Cat {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunArtifactCatArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         session.output.exact(|sink| artifact::cat(&kernel, &settings, &self.id, sink))

@@ -1,7 +1,7 @@
 //! `ic run artifact list`
 
 use ic_runtrack::ArtifactStatus;
-use ic_runtrack::artifact::Filter;
+use ic_runtrack::artifact::ArtifactFilter;
 
 use crate::commands::prelude::*;
 use crate::views::artifact::ArtifactJson;
@@ -11,7 +11,7 @@ use crate::views::artifact::ArtifactJson;
 #[command(after_help = "Examples:
   ic run artifact list @ --phase planned
   ic run artifact list @ --status rolled_back --json | jq -r '.[].path'")]
-pub(crate) struct List {
+pub(crate) struct RunArtifactListArgs {
     /// The run: an id, the end of one, @, or scope:NAME
     run: String,
     /// Only those of this phase
@@ -22,15 +22,15 @@ pub(crate) struct List {
     status: Option<ArtifactStatus>,
 }
 
-impl List {
-    pub(super) fn run(&self, session: &mut Session) -> Result<Exit> {
+impl RunArtifactListArgs {
+    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let artifacts = kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
             if let Some(phase) = &self.phase {
                 run.chain.require(phase)?;
             }
-            let filter = Filter { phase: self.phase.as_deref(), status: self.status };
+            let filter = ArtifactFilter { phase: self.phase.as_deref(), status: self.status };
             ic_runtrack::artifact::list(snapshot, &run.id, filter)
         })?;
         let records: Vec<ArtifactJson> = artifacts.iter().map(ArtifactJson::from).collect();

@@ -11,7 +11,7 @@ pub(in super::super) struct Word {
 
 /// A word that is being read.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished {
+pub(super) struct OpenQuote {
     text: String,
     is_doubtful: bool,
     /// Whether some of it stands in quotes.
@@ -20,7 +20,7 @@ pub(super) struct Unfinished {
     has_brace: bool,
 }
 
-impl Unfinished {
+impl OpenQuote {
     pub(super) fn bare(&mut self, c: char) {
         self.has_brace |= c == '{';
         self.text.push(c);
@@ -76,8 +76,7 @@ fn braces(text: &str) -> Option<Vec<String>> {
         if all.len() * ends.len() > MOST {
             return None;
         }
-        let with =
-            |begun: &String| ends.iter().map(|end| format!("{begun}{before}{end}")).collect::<Vec<_>>();
+        let with = |begun: &String| ends.iter().map(|end| format!("{begun}{before}{end}")).collect::<Vec<_>>();
         all = all.iter().flat_map(with).collect();
     }
     for one in &mut all {

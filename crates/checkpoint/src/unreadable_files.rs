@@ -1,0 +1,77 @@
+//! Files and directories that their owner has closed to himself (`chmod 000`): opened for a moment, to be read.
+//!
+//! Only the owner's own bits are added, and they go again as soon as the file is open; those of a directory, when all in it was looked at.
+//! A process that is killed in that time leaves it open to its owner. For others nothing opens.
+
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, chmod, fstat, openat};
+use rustix::io::{Errno, Result};
+use rustix::process::geteuid;
+
+const READ: u32 = 0o400;
+/// To list the names in a directory, and to look at what they name.
+const LOOK: u32 = 0o500;
+const BITS: u32 = 0o7777;
+
+/// A file or directory that was closed, and is open while this lives.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    handle: OwnedFd,
+    mode: u32,
+}
+
+impl OpenedFile {
+    /// Its own permission bits, which it gets again.
+    pub(crate) fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// Opens what `name` stands for in a directory, if the caller owns it and lacks these bits; `None`: the bits do not close it.
+    fn new(directory: impl AsFd, name: &[u8], kind: FileType, needed: u32) -> Result<Option<Self>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = openat(directory, name, flags, Mode::empty())?;
+        let stat = fstat(&handle)?;
+        let mode = stat.st_mode & BITS;
+        let is_own = stat.st_uid == geteuid().as_raw() && FileType::from_raw_mode(stat.st_mode) == kind;
+        if !is_own || mode & needed == needed {
+            return Ok(None);
+        }
+        let opened = Self { handle, mode };
+        opened.set(mode | needed)?;
+        Ok(Some(opened))
+    }
+
+    fn set(&self, mode: u32) -> Result<()> {
+        chmod(self.place(), Mode::from_raw_mode(mode))
+    }
+
+    /// The kernel's own link to it, which leads nowhere else.
+    fn place(&self) -> String {
+        format!("/proc/self/fd/{}", self.handle.as_raw_fd())
+    }
+}
+
+impl Drop for OpenedFile {
+    fn drop(&mut self) {
+        let _ = self.set(self.mode);
+    }
+}
+
+/// Opens a file to read it though its owner, the caller, may not. Errors: `EACCES` where that does not help.
+pub(crate) fn open_file(directory: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    let opened = OpenedFile::new(directory, name, FileType::RegularFile, READ)?.ok_or(Errno::ACCESS)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(opened.place(), flags, Mode::empty())
+}
+
+/// Opens a directory to look into it, though its owner, the caller, may not; `None` where its bits do not close it.
+pub(crate) fn open_directory(directory: impl AsFd, name: &[u8]) -> Result<Option<(OwnedFd, OpenedFile)>> {
+    // Everything is open to root.
+    if geteuid().is_root() {
+        return Ok(None);
+    }
+    let Some(opened) = OpenedFile::new(directory, name, FileType::Directory, LOOK)? else { return Ok(None) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(opened.place(), flags, Mode::empty())?;
+    Ok(Some((fd, opened)))
+}

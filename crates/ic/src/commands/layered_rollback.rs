@@ -1,0 +1,194 @@
+//! Shows the plan of a rollback, asks, and carries it out: shared by `run rollback` and `undo`.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use ic_base::display::path_text;
+use ic_journal::Force;
+use ic_kernel::Kernel;
+use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, RollbackRequest};
+use ic_worktree::{CaptureSettings, RestoreWatch};
+
+use crate::commands::prelude::*;
+use crate::commands::workflow::WorkflowWatch as Progress;
+use crate::signals;
+use crate::views::rollback::RollbackJson;
+
+/// A layer, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayerArg {
+    /// Phase pointer, skips, artifacts, dispatches, agents
+    Workflow,
+    /// Only list commits and files, by dispatch: rolls nothing back
+    Code,
+    /// Outside effects, by their compensations
+    Effects,
+    /// Files of the working tree
+    Files,
+    /// HEAD, branch, index, stash
+    Git,
+    /// Rows of the application's tables
+    Data,
+    /// Workflow, effects, files, git, and data where a state database is configured
+    All,
+}
+
+impl LayerArg {
+    /// The layers that are named; `None` for all of them, which is also the default.
+    ///
+    /// Errors: `usage` for `code`, which is a report and no layer of a rollback.
+    pub(crate) fn named(typed: &[Self]) -> Result<Option<Vec<ic_rollback::LayerName>>> {
+        use ic_rollback::LayerName as L;
+        if typed.is_empty() || typed.contains(&Self::All) {
+            return Ok(None);
+        }
+        let one = |layer: &Self| match layer {
+            Self::Workflow => Ok(L::Workflow),
+            Self::Effects => Ok(L::Effects),
+            Self::Files => Ok(L::Files),
+            Self::Git => Ok(L::Git),
+            Self::Data => Ok(L::Data),
+            Self::Code | Self::All => {
+                Err(Diagnosis::new(Code::Usage, "The layer code only reads: it cannot be rolled back.")
+                    .hint("to read it: ic run rollback RUN --layer=code"))
+            }
+        };
+        typed.iter().map(one).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The refusals that a person overrides.
+#[derive(Debug, Clone, Copy, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Forced {
+    /// The four flags that follow, together
+    #[arg(long)]
+    force: bool,
+    /// Replace files and rows that others may have changed
+    #[arg(long)]
+    force_files: bool,
+    /// Take pushed commits, and others', off their branches
+    #[arg(long)]
+    force_commits: bool,
+    /// Go ahead while workers still run
+    #[arg(long)]
+    force_workers: bool,
+    /// Undo effects before one that has no undo (a pivot)
+    #[arg(long)]
+    past_pivot: bool,
+}
+
+impl Forced {
+    pub(crate) fn decided(self) -> Force {
+        let each = Force {
+            files: self.force_files,
+            commits: self.force_commits,
+            workers: self.force_workers,
+            past_pivot: self.past_pivot,
+        };
+        each.or(Force::all_if(self.force))
+    }
+
+    /// Whether any of the flags was given.
+    pub(crate) fn is_any(self) -> bool {
+        self.decided() != Force::default()
+    }
+}
+
+/// A rollback that a person asks for, with `--yes` or without.
+pub(crate) struct Rolling<'a> {
+    /// The point, the layers and the flags.
+    pub(crate) request: LayeredRequest<'a>,
+    /// Whether it is done without a question.
+    pub(crate) yes: bool,
+}
+
+impl Rolling<'_> {
+    /// Carries out the rollback. Without `yes` it first shows the plan and asks; without a terminal it is refused.
+    pub(crate) fn go(
+        &self,
+        session: &mut CliSession,
+        kernel: &Kernel,
+        settings: &CaptureSettings,
+    ) -> Result<ExitStatus> {
+        let mut progress = Progress::new(session);
+        let mut roll_back = |base: RollbackRequest<'_>| {
+            let interrupted = if base.dry_run { Arc::default() } else { signals::interrupted()? };
+            let watch = RestoreWatch { interrupted, ..RestoreWatch::default() };
+            let request = LayeredRequest { base, ..self.request.clone() };
+            ic_rollback::roll_back(kernel, settings, &request, &mut progress, &watch)
+        };
+        let base = self.request.base;
+        let preview;
+        let mut sure = base;
+        if !base.dry_run && !self.yes {
+            preview = roll_back(RollbackRequest { dry_run: true, ..base })?;
+            if !preview.refusals.is_empty() {
+                return finish(session, kernel, settings, &preview);
+            }
+            let question = Question {
+                does: "This rollback changes more than the ledger",
+                look: Some("--dry-run"),
+                asks: "Roll back?",
+            };
+            say_where(session, kernel, &preview);
+            if !session.confirm(false, &question, || Ok(views::rollback::layers_plan::plan(&preview)))? {
+                return Ok(ExitStatus::No);
+            }
+            session.output.warn_all(preview.stays());
+            // The plan was shown; a plan that has changed since is refused.
+            sure.expect_plan = Some(&preview.rollback.plan_hash);
+        }
+        let whole = roll_back(sure)?;
+        // Otherwise the question has said it already.
+        if base.dry_run || self.yes {
+            say_where(session, kernel, &whole);
+        }
+        finish(session, kernel, settings, &whole)
+    }
+}
+
+/// Says where the run works, if that is not here: the paths of the plan belong to that tree.
+fn say_where(session: &CliSession, kernel: &Kernel, whole: &LayeredRollback) {
+    let tree = whole.parts.tree.as_ref().map(|tree| tree.target.root.as_path());
+    if let Some(root) = tree.filter(|root| *root != kernel.project.root) {
+        let run = whole.rollback.plan.run.id.short();
+        session.output.warn(&format!("the run {run} works in {}: the paths below are there", path_text(root)));
+    }
+}
+
+/// Prints the plan or the outcome, and returns the exit that it leads to.
+fn finish(
+    session: &mut CliSession,
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    whole: &LayeredRollback,
+) -> Result<ExitStatus> {
+    session.output.warn_all(whole.stays());
+    let record = RollbackJson::from(whole);
+    let files_alone = files_alone(kernel, settings, whole);
+    session.output.record(&record, || views::rollback::layers_plan::layered(whole, files_alone.as_ref()))?;
+    if let Some(refusal) = whole.refusals.first() {
+        return Ok(ExitStatus::from(refusal.error.kind()));
+    }
+    let leaves_parts = whole.parts.tree.as_ref().is_some_and(|tree| !tree.parts_left.is_empty());
+    let leaves_any =
+        leaves_parts || whole.parts.is_partial() || !whole.elsewhere.is_empty() || !whole.git_remains.is_empty();
+    Ok(match whole.status {
+        _ if leaves_any => ExitStatus::Partly,
+        LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => ExitStatus::Done,
+        LayeredStatus::RolledBackInPart | LayeredStatus::RollingBack => ExitStatus::Partly,
+    })
+}
+
+/// The files whose restore alone can be undone: see [`ic_rollback::files_alone`]. An error there is ignored, because the rest is still
+/// worth showing, and the undo itself reports it.
+fn files_alone(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    whole: &LayeredRollback,
+) -> Option<ic_rollback::FilesAlone> {
+    let (id, _) = whole.rollback.done.as_ref()?;
+    let (remembered, steps) = ic_rollback::named(kernel, id.as_str()).ok()?;
+    ic_rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?
+}

@@ -1,0 +1,37 @@
+//! Who tells of something, and the work that it is told of.
+
+use ic_base::Result;
+use ic_dispatch::dispatch::{Dispatch, TokenCounts};
+use ic_phase::Run;
+use ic_session::{self as session, Prompt};
+use ic_store::Snapshot;
+
+/// Who tells: a client, and what it calls the session.
+#[derive(Debug, Clone, Copy)]
+pub struct Teller<'a> {
+    /// The client's name, for instance `claude-code`.
+    pub client: &'a str,
+    /// Its name of the session.
+    pub client_id: &'a str,
+}
+
+/// Counts the tokens in the client's own record from a place in it; `None` where they cannot be told.
+pub type Counted<'a> = &'a dyn Fn(Option<u64>) -> Option<TokenCounts>;
+
+pub(super) fn latest_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<Prompt>> {
+    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    known.map_or(Ok(None), |known| session::latest(snapshot, &known.id))
+}
+
+pub(super) fn is_going(work: &Dispatch, run: &Run) -> bool {
+    work.require_current().is_ok() && work.finished_at.is_none() && run.require_settled().is_ok()
+}
+
+/// The prompt that work is, or that began it.
+pub(super) fn prompt_of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Prompt>> {
+    if let Some(prompt) = session::prompt_of(snapshot, &work.id)? {
+        return Ok(Some(prompt));
+    }
+    let parent = work.work.parent_id.as_ref();
+    parent.map_or(Ok(None), |parent| session::prompt_of(snapshot, parent))
+}

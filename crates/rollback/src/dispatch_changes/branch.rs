@@ -1,0 +1,77 @@
+//! Whether a piece of work was done on what is checked out.
+
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::record::CheckpointRecord;
+use ic_dispatch::Dispatch;
+use ic_worktree::Workspace;
+
+/// Errors: `branch_switched` where the work ended on another branch than it began on, because the branches differ by more than the work.
+/// Also where the present branch lacks the commit that the work was done on, because its files are not here.
+pub(super) fn require_one_branch(
+    workspace: &Workspace<'_>,
+    dispatch: &Dispatch,
+    looks: &[CheckpointRecord],
+) -> Result<()> {
+    let mut states = Vec::new();
+    for look in looks.iter().filter(|look| !look.link.of_call) {
+        states.extend(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git);
+    }
+    let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
+    let id = dispatch.id.short();
+    let all = format!("ic undo dispatch:{id} --dry-run");
+    let (message, hint) = if first.branch == last.branch && !is_moved(&workspace.root, first, last) {
+        let here = git::branch(&workspace.root);
+        let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
+        let ends = first.head.as_deref().zip(last.head.as_deref());
+        if is_here
+            || !has_branch(&workspace.root, last)
+            || has_commit(&workspace.root, last.head.as_deref())
+            || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
+        {
+            return Ok(());
+        }
+        let here = here.map(PathText);
+        let message = format!(
+            "The dispatch {id} worked on {}, and {} is checked out, which has not got that.",
+            branch_name(last.branch.as_ref()),
+            branch_name(here.as_ref())
+        );
+        (message, "check that branch out, and undo it there".to_owned())
+    } else {
+        let message = format!(
+            "The dispatch {id} began on {} and ended on {}, so what it did to the files cannot be told from that switch.",
+            branch_name(first.branch.as_ref()),
+            branch_name(last.branch.as_ref())
+        );
+        (message, format!("undo it with all that came after it, and switch back: {all}"))
+    };
+    Err(Diagnosis::new(Code::BranchSwitched, message).hint(hint).detail("dispatch_id", dispatch.id.as_str()))
+}
+
+/// Whether work without a branch ended on a commit that has not got the one on which it began.
+fn is_moved(root: &Path, first: &GitState, last: &GitState) -> bool {
+    let heads = first.head.as_deref().zip(last.head.as_deref()).filter(|_| last.branch.is_none());
+    heads.is_some_and(|(first, last)| !git::commits_between(root, last, first, 1).is_empty())
+}
+
+/// Whether the branch on which the work was done still exists: one that is gone was merged or thrown away.
+fn has_branch(root: &Path, last: &GitState) -> bool {
+    let Some(branch) = &last.branch else { return true };
+    let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
+    git::is_ref(root, &name)
+}
+
+/// Whether the present HEAD is a commit or has it among its ancestors.
+fn has_commit(root: &Path, sha: Option<&str>) -> bool {
+    let Some(sha) = sha else { return true };
+    git::commits(root, &[sha.to_owned()]).first().is_some_and(|commit| commit.is_reached)
+}
+
+/// A branch by its name, for a message.
+fn branch_name(branch: Option<&PathText>) -> String {
+    branch.map_or("a detached HEAD".to_owned(), |name| ic_base::title(&String::from_utf8_lossy(&name.0)))
+}

@@ -1,0 +1,863 @@
+//! Changes of a person between prompts, and those of others' commits, are no agent's: an undo leaves them, or asks.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say};
+use crate::blame::{after, before, prompt, read, stop, while_both_call, work_of};
+use crate::support::Project;
+
+/// A prompt that writes a file by a tool call, and its end.
+fn writes(project: &Project, session: &str, text: &str, file: &str, content: &str) {
+    ask(project, session, text);
+    before(project, session, text, "Bash", json!({ "command": "make" }));
+    project.write(file, content);
+    after(project, session, text, "Bash");
+    stop(project, session);
+}
+
+/// A prompt that is answered, and nothing more.
+fn asks(project: &Project, session: &str, text: &str) {
+    ask(project, session, text);
+    stop(project, session);
+}
+
+/// A call of `make`, as a client tells of it.
+fn makes(session: &str, event: &str) -> Said {
+    let mut said = Said::new("claude-code", session, event).with("tool_name", "Bash");
+    said.payload["tool_input"] = json!({ "command": "make" });
+    said
+}
+
+fn ask(project: &Project, session: &str, text: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+}
+
+/// A preview, refused or not.
+fn preview(project: &Project, words: &str) -> Value {
+    serde_json::from_str(&project.run(&format!("{words} --dry-run --json")).stdout).expect("JSON")
+}
+
+/// The names of the work that a plan marks.
+fn marked(plan: &Value) -> Vec<&str> {
+    let all = plan["marked_dispatches"].as_array().expect("a list");
+    all.iter().map(|one| one["name"].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn a_question_is_never_the_last_prompt_whatever_a_person_did_before_it() {
+    for session in ["A", "B"] {
+        let project = in_git();
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        project.write("notes.txt", "mine\n");
+        asks(&project, session, "what is this?");
+        let plan = preview(&project, "undo");
+        assert!(marked(&plan).contains(&"write"), "{plan}");
+    }
+}
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
+
+/// The paths that an undo is refused for.
+fn clashes(plan: &Value) -> Vec<&str> {
+    let all = plan["files"]["conflicts"].as_array().expect("a list");
+    all.iter().map(|one| one["path"].as_str().expect("a path")).collect()
+}
+
+/// A tool call that runs git.
+fn runs(project: &Project, session: &str, call: &str, deed: impl Fn()) {
+    before(project, session, call, "Bash", json!({ "command": call }));
+    deed();
+    after(project, session, call, "Bash");
+}
+
+/// The next capture takes a person's change into a checkpoint; the change is the person's anyway.
+#[test]
+fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_look() {
+    let look = |project: &Project, when: &str| match when {
+        "a question" => asks(project, "A", "what is this?"),
+        "another prompt" => writes(project, "A", "more", "more.txt", "more\n"),
+        "a prompt of another session" => asks(project, "B", "what is this?"),
+        "a checkpoint" => drop(project.json("checkpoint create")),
+        _ => {
+            project.json(&format!("undo --dispatch {} --yes", work_of(project, "A")));
+            project.json("redo --yes");
+        }
+    };
+    let all = ["a question", "another prompt", "a prompt of another session", "a checkpoint", "an undo and its redo"];
+    for when in all {
+        let project = in_git();
+        project.write("kept.txt", "1\n2\n3\n");
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        let first = work_of(&project, "A");
+        project.write("notes.txt", "mine\n");
+        project.write("kept.txt", "mine\n2\n3\n");
+        look(&project, when);
+        let words = format!("undo prompt:{first}");
+        let plan = preview(&project, &words);
+        assert_eq!(clashes(&plan), ["kept.txt", "notes.txt"], "{when}: {plan}");
+        let before = ic_testkit::tree(project.root());
+        assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict", "{when}");
+        assert_eq!(ic_testkit::tree(project.root()), before, "{when}");
+        project.json(&format!("{words} --keep-theirs --yes"));
+        assert_eq!(
+            (read(&project, "notes.txt").as_str(), read(&project, "kept.txt").as_str()),
+            ("mine\n", "mine\n2\n3\n"),
+            "{when}"
+        );
+        assert!(!project.root().join("a.txt").exists(), "{when}");
+    }
+}
+
+#[test]
+fn a_preview_names_all_that_others_may_have_changed_at_once() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let first = work_of(&project, "A");
+    writes(&project, "B", "other", "b.txt", "by another\n");
+    project.write("notes.txt", "mine\n");
+    asks(&project, "A", "what is this?");
+    project.write("late.txt", "mine\n");
+    let plan = preview(&project, &format!("undo prompt:{first}"));
+    assert_eq!(clashes(&plan), ["b.txt", "late.txt", "notes.txt"], "{plan}");
+}
+
+#[test]
+fn what_a_pull_or_a_merge_brought_is_no_work_of_the_prompt() {
+    let project = in_git();
+    let far = project.root().join("far.git");
+    project.write(".git/info/exclude", "far.git\nbob\n");
+    git(&project, &["clone", "-q", "--bare", ".", "far.git"]);
+    git(&project, &["remote", "add", "origin", far.to_str().expect("a path")]);
+    git(&project, &["clone", "-q", "far.git", "bob"]);
+    let bob = project.root().join("bob");
+    let push = |file: &str| {
+        std::fs::write(bob.join(file), "of Bob\n").expect("a file");
+        for words in [&["add", "-A"][..], &["commit", "-qm", file], &["push", "-q", "origin", "HEAD"]] {
+            ic_testkit::git_in(&bob, words);
+        }
+    };
+    let branch = git(&project, &["branch", "--show-current"]);
+    let ways = [
+        ("pulled.txt", vec![format!("pull -q --ff-only origin {branch}")]),
+        ("merged.txt", vec![format!("fetch -q origin {branch}"), "merge -q --ff-only FETCH_HEAD".to_owned()]),
+        ("rebased.txt", vec![format!("pull -q --rebase origin {branch}")]),
+    ];
+    for (file, calls) in ways {
+        push(file);
+        ask(&project, "A", file);
+        for line in calls {
+            let words: Vec<&str> = line.split(' ').collect();
+            runs(&project, "A", &line, || drop(git(&project, &words)));
+        }
+        let own = format!("own-{file}");
+        runs(&project, "A", "make", || project.write(&own, "of the agent\n"));
+        stop(&project, "A");
+        let id = work_of(&project, "A");
+        assert_eq!(project.json(&format!("dispatch show {id}"))["commits"], json!([]), "{file}");
+        let report = project.json(&format!("undo --dispatch {id} --yes"));
+        assert_eq!(read(&project, file), "of Bob\n", "{report}");
+        assert!(!project.root().join(&own).exists(), "{report}");
+        assert_eq!(report["own_commits"], json!([]), "it made none: {report}");
+        project.json("redo --yes");
+        assert!(project.root().join(&own).exists() && project.root().join(file).exists());
+    }
+}
+
+/// A person commits what there is while the prompt goes on.
+#[test]
+fn what_the_work_had_made_before_others_committed_it_is_its_work() {
+    let project = in_git();
+    ask(&project, "A", "make it");
+    runs(&project, "A", "make", || {
+        project.write("made.txt", "of the agent\n");
+        project.write("README.md", "read me\nof the agent\n");
+    });
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "what it has so far"]);
+    runs(&project, "A", "more", || project.write("more.txt", "of the agent\n"));
+    stop(&project, "A");
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    let id = work_of(&project, "A");
+    let report = project.json(&format!("undo --dispatch {id} --yes"));
+    assert_eq!(read(&project, "README.md"), "read me\n", "{report}");
+    assert!(!project.root().join("made.txt").exists() && !project.root().join("more.txt").exists(), "{report}");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "commits stay");
+    project.json("redo --yes");
+    assert_eq!(
+        (read(&project, "made.txt"), git(&project, &["status", "--porcelain", "made.txt", "README.md"])),
+        ("of the agent\n".to_owned(), String::new())
+    );
+}
+
+#[test]
+fn commits_of_a_call_are_its_own_on_whichever_branch_they_are() {
+    let ways = [
+        ["checkout -q -b fix", "commit -q --allow-empty -m fix", "checkout -q -"],
+        ["checkout -q other", "commit -q --allow-empty -m other", "checkout -q -"],
+        ["commit -q --allow-empty -m one", "commit -q --allow-empty --amend -m two", "status"],
+    ];
+    for deeds in ways {
+        for at_once in [true, false] {
+            let project = in_git();
+            git(&project, &["branch", "other"]);
+            let does = |line: &str| drop(git(&project, &line.split(' ').collect::<Vec<_>>()));
+            let branches = || git(&project, &["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);
+            let before = (branches(), git(&project, &["rev-parse", "HEAD"]));
+            ask(&project, "A", "fix it");
+            if at_once {
+                runs(&project, "A", "all", || deeds.iter().copied().for_each(does));
+            } else {
+                for line in deeds {
+                    runs(&project, "A", line, || does(line));
+                }
+            }
+            stop(&project, "A");
+            let id = work_of(&project, "A");
+            let made = project.json(&format!("dispatch show {id}"))["commits"].as_array().map(Vec::len);
+            // What one call commits and a later one amends is recorded with both.
+            let amended = usize::from(!at_once && deeds[2] == "status");
+            assert_eq!(made, Some(1 + amended), "{deeds:?}");
+            project.json("undo --yes");
+            let after = (branches(), git(&project, &["rev-parse", "HEAD"]));
+            assert_eq!(after, before, "{deeds:?}, at once: {at_once}");
+        }
+    }
+}
+
+#[test]
+fn one_prompt_is_undone_alone_where_its_branch_is_checked_out_and_nowhere_else() {
+    let project = in_git();
+    git(&project, &["checkout", "-q", "-b", "feature"]);
+    ask(&project, "A", "on the feature");
+    runs(&project, "A", "commit", || {
+        project.write("three.txt", "three\n");
+        git(&project, &["add", "three.txt"]);
+        git(&project, &["commit", "-qm", "three"]);
+    });
+    stop(&project, "A");
+    let id = work_of(&project, "A");
+    git(&project, &["checkout", "-q", "-"]);
+    let words = format!("undo --dispatch {id} --yes");
+    assert_eq!(project.refused(&words).1, "branch_switched");
+    assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    // A branch that has its commit has its files.
+    git(&project, &["merge", "-q", "feature"]);
+    project.json(&words);
+    assert!(!project.root().join("three.txt").exists());
+}
+
+#[test]
+fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    prompt(&project, "B", "B works");
+    while_both_call(&project, "1", || project.write("out.txt", "of one of them\n"));
+    stop(&project, "A");
+    stop(&project, "B");
+    let id = work_of(&project, "A");
+    let plan = preview(&project, &format!("undo --dispatch {id}"));
+    assert_eq!(clashes(&plan), ["out.txt"], "{plan}");
+    assert_eq!(plan["refusals"][0]["flag"], "--keep-theirs", "no flag restores it: {plan}");
+    assert_eq!(project.refused(&format!("undo --dispatch {id} --yes")).1, "file_conflict");
+    assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{kept:?}");
+    assert!(project.root().join("out.txt").exists());
+    assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+}
+
+#[test]
+fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
+    let project = in_git();
+    project.write("a.txt", "one\ntwo\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "a"]);
+    prompt(&project, "A", "s1");
+    runs(&project, "A", "1", || project.write("a.txt", "agent\ntwo\n"));
+    stop(&project, "A");
+    project.write("a.txt", " agent\n two\n");
+    let id = work_of(&project, "A");
+    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{kept:?}");
+    let rest = format!("ic undo --dispatch {} --dry-run", &id[28..]);
+    for words in ["log --format text", "status --format text"] {
+        let text = project.ok(words);
+        assert!(text.contains("undone in part") && text.contains(&rest), "{words}: {text}");
+    }
+    let log = project.json("log");
+    let entry = log.as_array().expect("a list").iter().find(|one| one["kind"] == "prompt").expect("the prompt");
+    let said = json!({ "undone": false, "undone_in_part": true, "rest": rest });
+    for (key, value) in said.as_object().expect("an object") {
+        assert_eq!(&entry[key], value, "{key}: {log}");
+    }
+    assert_eq!(project.json("status")["last_point"]["rest"], json!(rest));
+    // What counts is what the next undo means; it asks, because a person changed the lines.
+    assert_eq!(project.refused("undo --yes").1, "file_conflict");
+    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), " agent\n two\n");
+    // The command that was named finishes it, and then all of it is undone.
+    project.json(&format!("undo --dispatch {id} --force-files --yes"));
+    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), "one\ntwo\n");
+    let text = project.ok("log --format text");
+    assert!(text.contains("undone") && !text.contains("in part"), "{text}");
+    assert!(!project.ok("status --format text").contains("in part"));
+}
+
+#[test]
+fn a_secret_that_the_work_changed_is_named_by_either_undo_and_by_the_exit() {
+    for (is_alone, is_new) in [(true, false), (false, false), (true, true), (false, true)] {
+        let project = in_git();
+        if !is_new {
+            project.write(".env", "KEY=one\n");
+        }
+        prompt(&project, "A", "A works");
+        runs(&project, "A", "1", || {
+            project.write("a.txt", "of the agent\n");
+            project.write(".env", "KEY=another\n");
+        });
+        stop(&project, "A");
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        for flag in ["--dry-run", "--yes"] {
+            let undone = project.run(&format!("undo{alone} {flag} --json"));
+            assert_eq!(undone.code, Some(4), "{alone} {is_new}: {undone:?}");
+            let stays = json!({ "path": ".env", "reason": "secret" });
+            assert_eq!(undone.json()["files"]["skipped"], json!([stays]), "{alone} {is_new}: {undone:?}");
+        }
+        assert!(!project.root().join("a.txt").exists());
+        assert_eq!(std::fs::read_to_string(project.root().join(".env")).expect("a file"), "KEY=another\n");
+    }
+}
+
+#[test]
+fn what_the_work_did_to_git_and_stays_is_named_by_either_undo_and_by_the_exit() {
+    for is_alone in [true, false] {
+        let project = in_git();
+        project.write("c.txt", "committed\n");
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-q", "-m", "c"]);
+        git(&project, &["tag", "v1", "HEAD~1"]);
+        git(&project, &["tag", "theirs"]);
+        prompt(&project, "A", "A works");
+        runs(&project, "A", "1", || {
+            git(&project, &["tag", "t"]);
+            if is_alone {
+                git(&project, &["tag", "-f", "v1"]);
+                git(&project, &["branch", "nb"]);
+                project.write("c.txt", "stashed\n");
+                git(&project, &["stash"]);
+            }
+            project.write("d.txt", "of the agent\n");
+        });
+        stop(&project, "A");
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let was = git(&project, &["rev-parse", "HEAD~1"]);
+        let (made, moved) = ("git tag -d t".to_owned(), format!("git tag -f v1 {was}"));
+        let branch = "git branch -D nb".to_owned();
+        for flag in ["--dry-run", "--yes"] {
+            let undone = project.run(&format!("undo{alone} {flag} --json"));
+            assert_eq!(undone.code, Some(4), "{alone}: {undone:?}");
+            let warnings = undone.json()["warnings"].to_string();
+            assert!(warnings.contains("git_remains") && warnings.contains(&made), "{alone}: {warnings}");
+            let is_named = |text: &str| warnings.contains(text);
+            let others = [is_named(&moved), is_named(&branch), is_named("git stash show")];
+            assert_eq!(others, [is_alone; 3], "{alone}: {warnings}");
+            assert!(!is_named("theirs"), "{warnings}");
+        }
+        assert!(!project.root().join("d.txt").exists());
+        assert_eq!(git(&project, &["tag", "--list"]), "t\ntheirs\nv1");
+        assert_eq!(git(&project, &["branch", "--list", "nb"]).is_empty(), !is_alone);
+        assert_eq!(git(&project, &["rev-parse", "v1"]) == was, !is_alone);
+    }
+}
+
+#[test]
+fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let id = work_of(&project, "A");
+    writes(&project, "A", "more", "b.txt", "by the agent\n");
+    project.json(&format!("undo --dispatch {id} --yes"));
+    say(&project, &Said::new("claude-code", "A", "SessionEnd"));
+    project.json("redo --yes");
+    assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+}
+
+/// A session that is resumed has a run for each time.
+#[test]
+fn what_undone_work_recorded_is_in_nobodys_way() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "one\n");
+    say(&project, &Said::new("claude-code", "A", "SessionEnd"));
+    say(&project, &Said::new("claude-code", "A", "SessionStart"));
+    ask(&project, "A", "commit it");
+    runs(&project, "A", "commit", || {
+        project.write("a.txt", "two\n");
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "all"]);
+    });
+    stop(&project, "A");
+    project.json("undo --yes");
+    assert_eq!(read(&project, "a.txt"), "one\n");
+    project.json("undo --yes");
+    assert!(!project.root().join("a.txt").exists());
+    project.json("redo --yes");
+    project.json("redo --yes");
+    assert_eq!(read(&project, "a.txt"), "two\n");
+}
+
+#[test]
+fn a_redo_takes_the_newest_undo_whichever_session_it_was_of_and_whatever_it_changed() {
+    let project = in_git();
+    writes(&project, "A", "write a", "a.txt", "a\n");
+    writes(&project, "B", "write b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    project.json("undo --yes");
+    assert!(!project.root().join("b.txt").exists());
+    // No file changes by it.
+    project.json(&format!("undo prompt:{a} --layer=workflow --yes"));
+    let undone = |id: &str| !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null();
+    project.json("redo --yes");
+    assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, true, false));
+    project.json("redo --yes");
+    assert_eq!((undone(&a), undone(&b), project.root().join("b.txt").exists()), (false, false, true));
+}
+
+/// Said to the agent, to the next one, and where a person looks first.
+#[test]
+fn an_undo_that_stopped_half_way_is_said_to_be_unfinished() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let run = project.json("session show A")["run_id"].as_str().expect("its run").to_owned();
+    let words =
+        ["compensation", "add", &run, "--step", "never", "--dispatch", &work_of(&project, "A"), "--shell", "exit 3"];
+    assert_eq!(project.run_words(words).code, Some(0));
+    assert_eq!(project.run("undo --yes").code, Some(4));
+    let refused = say(&project, &makes("A", "PreToolUse")).to_string();
+    assert!(refused.contains("stopped half-way") && !refused.contains("was undone"), "{refused}");
+    let again = Said::new("claude-code", "A", "UserPromptSubmit").prompt("next", "next");
+    let told = say(&project, &again).to_string();
+    assert!(told.contains("stopped half-way") && !told.contains("went back"), "{told}");
+    stop(&project, "A");
+    writes(&project, "B", "other", "b.txt", "b\n");
+    assert!(project.ok("status --format text").contains("ic rollback resume"), "status says what to type");
+    assert_eq!(project.refused("undo --yes").1, "rolling_back");
+}
+
+/// Names of calls with signs in them, as some model servers give them.
+#[test]
+fn calls_are_told_apart_whatever_their_client_calls_them() {
+    let project = in_git();
+    ask(&project, "A", "work");
+    let tell = |event: &str, agent: &str| {
+        let mut said = makes("A", event);
+        said.payload["tool_use_id"] = json!(format!("call_{agent}|fc_{agent}"));
+        for key in ["agent_id", "agent_type"] {
+            said.payload[key] = json!(agent);
+        }
+        said.payload["prompt_id"] = json!("work");
+        say(&project, &said);
+    };
+    tell("PreToolUse", "X");
+    tell("PreToolUse", "Y");
+    project.write("x.txt", "x\n");
+    tell("PostToolUse", "X");
+    project.write("y.txt", "y\n");
+    tell("PostToolUse", "Y");
+    stop(&project, "A");
+    let made = |file: &str| project.json(&format!("blame {file}"))["changes"][0]["dispatches"].clone();
+    let of_y = made("y.txt");
+    assert_eq!(of_y.as_array().map(Vec::len), Some(1), "{of_y}");
+    assert!(of_y[0]["name"].as_str().expect("a name").starts_with('Y'), "{of_y}");
+}
+
+#[test]
+fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
+    let project = in_git();
+    ask(&project, "A", "slow work");
+    say(&project, &makes("A", "PreToolUse"));
+    project.write("first.txt", "first\n");
+    let plan = project.ok("undo --dry-run --format text");
+    assert!(plan.contains("a tool call of this work may still run (Bash)"), "{plan}");
+    let id = work_of(&project, "A");
+    assert!(plan.contains(&format!("ic undo prompt:{} --dry-run", &id[28..])), "{plan}");
+    // Who says yes at once sees no plan before it.
+    let done = project.ok("undo --yes --format text");
+    assert!(done.contains("a tool call of this work may still run (Bash)"), "{done}");
+    // It goes on writing; the command that was named takes that, too.
+    project.write("second.txt", "second\n");
+    say(&project, &makes("A", "PostToolUse"));
+    stop(&project, "A");
+    let undone = project.run(&format!("undo prompt:{} --yes", &id[28..]));
+    assert_eq!((undone.code, project.root().join("second.txt").exists()), (Some(0), false), "{undone:?}");
+}
+
+#[test]
+fn what_another_session_did_stays_where_that_is_asked_for_in_a_run_of_ones_own_too() {
+    let project = in_git();
+    asks(&project, "A", "hello");
+    let run = project.json("run create --goal feature --phases plan,done")["id"].as_str().expect("an id").to_owned();
+    project.ok(&format!("session attach {run} --session A"));
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let words = format!("undo prompt:{}", work_of(&project, "A"));
+    assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");
+    let plan = preview(&project, &format!("{words} --keep-theirs"));
+    assert_eq!(clashes(&plan), Vec::<&str>::new(), "{plan}");
+    project.json(&format!("{words} --keep-theirs --yes"));
+    assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+}
+
+#[test]
+fn what_an_undo_left_in_the_tree_is_still_in_the_way_and_what_came_back_is_not_an_undo() {
+    let project = in_git();
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    let reason = || {
+        let plan = preview(&project, &format!("undo prompt:{a}"));
+        assert_eq!(clashes(&plan), ["b.txt"], "{plan}");
+        plan["files"]["conflicts"][0]["reason"].as_str().expect("a reason").to_owned()
+    };
+    assert!(reason().starts_with("changed while run"));
+    // The record goes back alone: its files stay.
+    project.json(&format!("undo --dispatch {b} --layer=workflow --yes"));
+    assert!(reason().starts_with("changed while run"));
+    project.json("redo --yes");
+    project.json(&format!("undo prompt:{b} --yes"));
+    project.json("redo --yes");
+    assert!(reason().starts_with("changed while run"), "{}", reason());
+}
+
+#[test]
+fn one_prompt_is_undone_alone_on_no_other_commit_and_where_its_branch_is_gone() {
+    let project = in_git();
+    let main = git(&project, &["branch", "--show-current"]);
+    git(&project, &["checkout", "-q", "--detach"]);
+    let commits = |file: &str| {
+        ask(&project, "A", file);
+        runs(&project, "A", file, || {
+            project.write(file, "by the agent\n");
+            git(&project, &["add", file]);
+            git(&project, &["commit", "-qm", file]);
+        });
+        stop(&project, "A");
+        format!("undo --dispatch {} --yes", work_of(&project, "A"))
+    };
+    let detached = commits("one.txt");
+    let there = git(&project, &["rev-parse", "HEAD"]);
+    git(&project, &["checkout", "-q", &main]);
+    git(&project, &["checkout", "-q", "--detach"]);
+    assert_eq!(project.refused(&detached).1, "branch_switched");
+    git(&project, &["checkout", "-q", &there]);
+    project.json(&detached);
+    assert!(!project.root().join("one.txt").exists());
+    git(&project, &["checkout", "-q", "-f", &main]);
+    // Squashed, and thrown away: its files are here.
+    git(&project, &["checkout", "-q", "-b", "feature"]);
+    let squashed = commits("two.txt");
+    git(&project, &["checkout", "-q", &main]);
+    git(&project, &["merge", "-q", "--squash", "feature"]);
+    git(&project, &["commit", "-qm", "squashed"]);
+    git(&project, &["branch", "-q", "-D", "feature"]);
+    project.json(&squashed);
+    assert!(!project.root().join("two.txt").exists());
+}
+
+/// What A made and what B made were undone, B's first; with A's work.
+fn two_sessions_undone() -> (Project, String) {
+    let project = in_git();
+    writes(&project, "A", "of a", "a.txt", "a\n");
+    writes(&project, "B", "of b", "b.txt", "b\n");
+    let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
+    project.json(&format!("undo prompt:{b} --yes"));
+    project.json(&format!("undo prompt:{a} --yes"));
+    (project, a)
+}
+
+#[test]
+fn an_agents_own_redo_brings_nothing_of_another_session_back() {
+    let (project, a) = two_sessions_undone();
+    let redone = project.run_with("CLAUDE_CODE_SESSION_ID", "B", "redo --yes");
+    assert_eq!(redone.code, Some(0), "{redone:?}");
+    assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists(), "{redone:?}");
+    project.json("redo --yes");
+    // Work that a redo restored beside a later undo is not undone by the next one.
+    for session in ["A", "B"] {
+        let again = project.run_with("CLAUDE_CODE_SESSION_ID", session, "redo --yes");
+        assert_eq!((again.code, again.error().as_str()), (Some(1), "nothing_to_undo"), "{again:?}");
+    }
+    assert_eq!(project.refused("redo --yes").1, "nothing_to_undo");
+    assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
+    // Nor where nothing of its own was ever undone.
+    writes(&project, "C", "of c", "c.txt", "c\n");
+    project.json(&format!("undo --dispatch {a} --yes"));
+    let none = project.run_with("CLAUDE_CODE_SESSION_ID", "C", "redo --yes");
+    assert_eq!((none.code, none.error().as_str()), (Some(1), "nothing_to_undo"), "{none:?}");
+    assert!(!project.root().join("a.txt").exists());
+}
+
+/// What a person staged may be nowhere but in the index.
+#[test]
+fn what_a_person_staged_after_the_agent_had_stopped_is_asked_about() {
+    let project = in_git();
+    project.write("kept.txt", "1\n");
+    git(&project, &["add", "kept.txt"]);
+    git(&project, &["commit", "-qm", "kept"]);
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    project.write("kept.txt", "staged\n");
+    git(&project, &["add", "kept.txt"]);
+    project.write("kept.txt", "1\n");
+    let (before, staged) = (ic_testkit::tree(project.root()), git(&project, &["rev-parse", ":kept.txt"]));
+    let refused = project.run("undo --yes --json");
+    assert_eq!(refused.error(), "foreign_commits");
+    let said = &refused.stderr;
+    assert!(said.contains("What is staged was changed") && said.contains("take it off the index anyway"), "{said}");
+    assert!(said.contains("\"moved\":\"index\"") && !said.contains("off their branch"), "{said}");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    project.json("undo --layer=workflow,effects,files --yes");
+    assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+    assert!(!project.root().join("a.txt").exists());
+    // What was taken off the index is kept, as the hint says.
+    project.json("redo --yes");
+    project.json("undo --force-commits --yes");
+    assert_ne!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+    project.json("redo --yes");
+    assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+}
+
+/// What a prompt took off the stash is on it no more: to take it out of the tree would lose it.
+#[test]
+fn what_a_prompt_took_off_the_stash_stays_where_it_is_undone_alone() {
+    for more in [false, true] {
+        let project = in_git();
+        project.write("kept.txt", "1\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        project.write("kept.txt", "mine\n");
+        project.write("new.txt", "mine\n");
+        git(&project, &["stash", "-q", "-u"]);
+        ask(&project, "A", "pop");
+        runs(&project, "A", "git stash pop", || {
+            git(&project, &["stash", "pop", "-q"]);
+            if more {
+                project.write("a.txt", "by the agent\n");
+            }
+        });
+        stop(&project, "A");
+        let words = format!("undo --dispatch {}", work_of(&project, "A"));
+        let plan = preview(&project, &words);
+        if more {
+            // Its content is in the tree, and the entry stays gone: both are named.
+            let undone = project.run(&format!("{words} --yes --json"));
+            assert_eq!(undone.code, Some(4), "{undone:?}");
+            assert!(undone.json()["warnings"].to_string().contains("git stash store"), "{undone:?}");
+        } else {
+            assert_eq!(clashes(&plan), ["kept.txt", "new.txt"], "{plan}");
+            assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");
+        }
+        assert_eq!((read(&project, "kept.txt").as_str(), read(&project, "new.txt").as_str()), ("mine\n", "mine\n"));
+        assert!(!project.root().join("a.txt").exists());
+    }
+}
+
+#[test]
+fn work_that_was_rebased_under_another_name_can_be_undone_alone() {
+    let project = in_git();
+    git(&project, &["checkout", "-q", "-b", "work"]);
+    ask(&project, "A", "commit");
+    runs(&project, "A", "git commit", || {
+        project.write("a.txt", "by the agent\n");
+        git(&project, &["add", "a.txt"]);
+        git(&project, &["commit", "-qm", "a"]);
+    });
+    stop(&project, "A");
+    let words = format!("undo --dispatch {} --yes", work_of(&project, "A"));
+    git(&project, &["checkout", "-q", "-b", "other", "HEAD~1"]);
+    assert_eq!(project.refused(&words).1, "branch_switched");
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "more"]);
+    git(&project, &["cherry-pick", "work"]);
+    project.json(&words);
+    assert!(!project.root().join("a.txt").exists());
+}
+
+/// Each command of a hint can be run as it stands, and the redo is done after the last one.
+#[test]
+fn the_hint_of_a_refused_redo_leads_on() {
+    for is_committed in [false, true] {
+        let project = in_git();
+        project.write("kept.txt", "1\n2\n3\n4\n5\n6\n7\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        writes(&project, "A", "write", "kept.txt", "1\n2\n3\n4\n5\n6\nseven\n");
+        let done = ic_testkit::tree(project.root());
+        project.json("undo --yes");
+        project.write("kept.txt", "one\n2\n3\n4\n5\n6\n7\n");
+        if is_committed {
+            git(&project, &["commit", "-qam", "mine"]);
+        }
+        let refused = project.run("redo --yes --json");
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let hint = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command").to_owned();
+        let (restore, redo) = hint.split_once("; then: ic rollback undo ").expect("a second command");
+        project.json(&format!("checkpoint restore {restore}"));
+        let redo = redo.split_once(" --yes").expect("a flag").0;
+        assert_eq!(project.json(&format!("rollback undo {redo} --yes"))["status"], "undone");
+        assert_eq!(read(&project, "kept.txt"), "1\n2\n3\n4\n5\n6\nseven\n");
+        assert_eq!(ic_testkit::tree(project.root()).len(), done.len());
+    }
+}
+
+/// Prompts record no file: there is nothing that `--mine` could restore, and to mark them undone would be a lie.
+#[test]
+fn what_prompts_did_is_not_undone_with_mine() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let first = work_of(&project, "A");
+    let run = project.json(&format!("dispatch show {first}"))["run_id"].as_str().expect("an id").to_owned();
+    let words = format!("run rollback {run} --to prompt:{first} --layer=all --mine");
+    for more in ["--dry-run", "--yes"] {
+        let refused = project.run(&format!("{words} {more} --json"));
+        assert_eq!(refused.error(), "invalid_value", "{refused:?}");
+        let hint = refused.stderr.split("ic undo --dispatch ").nth(1).expect("a command");
+        assert!(hint.contains(" --dry-run") && first.ends_with(hint.split(' ').next().expect("an id")), "{refused:?}");
+    }
+    assert!(project.root().join("a.txt").exists());
+    project.json(&format!("undo --dispatch {first} --yes"));
+    assert!(!project.root().join("a.txt").exists());
+}
+
+/// The undo of one session that cannot be redone any more does not hide that of another which can.
+#[test]
+fn a_refused_redo_names_the_older_undo_that_can_be_redone() {
+    let (project, _) = two_sessions_undone();
+    writes(&project, "A", "more", "more.txt", "more\n");
+    let refused = project.run("redo --yes --json");
+    assert_eq!(refused.error(), "run_changed", "{refused:?}");
+    let hint = refused.stderr.split("an older undo can be redone: ic ").nth(1).expect("a command");
+    let words = hint.split_once(" --yes").expect("a flag").0;
+    assert_eq!(project.json(&format!("{words} --yes"))["status"], "undone");
+    assert!(project.root().join("b.txt").exists() && !project.root().join("a.txt").exists());
+    // Nothing older is left.
+    let refused = project.run("redo --yes --json");
+    assert!(refused.error() == "run_changed" && !refused.stderr.contains("an older undo"), "{refused:?}");
+}
+
+/// Where the content is lost that would bring the files back, a redo does not say that it is done.
+#[test]
+fn a_redo_whose_content_is_lost_is_refused() {
+    let project = in_git();
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    let id = work_of(&project, "A");
+    project.json("undo --yes");
+    let content = project.cli.beside("objects.db");
+    let name = content.file_name().expect("its name").to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(content.parent().expect("the store")).expect("the store") {
+        let entry = entry.expect("an entry");
+        if entry.file_name().to_string_lossy().starts_with(&name) && entry.path().is_file() {
+            std::fs::remove_file(entry.path()).expect("the content");
+        }
+    }
+    project.run("checkpoint verify --repair");
+    for words in ["redo --dry-run", "redo --yes"] {
+        assert_eq!(project.run(&format!("{words} --json")).error(), "checkpoint_not_found", "{words}");
+    }
+    assert_ne!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    assert!(!project.root().join("a.txt").exists());
+}
+
+/// A prompt whose last call was stopped by a person, who then changed files by hand.
+fn stopped(project: &Project, tool: &str, input: &Value) {
+    project.write("notes.txt", "before\n");
+    ask(project, "A", "do it");
+    before(project, "A", "1", tool, input.clone());
+    project.write("named.txt", "its\n");
+    project.write("unnamed.txt", "its or mine\n");
+    project.write("notes.txt", "mine\n");
+}
+
+#[test]
+fn what_changed_after_a_call_that_was_stopped_is_unsure() {
+    for (tool, input) in
+        [("Edit", json!({ "file_path": "named.txt" })), ("Bash", json!({ "command": "echo its > named.txt; make" }))]
+    {
+        for is_next_prompt_told in [false, true] {
+            let project = in_git();
+            stopped(&project, tool, &input);
+            if is_next_prompt_told {
+                asks(&project, "A", "go on");
+            }
+            let plan = preview(&project, "undo");
+            let said = plan["warnings"].to_string() + &plan["files"]["warnings"].to_string();
+            assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
+            assert!(!said.contains(" named.txt"), "{plan}");
+            if !is_next_prompt_told {
+                // What runs is not undone alone.
+                continue;
+            }
+            let log = project.json("log");
+            let mut entries = log.as_array().expect("a list").iter();
+            let entry = entries.find(|one| one["title"] == "do it").expect("the prompt's");
+            let id = entry["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id");
+            let refused = project.run(&format!("undo --dispatch {id} --yes"));
+            assert_eq!(refused.error(), "file_conflict", "{tool}: {refused:?}");
+            let undone = project.run(&format!("undo --dispatch {id} --yes --keep-theirs"));
+            assert_eq!(undone.code, Some(4), "{tool}: {undone:?}");
+            assert!(!project.root().join("named.txt").exists(), "{tool}: {undone:?}");
+            let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
+            assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}: {undone:?}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_after_a_call_that_was_stopped_is_nobodys() {
+    let project = in_git();
+    stopped(&project, "Edit", &json!({ "file_path": "named.txt" }));
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "by hand"]);
+    asks(&project, "A", "go on");
+    let shown = project.ok("log --format text");
+    assert!(!shown.contains("1 commit"), "{shown}");
+    let refused = project.run("undo --yes");
+    assert_eq!(refused.error(), "foreign_commits", "{refused:?}");
+}
+
+/// The commits that a tag leaves stay on their branch.
+#[test]
+fn a_tag_that_goes_back_takes_no_commit_and_no_work_with_it() {
+    let project = in_git();
+    git(&project, &["tag", "v1"]);
+    let before = git(&project, &["rev-parse", "v1"]);
+    ask(&project, "A", "commit");
+    runs(&project, "A", "git commit", || {
+        project.write("a.txt", "its\n");
+        git(&project, &["add", "a.txt"]);
+        git(&project, &["commit", "-qm", "its"]);
+    });
+    stop(&project, "A");
+    // A person's, which the tag has as well.
+    project.write("b.txt", "mine\n");
+    git(&project, &["add", "b.txt"]);
+    git(&project, &["commit", "-qm", "mine"]);
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    ask(&project, "A", "tag it");
+    runs(&project, "A", "git tag -f v1", || drop(git(&project, &["tag", "-f", "v1"])));
+    stop(&project, "A");
+    let plan = preview(&project, "undo");
+    assert_eq!((marked(&plan), &plan["commits"]), (vec!["tag it"], &json!([])), "{plan}");
+    project.json("undo --yes");
+    assert_eq!([git(&project, &["rev-parse", "v1"]), git(&project, &["rev-parse", "HEAD"])], [before, head]);
+}
+
+/// An agent that ends has ended its calls, even if no hook told of that.
+#[test]
+fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() {
+    let project = in_git();
+    ask(&project, "A", "do it");
+    before(&project, "A", "1", "Bash", json!({ "command": "make" }));
+    project.write("made.txt", "its\n");
+    stop(&project, "A");
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    assert!(!project.root().join("made.txt").exists());
+}
