@@ -20,12 +20,12 @@ export LC_ALL=C.UTF-8
 
 # MEASURE|LIMIT|GOAL|MEANING. A value may not be above its limit; the value of comments may not be below its limit.
 measures='
-crates|26|21|crates, without those for tests
-floors|11|9|crates on the longest path of dependencies
-lines|86210|72000|lines of product code
-modules|114|0|modules named by a function word or a participle
-types|158|20|names that two public types or more share
-comments|0.0207|0.05|plain comments a line of code
+crates|19|21|crates, without those for tests
+floors|10|9|crates on the longest path of dependencies
+lines|84390|72000|lines of product code
+modules|2|0|modules named by a function word or a participle
+types|0|20|names that two public types or more share
+comments|0.021|0.05|plain comments a line of code
 docs|2|50|doc comments of three words or fewer
 circles|0|0|circles of imports over more than two files
 words|11|0|phrases of scripts/words.txt
@@ -96,7 +96,7 @@ show_words() {
 
 # All English text that is written by hand, except decisions, which are history.
 prose() {
-    git ls-files -z -- '*.rs' '*.md' '*.sh' '*.py' '*.toml' '.ci/*' ':!docs/adr' ':!*.zh-*' ':!crates/ic/src/tests/words*' ':!fuzz'
+    git ls-files -z -- '*.rs' '*.md' '*.sh' '*.py' '*.toml' '.ci/*' ':!docs/adr' ':!*.zh-*' ':!crates/ic/src/tests/banned_phrases*' ':!fuzz'
 }
 
 show_clients() {

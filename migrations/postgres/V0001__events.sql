@@ -1,4 +1,4 @@
--- The ledger's total order. Owner: crates/events.
+-- The ledger's total order. Owner: crates/ledger.
 -- reason_hash, payload_hash: what the chain covers in place of a text that was redacted.
 
 CREATE TABLE events (

@@ -1,4 +1,4 @@
--- Which ledger this is: the object store next to it knows it by this id. Owner: crates/store; the process that makes the ledger adds the row.
+-- Which ledger this is: the object store next to it knows it by this id. Owner: crates/ledger; the process that makes the ledger adds the row.
 -- has_store: a store was found and knows this id.
 
 CREATE TABLE ledger (

@@ -1,4 +1,4 @@
--- Runs, their skips and their rollbacks. Owners: crates/phase (runs, run_skips), crates/journal (rollbacks, rollback_steps).
+-- Runs, their skips and their rollbacks. Owners: crates/phase (runs, run_skips), crates/kernel (rollbacks, rollback_steps).
 -- reversed_id: the id's hex digits, last first, so that an index finds an id by its last digits.
 -- seq: the event that recorded the row; what a cut is compared with.
 
@@ -71,7 +71,7 @@ CREATE TRIGGER rollbacks_are_not_deleted BEFORE DELETE ON rollbacks
 CREATE TRIGGER run_skips_are_not_deleted BEFORE DELETE ON run_skips
     FOR EACH ROW EXECUTE FUNCTION refuse('ledger rows are marked, never deleted');
 
--- The journal of rollbacks over several layers. Owner: crates/journal.
+-- The journal of rollbacks over several layers. Owner: crates/kernel.
 -- layer: effects, tree (files and git), data, settle. detail: what the step found and did, a JSON object.
 -- course: which way the rollback goes, in the row of its settlement alone. error_code: the code of a failed step.
 -- What decides how a journal is resumed or undone is a column: a redaction takes the texts for people out.

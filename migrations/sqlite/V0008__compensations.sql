@@ -1,4 +1,4 @@
--- Actions that undo outside effects. Owner: crates/saga.
+-- Actions that undo outside effects. Owner: crates/effects.
 -- ord: the order in which what they undo was begun, within the run. needs: the steps that theirs depends on, a JSON array.
 -- step_ended: how the step ended; NULL while that is not known. child: the process of an undo under way.
 -- outcome_unknown: 1 when the process of the last undo died in its middle.

@@ -145,7 +145,7 @@ fn what_git_lfs_has_comes_back_from_its_store() {
     let cli = project();
     git_in(cli.root(), &["init", "-q"]);
     let content = large(7);
-    let oid = ic_events::hex(&ic_checkpoint::objects::hash_of(&content));
+    let oid = ic_ledger::events::hex(&ic_checkpoint::objects::hash_of(&content));
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {}\n", content.len());
     // As `git lfs` does it: git has the pointer, its store the content, and a filter stands between them.
     write_in(cli.root(), ".gitattributes", "*.bin filter=lfs -text\n");

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use ic_lease::map::{Access, SharedMap};
+use ic_sys::lease::map::{Access, SharedMap};
 use ic_testkit::{Cli, CliOutcome};
 use rusqlite::Connection;
 use serde_json::Value;

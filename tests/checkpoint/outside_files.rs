@@ -12,7 +12,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::restore::plan::{self, RestoreAction, RestorePlan, RestoreStep};
 use ic_checkpoint::tree::{TreeEntry, TreeNode, TreeObject};
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
 use ic_testkit::{Cli, WorkerEnding, rounds};
 
 use crate::project::{create, project, restore, restore_in_part, step, told, tree};

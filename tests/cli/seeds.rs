@@ -184,5 +184,5 @@ fn the_binary_does_not_link_the_api_for_rust_programs() {
     }
     assert!(linked.contains(&"ic-workflow".to_owned()), "{linked:?}");
     assert!(!linked.contains(&"ic-tasks".to_owned()), "{linked:?}");
-    assert!(needs_of("ic-tasks").contains(&"ic-saga".to_owned()));
+    assert!(needs_of("ic-tasks").contains(&"ic-effects".to_owned()));
 }

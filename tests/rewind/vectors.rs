@@ -8,7 +8,7 @@ use crate::project::BINARY;
 
 fn application(cli: &Cli) -> Connection {
     let db = connect(&cli.root().join("memory.db"));
-    ic_rewind::ic_vec0::register(&db).expect("tables of vectors");
+    ic_rewind::vec0::register(&db).expect("tables of vectors");
     db
 }
 

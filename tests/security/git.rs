@@ -222,5 +222,5 @@ fn every_call_of_git_goes_through_one_door() {
             callers.push(name);
         }
     }
-    assert_eq!(callers, ["checkpoint/src/git/quiet.rs"]);
+    assert_eq!(callers, ["checkpoint/src/git/safe_settings.rs"]);
 }

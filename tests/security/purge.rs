@@ -59,7 +59,7 @@ fn holders(cli: &Cli) -> Vec<String> {
             found.push(format!("pack {id}"));
         }
     }
-    let objects = Objects::open(&file, ic_store::OpenOptions::default()).expect("the store");
+    let objects = Objects::open(&file, ic_ledger::OpenOptions::default()).expect("the store");
     let mut hashes = db.prepare("SELECT hash FROM objects WHERE form <> 2").expect("its objects");
     let hashes = hashes.query_map([], |row| row.get::<_, [u8; 32]>(0)).expect("its objects");
     for hash in hashes {

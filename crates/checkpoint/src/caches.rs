@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result};
-use ic_store::private;
+use ic_ledger::private;
 
 /// How long [`root_key`] is.
 pub(crate) const ROOT_KEY: usize = 32;
 
 /// The name under which the store keeps what belongs to a root.
 pub fn root_key(root: &Path) -> String {
-    ic_events::hex(&crate::objects::hash_of(ic_store::path_bytes(root)))[..ROOT_KEY].to_owned()
+    ic_ledger::events::hex(&crate::objects::hash_of(ic_ledger::path_bytes(root)))[..ROOT_KEY].to_owned()
 }
 
 /// The directory beside the object store for what belongs to roots: stat caches and locks.

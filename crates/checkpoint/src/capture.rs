@@ -26,8 +26,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
-use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_from_bytes;
 use rustix::fs::{Mode, OFlags, fstat, open};
 
 #[cfg(fuzzing)]
@@ -161,7 +161,7 @@ pub fn capture_with(
     progress: &CaptureProgress,
 ) -> Result<(Captured, CaptureSeen)> {
     let space = CacheFile::new(objects, root, options.flush)?;
-    let (git, (directory, owner)) = (ic_store::git_dirs(root), open_root(root)?);
+    let (git, (directory, owner)) = (ic_ledger::git_dirs(root), open_root(root)?);
     let number = owner_number(owner);
     // Attributes are kept relative to the root's owner: with another owner nothing in the cache is true any more.
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
@@ -273,7 +273,7 @@ fn open_root(root: &Path) -> Result<(rustix::fd::OwnedFd, FileOwner)> {
 /// Errors: `invalid_config` if a pattern of the configuration is not one; `io_error` where the store cannot be written.
 pub fn is_ignored(objects: &Objects, root: &Path, options: &CaptureOptions, path: &[u8]) -> Result<bool> {
     let space = CacheFile::new(objects, root, options.flush)?;
-    let git = ic_store::git_dirs(root);
+    let git = ic_ledger::git_dirs(root);
     let sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), space.moment()?);
     let rules = rules::CaptureRules::new(root, &sources, &options.rules, &[])?;
     let own_rules = |directory: &[u8]| {

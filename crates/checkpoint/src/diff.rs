@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ic_base::Result;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::attributes::Attributes;
 use crate::nested_work_trees::Places;

@@ -58,12 +58,12 @@ pub use state::{GitPack, GitState, Index, Stash};
 
 /// Copies of the index that killed restores left in the git directory of a work tree.
 pub fn indexes_left_behind(root: &Path) -> Vec<PathBuf> {
-    ic_store::git_dirs(root).map(|dirs| index::left_behind(&dirs.git_dir)).unwrap_or_default()
+    ic_ledger::git_dirs(root).map(|dirs| index::left_behind(&dirs.git_dir)).unwrap_or_default()
 }
 
 /// Removes what [`indexes_left_behind`] names.
 pub fn clear_indexes(root: &Path) {
-    if let Some(dirs) = ic_store::git_dirs(root) {
+    if let Some(dirs) = ic_ledger::git_dirs(root) {
         index::clear_left_behind(&dirs.git_dir);
     }
 }

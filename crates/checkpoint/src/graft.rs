@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ic_base::Result;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::objects::{Objects, Writer};
 use crate::tree::{TreeNode, TreeObject};

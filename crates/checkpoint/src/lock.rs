@@ -26,15 +26,15 @@
 //! file, and needs no cache's lock: every user of a cache holds the store shared. The ledger comes last, because every process
 //! needs it: under its write lock no other lock is waited for.
 //!
-//! Debug builds stop a thread that waits in another order ([`ic_store::lock::Held`]).
+//! Debug builds stop a thread that waits in another order ([`ic_ledger::lock::Held`]).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::lock::{FileLock, HeldLock, Rank, open, wait};
+use ic_ledger::lock::{FileLock, HeldLock, Rank, open, wait};
 
-pub use ic_store::lock::{FileLock as Lock, LockMode};
+pub use ic_ledger::lock::{FileLock as Lock, LockMode};
 
 use crate::caches::{cache_directory, root_key};
 

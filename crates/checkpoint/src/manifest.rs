@@ -1,7 +1,7 @@
 //! What a checkpoint's row does not hold: an object of its own, as JSON.
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::{Hash, hex, parse_hex};
+use ic_ledger::events::{Hash, hex, parse_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diff::TreeChange;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ic_store::{OtherWorkTree, is_linked_work_tree, other_work_trees, path_bytes, path_from_bytes};
+use ic_ledger::{OtherWorkTree, is_linked_work_tree, other_work_trees, path_bytes, path_from_bytes};
 
 use crate::tree::{Reason, TreeNode, TreeObject};
 

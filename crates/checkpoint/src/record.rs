@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, DispatchId, Result, RunId, Seq, Timestamp, reversed_digits};
-use ic_events::{EventType, Hash, NewEvent, hex};
-use ic_store::reference::{self, Referent};
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_ledger::events::{EventType, Hash, NewEvent, hex};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use crate::capture::{CaptureCounts, Captured};
@@ -205,7 +205,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
         })),
         ..NewEvent::without_run(EventType::CheckpointCreated)
     };
-    ic_events::append(tx, now, &event)
+    ic_ledger::events::append(tx, now, &event)
 }
 
 /// Records the row of a checkpoint whose event is `seq`.
@@ -300,7 +300,7 @@ pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &CheckpointRecord
         reason: Some(reason),
         ..NewEvent::without_run(EventType::CheckpointPruned)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "UPDATE checkpoints SET pruned_at = $1 WHERE id = $2 AND pruned_at IS NULL",
         &[&now.millis(), &checkpoint.id.as_str()],

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, DispatchId, Result, Timestamp};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::manifest::CheckpointManifest;
 use crate::objects::Objects;

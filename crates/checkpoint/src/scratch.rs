@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
-use ic_store::lock::wait;
+use ic_ledger::lock::wait;
 use tempfile::TempDir;
 
 use crate::caches::cache_directory;
@@ -40,7 +40,7 @@ impl Scratch {
         loop {
             let place = tempfile::Builder::new().prefix("").suffix(ENDING).tempdir_in(&above).while_doing(doing)?;
             // One that was taken for a dead owner's is gone by now: the lock tells.
-            let _ = ic_store::private::mend(place.path());
+            let _ = ic_ledger::private::mend(place.path());
             if let Some(owner) = own(place.path()).while_doing(doing)? {
                 return Ok(Self { place, _owner: owner });
             }
@@ -234,7 +234,7 @@ mod tests {
         std::fs::write(above.join(".tmpGhIjKl"), "cache").unwrap();
         std::fs::write(above.join("0123456789abcdef0123456789abcdef"), "a stat cache").unwrap();
         // A capture may live: what it writes cannot be told from what a dead one left.
-        let capturing = ic_store::lock::open(&lock::store_path(&objects)).unwrap();
+        let capturing = ic_ledger::lock::open(&lock::store_path(&objects)).unwrap();
         assert!(wait(&capturing, LockMode::Shared, Duration::ZERO).unwrap());
         assert_eq!((leftovers(&objects).count, clear(&objects).count), (0, 0));
         drop(capturing);

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::attributes::Attributes;
 

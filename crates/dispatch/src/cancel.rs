@@ -1,8 +1,8 @@
 //! What a rollback does to dispatches.
 
 use ic_base::{Result, RollbackId, RunId, Timestamp};
-use ic_events::{Cut, EventType};
-use ic_store::{Snapshot, Transaction};
+use ic_ledger::events::{Cut, EventType};
+use ic_ledger::{Snapshot, Transaction};
 use serde_json::json;
 
 use crate::dispatch::{Dispatch, DispatchEnding, append_change, finish, unfinished};

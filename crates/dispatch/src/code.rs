@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
-use ic_events::{EventType, NewEvent};
-use ic_store::{LedgerRow, Snapshot, Transaction, containing, path_bytes};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, containing, path_bytes};
 use serde_json::json;
 
 use crate::dispatch::Dispatch;
@@ -70,7 +70,7 @@ pub fn record(
         payload: Some(json!({ "commits": commits.len(), "files": files.len(), "late": late })),
         ..NewEvent::of(&dispatch.run_id, dispatch.epoch, EventType::DispatchRecorded)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     let (run_id, dispatch_id) = (dispatch.run_id.as_str(), dispatch.id.as_str());
     for (ord, (sha, before)) in (0_i64..).zip(&commits) {
         tx.execute_one(

@@ -1,9 +1,9 @@
 //! The table `dispatches`.
 
 use ic_base::{Code, DispatchId, Result, RunId, Timestamp, reversed_digits};
-use ic_events::{EventType, NewEvent};
-use ic_store::reference::{self, Referent};
-use ic_store::{Snapshot, Transaction, path_bytes};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use crate::status::DispatchStatus;
@@ -47,7 +47,7 @@ pub fn create(
         payload: Some(payload),
         ..NewEvent::of(run_id, epoch, EventType::DispatchCreated)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     let prompt_file = work.prompt_file.as_deref().map(path_bytes);
     tx.execute_one(
         "INSERT INTO dispatches (id, reversed_id, seq, run_id, phase, epoch, status, agent_type, name, model, \
@@ -116,7 +116,7 @@ pub fn record_tokens(
         payload: Some(json!({ "in": tokens.input, "out": tokens.output, "cache": tokens.cache, "late": late })),
         ..NewEvent::of(&dispatch.run_id, dispatch.epoch, EventType::DispatchTokens)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "UPDATE dispatches SET tokens_in = $1, tokens_out = $2, tokens_cache = $3 WHERE id = $4",
         &[&tokens.input, &tokens.output, &tokens.cache, &dispatch.id.as_str()],

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use serde::Deserialize;
 
 /// Commits, oldest first, and files that belong to no commit.
@@ -36,7 +36,7 @@ pub fn parse_sha(text: &str) -> Result<String> {
 
 /// Refuses paths that name nothing. Errors: `invalid_value`.
 pub fn check_file(path: &Path) -> Result<()> {
-    let bytes = ic_store::path_bytes(path);
+    let bytes = ic_ledger::path_bytes(path);
     if bytes.is_empty() || bytes.contains(&0) || bytes.len() > 4096 {
         return Err(invalid(format!("{:?} is not a path: 1 to 4096 bytes, none of them NUL.", path.to_string_lossy())));
     }
@@ -206,7 +206,7 @@ fn invalid(message: String) -> Diagnosis {
 mod tests {
     use std::path::PathBuf;
 
-    use ic_store::path_bytes;
+    use ic_ledger::path_bytes;
     use proptest::prelude::*;
 
     use super::{DispatchReport, ReportedCommit, parse, parse_sha};

@@ -1,7 +1,7 @@
 //! The tokens that the work of a run used.
 
 use ic_base::{Result, RunId};
-use ic_store::Snapshot;
+use ic_ledger::Snapshot;
 
 use crate::dispatch::TokenCounts;
 

@@ -3,9 +3,9 @@
 //! The input is a chain of phases, a NUL, and JSON.
 
 use ic_base::Code;
+use ic_effects::EffectAction;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
-use ic_saga::EffectAction;
 use serde_json::{Map, Value};
 
 /// Reads them.

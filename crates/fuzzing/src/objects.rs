@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use arbitrary::{Arbitrary, Unstructured};
 use ic_base::{Code, Timestamp};
 use ic_checkpoint::objects::Objects;
-use ic_store::{Durability, OpenOptions, SideDatabase, SideSchema};
+use ic_ledger::{Durability, OpenOptions, SideDatabase, SideSchema};
 use sha2::{Digest, Sha256};
 
 type Hash = [u8; 32];

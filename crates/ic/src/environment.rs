@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
-use ic_store::faults::{FaultMode, turn_on};
+use ic_ledger::faults::{FaultMode, turn_on};
 
 /// The settings that the environment holds.
 #[derive(Debug, Default, Clone)]
@@ -102,10 +102,10 @@ fn arm_test_hooks() {
         ic_rewind::faults::abort_before(n.unsigned_abs());
     }
     if let Some(n) = number("IC_TEST_ABORT_BEFORE") {
-        ic_store::faults::abort_before(n);
+        ic_ledger::faults::abort_before(n);
     }
     if let Some(n) = number("IC_TEST_CONFLICT") {
-        ic_store::faults::conflict_before(n);
+        ic_ledger::faults::conflict_before(n);
     }
     if env::var_os("IC_TEST_RERUN").is_some() {
         turn_on(FaultMode::Rerun);
@@ -119,6 +119,6 @@ fn arm_test_hooks() {
     if let Some(path) = env::var_os("IC_TEST_SQL_LOG")
         && let Ok(file) = std::fs::File::options().create(true).append(true).open(path)
     {
-        ic_store::faults::log_to(file);
+        ic_ledger::faults::log_to(file);
     }
 }

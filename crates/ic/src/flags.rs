@@ -72,7 +72,7 @@ fn valued<'a>(argument: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -
     for name in LONG {
         match bytes.strip_prefix(name.as_bytes()) {
             Some(b"") => return rest.next().map(|value| (name, value.clone())),
-            Some([b'=', value @ ..]) => return Some((name, ic_store::path_from_bytes(value).into())),
+            Some([b'=', value @ ..]) => return Some((name, ic_ledger::path_from_bytes(value).into())),
             _ => {}
         }
     }
@@ -81,7 +81,7 @@ fn valued<'a>(argument: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -
     let at = letters.iter().position(|letter| *letter == b'C')?;
     match &letters[at + 1..] {
         [] => rest.next().map(|value| ("-C", value.clone())),
-        [b'=', value @ ..] | value => Some(("-C", ic_store::path_from_bytes(value).into())),
+        [b'=', value @ ..] | value => Some(("-C", ic_ledger::path_from_bytes(value).into())),
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ic_base::Timestamp;
-use ic_store::lock::{LockMode, wait};
-use ic_store::private;
+use ic_ledger::lock::{LockMode, wait};
+use ic_ledger::private;
 
 use crate::environment::CliEnvironment;
 use crate::hook_log::{self, HookLogLine};

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::WHEN_BEHIND;
+use ic_ledger::WHEN_BEHIND;
 use ic_worktree::Warning;
 use serde::Serialize;
 
@@ -147,7 +147,7 @@ impl CliOutput {
         if self.json_asked || Self::is_terminal() {
             return self.scalar(&path_text(path), record);
         }
-        let line = [ic_store::path_bytes(path), b"\n"].concat();
+        let line = [ic_ledger::path_bytes(path), b"\n"].concat();
         // The writer for text replaces bytes that are not UTF-8.
         self.exact(|writer| writer.write_all(&line).while_doing(|| "writing to standard output".to_owned()))
     }
@@ -316,12 +316,12 @@ impl CliOutput {
     /// Errors: `io_error` if the call wrote to the ledger and no reader took its answer. The answer has the id of what was made, and a
     /// script would continue without it.
     fn require_reader(&mut self) -> Result<()> {
-        if !ic_store::has_written() || self.capture.is_some() {
+        if !ic_ledger::has_written() || self.capture.is_some() {
             return Ok(());
         }
         self.flush().map_err(lost)?;
         // A call that was started with standard output closed counts as one whose reader has gone.
-        if self.hung_up || !self.closed && !ic_closed_streams::had_no_output() {
+        if self.hung_up || !self.closed && !ic_sys::closed_streams::had_no_output() {
             return Ok(());
         }
         let closed = Err(io::Error::from(ErrorKind::BrokenPipe));

@@ -27,7 +27,7 @@ pub(crate) fn serve(global: Global, environment: CliEnvironment) -> Result<ExitS
         .hint("install it: ic mcp install CLIENT"));
     }
     // The server opens the same ledger again and again; kept connections make that cheap.
-    ic_store::keep_connections();
+    ic_ledger::keep_connections();
     let environment = CliEnvironment { is_mcp: true, ..environment };
     ic_mcp::serve(Here { global, environment }, env!("CARGO_PKG_VERSION"), &signals::that_end())?;
     Ok(ExitStatus::Done)

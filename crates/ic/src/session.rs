@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
+use ic_effects::process::ProcessIdentity;
 use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
+use ic_ledger::{LedgerLocation, Lookup, OpenOptions, Patience};
 use ic_phase::run_reference::ProjectScope;
-use ic_saga::process::ProcessIdentity;
-use ic_store::{LedgerLocation, Lookup, OpenOptions, Patience};
 use ic_worktree::{CaptureSettings, Workspace};
 
 use crate::environment::CliEnvironment;
@@ -63,7 +63,7 @@ impl CliSession {
         Ok(Self {
             output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
-            db: global.db.map(|db| ic_store::named_from(&db, &directory)),
+            db: global.db.map(|db| ic_ledger::named_from(&db, &directory)),
             options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },
             verbose: global.verbose,
             started: Instant::now(),
@@ -96,7 +96,7 @@ impl CliSession {
 
     /// Finds the ledger without opening it. Errors: `no_ledger`.
     pub(crate) fn place(&self) -> Result<LedgerLocation> {
-        ic_store::locate(&self.lookup())
+        ic_ledger::locate(&self.lookup())
     }
 
     /// Opens the ledger repeatedly, with no calling dispatch and no session. Errors: `no_ledger`.

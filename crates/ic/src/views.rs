@@ -142,5 +142,5 @@ enum ValueJson {
 
 /// The bytes of a path in base64; `None` if it is UTF-8.
 pub(crate) fn exact(path: &Path) -> Option<String> {
-    path.to_str().is_none().then(|| STANDARD.encode(ic_store::path_bytes(path)))
+    path.to_str().is_none().then(|| STANDARD.encode(ic_ledger::path_bytes(path)))
 }

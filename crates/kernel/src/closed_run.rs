@@ -1,12 +1,12 @@
 //! Why a run is closed, and the command that opens it: a rollback over several layers, or the undoing of its effects.
 
 use ic_base::{Code, Diagnosis, RunId};
+use ic_effects::owner::OwnerLock;
+use ic_ledger::Snapshot;
 use ic_phase::{RunStatus, run};
-use ic_saga::owner::OwnerLock;
-use ic_store::Snapshot;
 
-use ic_journal::steps::{self, Course};
-use ic_journal::table;
+use crate::journal::steps::{self, Course};
+use crate::journal::table;
 
 use crate::kernel::Kernel;
 

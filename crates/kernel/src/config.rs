@@ -190,8 +190,8 @@ pub fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
 
 /// As [`root_of`], for a caller in the project with this root.
 pub fn root_seen_from(caller: &Path, project_dir: &Path) -> PathBuf {
-    let top = ic_store::project_root(project_dir);
-    if ic_store::git_dirs(&top).is_none() && project_dir.starts_with(caller) {
+    let top = ic_ledger::project_root(project_dir);
+    if ic_ledger::git_dirs(&top).is_none() && project_dir.starts_with(caller) {
         return caller.to_owned();
     }
     top
@@ -214,7 +214,7 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
         Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
     };
     // A file in a shared directory such as `/tmp` could be another user's trap: it names programs that this process would run.
-    if named.is_none() && !ic_store::trust::is_believable(&path, root) {
+    if named.is_none() && !ic_ledger::trust::is_believable(&path, root) {
         let hint = "copy its settings into a directory of your own, or name it: IC_CONFIG";
         let what = "it belongs to another user, in a directory where everybody may write";
         return Err(explain::invalid(&path, None, what, Some(hint.to_owned())));

@@ -1,9 +1,9 @@
 //! What this crate asks of the floors above it about a run: it does not read their tables.
 
 use ic_base::{CheckpointId, Result, RunId};
+use ic_effects::process::ProcessIdentity;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_saga::process::ProcessIdentity;
-use ic_store::Snapshot;
 
 /// A step by its name, and its process, of which no process recorded the end.
 type Worker = (String, ProcessIdentity);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_ledger::{Lookup, locate};
 use ic_phase::Run;
-use ic_store::{Lookup, locate};
 
 use crate::kernel::Kernel;
 

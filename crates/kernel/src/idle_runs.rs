@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use ic_base::Result;
+use ic_effects::owner::OwnerLock;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_saga::owner::OwnerLock;
-use ic_store::Snapshot;
 
 use crate::dependents::Above;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
+use ic_effects::owner;
+use ic_effects::process::ProcessIdentity;
+use ic_ledger::{Ledger, Snapshot, Transaction};
 use ic_phase::Run;
 use ic_phase::run_reference::{self, ProjectScope};
-use ic_saga::owner;
-use ic_saga::process::ProcessIdentity;
-use ic_store::{Ledger, Snapshot, Transaction};
 
 use crate::closed_run;
 use crate::dependents::Above;

@@ -7,6 +7,7 @@ pub mod config;
 mod dependents;
 mod home;
 mod idle_runs;
+pub mod journal;
 mod kernel;
 pub mod worker;
 

@@ -2,7 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::dispatch::{Dispatch, Process};
-use ic_saga::process::ProcessIdentity;
+use ic_effects::process::ProcessIdentity;
 
 /// The process that has this number now. Errors: `invalid_value` if none has.
 pub fn living(pid: u32) -> Result<ProcessIdentity> {

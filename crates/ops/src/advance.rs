@@ -4,12 +4,12 @@ mod facts;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::CheckpointLink;
-use ic_events::{EventType, NewEvent};
+use ic_effects::owner::OwnerLock;
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::gate::{GateVerdict, Tier, evaluate};
 use ic_phase::machine::{self, Expectation, PhaseStep};
 use ic_phase::{Run, run, skip};
-use ic_saga::owner::OwnerLock;
-use ic_store::{Snapshot, Transaction};
 use serde_json::{Value, json};
 
 use ic_kernel::Kernel;
@@ -289,7 +289,7 @@ fn record(
         payload: Some(evidence(&outcome.verdict, checkpoint_id)),
         ..NewEvent::of(&run.id, run.epoch, outcome.event_type)
     };
-    let append = || ic_events::append(tx, now, &event);
+    let append = || ic_ledger::events::append(tx, now, &event);
     let occasion = CaptureOccasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
     let seq = if outcome.advanced() { taken.record(tx, now, occasion, append)? } else { append()? };
     outcome.seq = Some(seq);

@@ -120,7 +120,7 @@ fn warnings(named: &Path, path: &Path, keep: Option<&CaptureSettings>) -> Vec<Wa
 pub fn cat(kernel: &Kernel, settings: &CaptureSettings, reference: &str, sink: &mut dyn Write) -> Result<()> {
     let artifact = kernel.read(|snapshot| artifact::resolve(snapshot, reference))?;
     let workspace = Workspace::here(kernel, settings)?;
-    let hash = artifact.content_hash.as_deref().and_then(ic_events::parse_hex);
+    let hash = artifact.content_hash.as_deref().and_then(ic_ledger::events::parse_hex);
     match hash {
         Some(hash) if workspace.objects.has(&hash)? => workspace.objects.read_to(&hash, sink).map(|_| ()),
         Some(hash) if workspace.objects.is_purged(&hash)? => Err(Diagnosis::new(
@@ -150,7 +150,7 @@ fn keep_content(kernel: &Kernel, settings: &CaptureSettings, path: &Path) -> Res
     let writer = workspace.objects.writer(kernel.context.now())?;
     let kept = writer.put_file(&mut file)?;
     writer.finish()?;
-    Ok((kept.map(|(hash, _)| ic_events::hex(&hash)), lock))
+    Ok((kept.map(|(hash, _)| ic_ledger::events::hex(&hash)), lock))
 }
 
 /// The SHA-256 of a regular file in hex; `None` if there is none at this path.
@@ -165,7 +165,7 @@ fn hash_of_file(path: &Path) -> Result<Option<String>> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match file.read(&mut buffer).while_doing(doing)? {
-            0 => return Ok(Some(ic_events::hex(&digest.finalize().into()))),
+            0 => return Ok(Some(ic_ledger::events::hex(&digest.finalize().into()))),
             n => digest.update(&buffer[..n]),
         }
     }

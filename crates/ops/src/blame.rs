@@ -7,9 +7,9 @@ use ic_checkpoint::diff::{self, DiffState, Difference, TreeChange};
 use ic_checkpoint::git::{self, PathCommit};
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::Attribution;
 use ic_session::{self as session, AgentSession, ToolCall};
-use ic_store::{Snapshot, path_from_bytes};
 use ic_worktree::{Workspace, path_in_root, require_here};
 
 /// What is known of a file.
@@ -186,7 +186,7 @@ fn is_as_seen(full: &Path, seen: Option<&DiffState>) -> bool {
             found.is_file() && found.len() == *size && content()
         }
         Some(DiffState::Symlink(target)) => {
-            std::fs::read_link(full).is_ok_and(|now| ic_store::path_bytes(&now) == target.as_slice())
+            std::fs::read_link(full).is_ok_and(|now| ic_ledger::path_bytes(&now) == target.as_slice())
         }
         _ => false,
     }

@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
-use ic_events::history::{self, HistoryPlace};
-use ic_events::{Event, cursor};
+use ic_ledger::Snapshot;
+use ic_ledger::events::history::{self, HistoryPlace};
+use ic_ledger::events::{Event, cursor};
+use ic_ledger::lock::{FileLock, LockMode, Rank};
+use ic_ledger::{path_bytes, private};
 use ic_phase::{Run, RunStatus};
-use ic_store::Snapshot;
-use ic_store::lock::{FileLock, LockMode, Rank};
-use ic_store::{path_bytes, private};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
@@ -59,7 +59,7 @@ fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
         digest.update(part);
         digest.update([0]);
     }
-    kernel.store().join("cursors").join(&ic_events::hex(&digest.finalize().into())[..32])
+    kernel.store().join("cursors").join(&ic_ledger::events::hex(&digest.finalize().into())[..32])
 }
 
 /// The place is kept beside the ledger. In the ledger it would be restored along with it, and the loss of events go unseen.
@@ -71,7 +71,7 @@ fn memory_of(file: &Path) -> PathBuf {
 fn remembered(memory: &Path) -> Option<HistoryPlace> {
     let text = std::fs::read_to_string(memory).ok()?;
     let (seq, hash) = text.trim().split_once(' ')?;
-    Some(HistoryPlace { seq: seq.parse().ok()?, hash: ic_events::parse_hex(hash)? })
+    Some(HistoryPlace { seq: seq.parse().ok()?, hash: ic_ledger::events::parse_hex(hash)? })
 }
 
 fn remember(memory: &Path, read: HistoryPlace) -> Result<()> {
@@ -79,7 +79,7 @@ fn remember(memory: &Path, read: HistoryPlace) -> Result<()> {
     let write = || {
         let mut how = File::options();
         let mut file = how.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
-        writeln!(file, "{} {}", read.seq, ic_events::hex(&read.hash))?;
+        writeln!(file, "{} {}", read.seq, ic_ledger::events::hex(&read.hash))?;
         // By a rename: if the process is killed, the old place or the new one is there, and never half a line.
         std::fs::rename(&fresh, memory)
     };
@@ -244,7 +244,7 @@ pub fn deliver(
 
 fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<Option<Event>> {
     let mut found = None;
-    ic_events::each_since(snapshot, run_id, at, 1, |event| {
+    ic_ledger::events::each_since(snapshot, run_id, at, 1, |event| {
         found = Some(event);
         Ok(std::ops::ControlFlow::Continue(()))
     })?;

@@ -11,10 +11,10 @@ use ic_dispatch::DispatchStatus;
 use ic_dispatch::code::{self, RecordedCode};
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, Process, TokenCounts};
 use ic_dispatch::report::DispatchReport;
+use ic_effects::process::ProcessIdentity;
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
-use ic_saga::process::ProcessIdentity;
-use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_kernel::worker::process_of;

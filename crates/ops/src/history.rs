@@ -3,10 +3,10 @@
 mod run_story;
 
 use ic_base::{Result, RollbackId, RunId, Seq};
-use ic_events::Event;
-use ic_store::Snapshot;
+use ic_ledger::Snapshot;
+use ic_ledger::events::Event;
 
-use ic_journal::table;
+use ic_kernel::journal::table;
 
 pub use run_story::{PhaseStay, Story, Turn, story};
 

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use ic_base::{Code, CompensationId, DispatchId, Result, RewindId, RunId, Seq};
 use ic_checkpoint::record;
 use ic_dispatch::{code, dispatch};
-use ic_events::Event;
+use ic_effects::compensation;
+use ic_ledger::Transaction;
+use ic_ledger::events::Event;
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact};
-use ic_saga::compensation;
-use ic_store::Transaction;
 
 use ic_kernel::Kernel;
 
@@ -27,12 +27,12 @@ pub fn redact(
     let now = kernel.context.now();
     let redacted = kernel.ledger.write(|tx| {
         kernel.calling_dispatch(tx)?;
-        let event = ic_events::get(tx, seq)?;
-        let redaction = ic_events::redact(tx, now, seq, reason)?;
+        let event = ic_ledger::events::get(tx, seq)?;
+        let redaction = ic_ledger::events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;
         // The same reason would still be read in the events that were recorded with it.
         for copy in copies(tx, &event)? {
-            ic_events::redact(tx, now, copy, reason)?;
+            ic_ledger::events::redact(tx, now, copy, reason)?;
         }
         above(tx, &event)?;
         Ok(redaction)
@@ -49,9 +49,9 @@ pub fn redact(
 /// with it.
 fn copies(tx: &Transaction<'_>, event: &Event) -> Result<Vec<Seq>> {
     match (event.event_type.as_str(), &event.run_id, &event.subject_id, &event.reason) {
-        ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => {
-            copies_of(tx, event, run, |payload| payload.and_then(ic_journal::table::named_in).as_ref() == Some(id))
-        }
+        ("rollback" | "rollback_begun", Some(run), Some(id), Some(_)) => copies_of(tx, event, run, |payload| {
+            payload.and_then(ic_kernel::journal::table::named_in).as_ref() == Some(id)
+        }),
         // A rollback names itself in the payload; a cancelled run has none after it until it is reopened.
         ("run_cancelled", Some(run), _, Some(_)) => copies_of(tx, event, run, |payload| payload.is_none()),
         _ => Ok(Vec::new()),
@@ -65,7 +65,7 @@ fn copies_of(
     belongs: impl Fn(Option<&str>) -> bool,
 ) -> Result<Vec<Seq>> {
     let mut copies = Vec::new();
-    ic_events::each_since(tx, Some(run), event.seq, i64::MAX, |other| {
+    ic_ledger::events::each_since(tx, Some(run), event.seq, i64::MAX, |other| {
         let repeats = other.event_type == "dispatch_cancelled" && other.reason == event.reason;
         if repeats && belongs(other.payload.as_deref()) {
             copies.push(other.seq);
@@ -81,7 +81,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     skip::redact(tx, event.seq)?;
     record::redact(tx, event.seq)?;
     if let Some(run_id) = &event.run_id {
-        ic_journal::table::redact(tx, run_id, event.seq)?;
+        ic_kernel::journal::table::redact(tx, run_id, event.seq)?;
         agent::redact(tx, run_id, event.seq)?;
         artifact::redact(tx, run_id, event.seq)?;
         code::redact(tx, run_id, event.seq)?;

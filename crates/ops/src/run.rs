@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 
 use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
+use ic_effects::owner::OwnerLock;
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::Run;
 use ic_phase::run::{self, NewRun, RunSettings};
 use ic_phase::skip::{self, SkipRecord};
 use ic_runtrack::{Agent, agent};
-use ic_saga::owner::OwnerLock;
-use ic_store::{Snapshot, Transaction};
 
 use ic_kernel::Kernel;
 use ic_worktree::Warning;
@@ -153,7 +153,7 @@ pub fn reopen(kernel: &Kernel, reference: &str, reason: &str) -> Result<Reopened
 /// The work that the newest cancelling of a run ended. Whatever ended before it has its event before it.
 fn ended_by_cancel(tx: &Transaction<'_>, run_id: &RunId) -> Result<(Vec<Dispatch>, Vec<Agent>)> {
     let (mut dispatches, mut agents) = (Vec::new(), Vec::new());
-    ic_events::each_of_run(tx, run_id, |event| {
+    ic_ledger::events::each_of_run(tx, run_id, |event| {
         match (event.event_type.as_str(), event.subject_id) {
             ("run_cancelled", _) => {
                 dispatches.clear();

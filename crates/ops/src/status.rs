@@ -6,16 +6,16 @@ use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::journal;
 use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_dispatch::{Dispatch, DispatchStatus};
-use ic_events::EventType;
+use ic_effects::owner;
+use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
 use ic_kernel::worker::{Life, life};
+use ic_ledger::events::EventType;
+use ic_ledger::{OpenOptions, Snapshot};
 use ic_phase::gate::GateCheck;
 use ic_phase::{Run, RunStatus};
-use ic_point::ListedPoint;
 use ic_runtrack::agent::{self, Agent};
-use ic_saga::owner;
-use ic_saga::process::ProcessIdentity;
-use ic_store::{OpenOptions, Snapshot};
+use ic_undo::points::ListedPoint;
 use ic_worktree::way_back;
 
 use crate::advance::{self, AdvanceOutcome};
@@ -127,7 +127,7 @@ pub fn status(
         }
         unfinished.extend(unfinished_work::rewinds(kernel, snapshot, run)?);
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
-        let mut standing = ic_point::list(snapshot, run, false, LOOKED_AT)?;
+        let mut standing = ic_undo::points::list(snapshot, run, false, LOOKED_AT)?;
         standing.retain(|one| !one.is_undone);
         let status = RunOverview {
             gate: if is_of_session { None } else { gate(snapshot, run)? },
@@ -135,7 +135,7 @@ pub fn status(
             is_named,
             others_open: match run.require_active() {
                 Ok(()) => Vec::new(),
-                Err(_) => ic_point::others_open(kernel, snapshot, run, OTHERS)?,
+                Err(_) => ic_undo::points::others_open(kernel, snapshot, run, OTHERS)?,
             },
             caller: caller(kernel, snapshot)?,
             working: working(snapshot, run, is_executed)?,

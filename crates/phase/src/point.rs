@@ -4,8 +4,8 @@
 //! need no row, because the move that leaves one is the point; neither do checkpoints, which are events themselves.
 
 use ic_base::{CheckpointId, Result, RunId, Seq, Timestamp, title};
-use ic_events::{EventType, NewEvent};
-use ic_store::{LedgerRow, Snapshot, Transaction};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction};
 use serde_json::json;
 
 use crate::run::Run;
@@ -99,7 +99,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, run: &Run, new: &NewPoint<
         payload: Some(json!({ "kind": new.kind.as_str(), "attempt": new.attempt })),
         ..NewEvent::of(&run.id, run.epoch, EventType::PointCreated)
     };
-    ic_events::append(tx, now, &event)
+    ic_ledger::events::append(tx, now, &event)
 }
 
 /// Records the point of the event `seq`. Several points may share one event: what begins at them began from one look at the tree.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use ic_base::mask::mask;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq, Timestamp, reversed_digits};
-use ic_events::{EventType, NewEvent};
-use ic_store::reference::Referent;
-use ic_store::{Transaction, path_bytes};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::reference::Referent;
+use ic_ledger::{Transaction, path_bytes};
 use serde_json::json;
 
 use crate::chain::Chain;
@@ -58,7 +58,7 @@ pub fn create(tx: &Transaction<'_>, now: Timestamp, id: RunId, new: NewRun) -> R
         payload: Some(json!({ "goal": goal, "phases": new.chain.names() })),
         ..NewEvent::of(&id, 0, EventType::RunCreated)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     let run = Run {
         id,
         seq,
@@ -146,7 +146,7 @@ pub fn cancel(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: Option<&s
         reason,
         ..NewEvent::of(&run.id, run.epoch, EventType::RunCancelled)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "UPDATE runs SET status = 'cancelled', updated_at = $1 WHERE id = $2",
         &[&now.millis(), &run.id.as_str()],

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
-use ic_store::{Snapshot, reference};
+use ic_ledger::{Snapshot, reference};
 
 use crate::run::{self, Run, RunFilter};
 

@@ -2,8 +2,8 @@
 
 use ic_base::mask::mask;
 use ic_base::{Result, RollbackId, RunId, Seq, Timestamp};
-use ic_events::{Cut, EventType, NewEvent};
-use ic_store::{LedgerRow, Snapshot, Transaction};
+use ic_ledger::events::{Cut, EventType, NewEvent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction};
 
 use crate::machine;
 use crate::run::Run;
@@ -50,7 +50,7 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason:
     // Masked first, because both the event and the row hold the reason.
     let reason = &*mask(reason);
     let event = NewEvent { to: Some(phase), reason: Some(reason), ..NewEvent::of(&run.id, run.epoch, EventType::Skip) };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "INSERT INTO run_skips (seq, run_id, phase, reason, created_at) VALUES ($1, $2, $3, $4, $5)",
         &[&seq, &run.id.as_str(), &phase, &reason, &now.millis()],

@@ -21,8 +21,8 @@ mod write;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RewindId};
-use ic_store::reference::{self, Referent};
-use ic_store::{Snapshot, path_bytes};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{Snapshot, path_bytes};
 
 pub use entry::{Deleted, LeftHead, RewindEntry, RewindFailure, RewindJournalSetup, RewindStatus, Stage};
 pub use write::{NewRewind, begin, db_done, finish, git_done, leave, redact, reopen, set_child, stop, undone};

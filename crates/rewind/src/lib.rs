@@ -37,7 +37,7 @@ pub use value::{RowCounts, SqlScalar};
 
 /// Tables of vectors for the connections of tests.
 #[cfg(any(test, feature = "test-hooks"))]
-pub use ic_vec0;
+pub use ic_sys::vec0;
 
 #[cfg(test)]
 mod tests;

@@ -42,7 +42,7 @@ impl DatabaseSession {
         let doing_later = format!("using {}", path.display());
         let session = Self { connection, doing: doing_later, path, patience: busy_timeout };
         match session.configure() {
-            Ok(ic_store::APPLICATION_ID) => Err(Diagnosis::new(
+            Ok(ic_ledger::APPLICATION_ID) => Err(Diagnosis::new(
                 Code::ForeignDatabase,
                 format!("{} is a ledger of ic, which is never rewound.", session.path.display()),
             )
@@ -55,7 +55,7 @@ impl DatabaseSession {
     /// Returns the application id of the file.
     fn configure(&self) -> rusqlite::Result<i32> {
         self.connection.busy_timeout(self.patience)?;
-        ic_vec0::register(&self.connection)?;
+        ic_sys::vec0::register(&self.connection)?;
         // Keys are checked by query instead, see `references`. Enforced, an ON DELETE CASCADE would remove rows that are in no archive.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
         // Keeps a configuration from writing to the shadow tables of a virtual table.

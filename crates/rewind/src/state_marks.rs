@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
-use ic_store::{Snapshot, Transaction, path_bytes};
+use ic_ledger::{Snapshot, Transaction, path_bytes};
 
 use crate::engine::StateMark;
 

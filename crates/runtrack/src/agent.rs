@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
-use ic_events::{Cut, EventType, NewEvent};
-use ic_store::reference::{self, Referent};
-use ic_store::{LedgerRow, Snapshot, Transaction};
+use ic_ledger::events::{Cut, EventType, NewEvent};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction};
 use serde_json::{Value, json};
 
 /// How agents are referred to.
@@ -99,7 +99,7 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewAgent<'_>) -> Result<A
         payload: Some(json!({ "phase": new.phase, "type": new.kind, "name": new.name })),
         ..NewEvent::of(new.run_id, new.epoch, EventType::AgentAdded)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "INSERT INTO run_agents (id, reversed_id, seq, run_id, phase, type, name, dispatch_id, status, created_at, \
          updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $10)",
@@ -265,5 +265,5 @@ fn append_end(
         payload,
         ..NewEvent::of(&agent.run_id, epoch, event_type)
     };
-    ic_events::append(tx, now, &event)
+    ic_ledger::events::append(tx, now, &event)
 }

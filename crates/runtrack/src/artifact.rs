@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{ArtifactId, Code, DispatchId, Result, RollbackId, RunId, Seq, Timestamp, reversed_digits};
-use ic_events::{Cut, EventType, NewEvent};
-use ic_store::reference::{self, Referent};
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_ledger::events::{Cut, EventType, NewEvent};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 /// What redaction leaves of a path.
@@ -147,7 +147,7 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewArtifact<'_>) -> Resul
         })),
         ..NewEvent::of(new.run_id, new.epoch, EventType::ArtifactAdded)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "INSERT INTO run_artifacts (id, reversed_id, seq, run_id, phase, path, type, content_hash, dispatch_id, \
          status, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'active', $10)",

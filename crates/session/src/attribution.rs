@@ -11,8 +11,8 @@ use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
+use ic_ledger::{Snapshot, path_bytes};
 use ic_phase::run;
-use ic_store::{Snapshot, path_bytes};
 
 use crate::call::{self, ToolCall};
 use crate::shell_targets;
@@ -146,7 +146,7 @@ impl Attribution {
         }
         let mut workers = Vec::new();
         for worker in found {
-            let root = ic_store::project_root(&run::get(snapshot, &worker.run_id)?.project_dir);
+            let root = ic_ledger::project_root(&run::get(snapshot, &worker.run_id)?.project_dir);
             if roots.iter().any(|known| root == *known) {
                 workers.push(worker);
             }

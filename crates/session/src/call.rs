@@ -14,7 +14,7 @@ use ic_base::mask::mask;
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, Seq, SessionId, Timestamp, title};
 use ic_dispatch::Dispatch;
 use ic_dispatch::status::DispatchStatus;
-use ic_store::{LedgerRow, Snapshot, Transaction, containing};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, containing};
 
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +191,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Resul
 
 /// Ends the calls of a piece of work whose end was not reported: with the next checkpoint.
 pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
-    let (seq, _) = ic_events::head(tx)?;
+    let (seq, _) = ic_ledger::events::head(tx)?;
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND ended_seq IS NULL",
         &[&(seq + 1), &dispatch.as_str()],

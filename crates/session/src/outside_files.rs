@@ -4,8 +4,8 @@
 //! left by what was there before, and after a crash the file has one of the two.
 
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
-use ic_events::{Hash, parse_hex};
-use ic_store::{LedgerRow, Snapshot, Transaction};
+use ic_ledger::events::{Hash, parse_hex};
+use ic_ledger::{LedgerRow, Snapshot, Transaction};
 use serde::{Deserialize, Serialize};
 
 /// The state of a path outside of the project.
@@ -124,7 +124,7 @@ pub fn begin(
     path: &str,
     was: &OutsideStanding,
 ) -> Result<()> {
-    let (seq, _) = ic_events::head(tx)?;
+    let (seq, _) = ic_ledger::events::head(tx)?;
     let is_told = "SELECT 1 FROM calls WHERE id = $1";
     if tx.query_opt(is_told, &[&call.as_str()], |row| row.get::<i64>(0))?.is_none() {
         return Ok(());

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ic_base::Result;
-use ic_store::Snapshot;
+use ic_ledger::Snapshot;
 
 use crate::prompt::{self, Prompt};
 use crate::table::{self, AgentSession};

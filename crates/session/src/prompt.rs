@@ -5,7 +5,7 @@ use std::path::Path;
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq, SessionId, Timestamp};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::{Dispatch, dispatch};
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 
 use crate::call;
 use crate::table::AgentSession;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
 use ic_dispatch::{Dispatch, dispatch};
-use ic_events::{EventType, NewEvent};
-use ic_store::reference::{self, Referent};
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::reference::{self, Referent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use crate::{call, prompt};
@@ -98,7 +98,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
         payload: Some(json!({ "client_id": new.client_id, "owns_run": new.owns_run })),
         ..NewEvent::of(new.run_id, 0, EventType::SessionBegun)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     // `told_seq` begins at its own event: what was undone before is no news to its agent.
     tx.execute_one(
         "INSERT INTO sessions (id, reversed_id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, \
@@ -139,7 +139,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &AgentSession, why: Op
         reason: why,
         ..NewEvent::of(&session.run_id, 0, EventType::SessionEnded)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one("UPDATE sessions SET ended_at = $1 WHERE id = $2", &[&now.millis(), &session.id.as_str()])
 }
 
@@ -161,7 +161,7 @@ pub fn go_on(tx: &Transaction<'_>, session: &AgentSession, turn: Option<&str>) -
 
 /// Records that a person typed a command of ic to its agent.
 pub fn spoken(tx: &Transaction<'_>, session: &AgentSession) -> Result<()> {
-    let (seq, _) = ic_events::head(tx)?;
+    let (seq, _) = ic_ledger::events::head(tx)?;
     tx.execute_one("UPDATE sessions SET spoken_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
 

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::registry::RollbackEngine;
 use ic_base::graph::Graph;
 use ic_base::{Code, Diagnosis, DispatchId, Label, Result, RollbackId};
-use ic_rollback::compensation::Declared;
-use ic_saga::EffectAction;
+use ic_effects::EffectAction;
+use ic_undo::compensation::Declared;
 
 use super::executor::{Executed, WorkflowExecutor};
 use super::journal::Journal;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::registry::CompensationRegistry;
 use ic_base::{Code, Diagnosis, Label, Result, RunId, Seq};
 use ic_kernel::Kernel;
-use ic_rollback::compensation::Declared;
+use ic_undo::compensation::Declared;
 use ic_worktree::CaptureSettings;
 
 use super::WorkflowTask;
@@ -89,7 +89,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// use ic_kernel::config::Config;
     /// use ic_kernel::Kernel;
     /// use ic_phase::resolve::Project;
-    /// use ic_store::{Ledger, Lookup, OpenOptions};
+    /// use ic_ledger::{Ledger, Lookup, OpenOptions};
     /// use ic_tasks::{
     ///     CompensationAction, Status, TaskContext, TaskError, TaskId, TaskResult, WorkflowExecutor, WorkflowTask,
     /// };
@@ -112,8 +112,8 @@ impl<'k> WorkflowExecutor<'k> {
     /// # let directory = directory.path();
     /// let context = Context::system();
     /// let lookup = Lookup { db: None, env_db: None, directory };
-    /// let place = ic_store::initial_place(&lookup, None)?;
-    /// let (ledger, _) = ic_store::create(&place, false, directory, OpenOptions::default(), &context)?;
+    /// let place = ic_ledger::initial_place(&lookup, None)?;
+    /// let (ledger, _) = ic_ledger::create(&place, false, directory, OpenOptions::default(), &context)?;
     /// let project = Project { directory: directory.to_owned(), root: place.root };
     /// let kernel = Kernel::new(ledger, context, project);
     /// let patience = std::time::Duration::from_secs(5);

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, DispatchEnding, DispatchWork};
-use ic_events::{Cut, EventType, NewEvent};
+use ic_effects::compensation::{self as rows, Compensation, CompensationState, StepEnd};
+use ic_effects::order::FailurePolicy;
+use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
+use ic_ledger::events::{Cut, EventType, NewEvent};
 use ic_ops::advance;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
-use ic_rollback::compensation::{self, Declaration, Declared, EffectScope, Saga, Sink};
-use ic_saga::compensation::{self as rows, Compensation, CompensationState, StepEnd};
-use ic_saga::order::FailurePolicy;
-use ic_saga::process::ProcessIdentity;
+use ic_undo::compensation::{self, Declaration, Declared, EffectScope, Saga, Sink};
 use ic_worktree::{CaptureSettings, Workspace, paths_in_root};
 
 use super::registry::{TaskContext, TaskError, TaskId, TaskResult};
@@ -156,7 +156,7 @@ impl<'k> Journal<'k> {
             self.saga.reopen_in(tx, now)?;
             let run = ic_phase::run::get(tx, &self.run.id)?;
             let first = run.chain.first().to_owned();
-            ic_rollback::take_back(tx, now, &id, run, (&first, true), Some(reason))?;
+            ic_undo::take_back(tx, now, &id, run, (&first, true), Some(reason))?;
             rows::mark_rolled_back(tx, &self.run.id, &id)
         })?;
         self.run = self.saga.run()?;
@@ -167,7 +167,7 @@ impl<'k> Journal<'k> {
     pub(super) fn stopped(&self, reason: &str) -> Result<()> {
         let event =
             NewEvent { reason: Some(reason), ..NewEvent::of(&self.run.id, self.run.epoch, EventType::RollbackStopped) };
-        self.saga.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
+        self.saga.write(|tx, now| ic_ledger::events::append(tx, now, &event).map(|_| ()))
     }
 
     /// Whether a row can restore this file: it is in the run's tree.

@@ -73,7 +73,7 @@ pub use self::registry::{
     CompensationAction, CompensationReport, CompensationType, EffectCoverage, ExecutableCompensation, RollbackOutcome,
     RollbackReport, TaskContext, TaskError, TaskId, TaskResult, TaskRollback, ToolCompensation,
 };
-pub use ic_rollback::compensation::Declared;
+pub use ic_undo::compensation::Declared;
 
 pub use self::executor::WorkflowExecutor;
 pub use self::report::{Status, TaskOutcome, TaskReport, WorkflowReport};

@@ -33,7 +33,7 @@ pub use self::action::{CompensationAction, CompensationType, ExecutableCompensat
 pub use self::rollback::{RollbackEngine, RollbackOutcome, RollbackReport, TaskRollback};
 pub use self::task::{TaskContext, TaskError, TaskId, TaskResult};
 pub use self::tool::ToolCompensation;
-pub use ic_saga::coverage::{CompensationReport, EffectCoverage};
+pub use ic_effects::coverage::{CompensationReport, EffectCoverage};
 
 /// The compensation of each task, and the tasks that are undone already.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use ic_store::{Ledger, Value};
+use ic_ledger::{Ledger, Value};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 

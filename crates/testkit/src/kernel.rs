@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use ic_base::{Context, FixedClock, SeededIds, Timestamp};
 use ic_kernel::Kernel;
+use ic_ledger::Ledger;
 use ic_phase::Chain;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::run_reference::ProjectScope;
-use ic_store::Ledger;
 
 /// A kernel over an empty ledger in memory, with a clock that stands still (so that nothing can be ordered by it)
 /// and ids that repeat.

@@ -12,15 +12,15 @@ use rusqlite::Connection;
 pub fn older_ledger(path: &Path) {
     let newest = tempfile::tempdir().expect("a temporary directory");
     let reference = newest.path().join("ic.db");
-    let place = ic_store::LedgerLocation {
+    let place = ic_ledger::LedgerLocation {
         db: reference.clone(),
         server: None,
         store: newest.path().to_owned(),
         root: newest.path().to_owned(),
-        found_by: ic_store::FoundBy::Flag,
+        found_by: ic_ledger::FoundBy::Flag,
     };
     let context = ic_base::Context::system();
-    ic_store::create(&place, false, newest.path(), ic_store::OpenOptions::default(), &context).expect("a ledger");
+    ic_ledger::create(&place, false, newest.path(), ic_ledger::OpenOptions::default(), &context).expect("a ledger");
     // Private, as every ledger is made.
     let file = std::fs::File::options().create_new(true).write(true).mode(0o600).open(path);
     drop(file.expect("the older ledger's file"));

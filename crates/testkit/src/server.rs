@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use ic_store::{Ledger, OpenOptions, ServerUrl};
+use ic_ledger::{Ledger, OpenOptions, ServerUrl};
 
 /// The URL of a server's database, without a ledger's name: `scripts/postgres.sh start` prints one.
 const SERVER: &str = "IC_TEST_SERVER";

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ic_store::{Ledger, OpenOptions, Value};
+use ic_ledger::{Ledger, OpenOptions, Value};
 
 use crate::cli::CliOutcome;
 use crate::server;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_rollback::compensation::Unwatched;
-use ic_rollback::{ResumeRequest, UndoRequest};
+use ic_undo::compensation::Unwatched;
+use ic_undo::{ResumeRequest, UndoRequest};
 use ic_worktree::RestoreWatch;
 use tokio::sync::watch;
 
@@ -126,7 +126,7 @@ fn carry_out(app: &PageApp, deed: &PageDeed) -> Result<RollbackId> {
     let kernel = app.project.kernel()?;
     let watch = RestoreWatch { interrupted: app.interrupted.clone(), ..RestoreWatch::default() };
     let of_rollback = |id: &RollbackId| {
-        let run = ic_rollback::run_of(&kernel, id.as_str())?;
+        let run = ic_undo::run_of(&kernel, id.as_str())?;
         app.project.settings(&kernel, &run.project_dir)
     };
     match deed {
@@ -135,19 +135,18 @@ fn carry_out(app: &PageApp, deed: &PageDeed) -> Result<RollbackId> {
             let run = kernel.read(|snapshot| kernel.run(snapshot, &wanted.run))?;
             let settings = app.project.settings(&kernel, &run.project_dir)?;
             let request = wanted.request(Some(plan));
-            let whole = ic_rollback::roll_back(&kernel, &settings, &request, &mut Unwatched, &watch)?;
+            let whole = ic_undo::roll_back(&kernel, &settings, &request, &mut Unwatched, &watch)?;
             whole.rollback.done.map(|(id, _)| id).ok_or_else(unrecorded)
         }
         PageDeed::Redo { rollback, without_effects, seen } => {
             let settings = of_rollback(rollback)?;
             let request = redo_of(rollback, *without_effects, Some(seen));
-            ic_rollback::undo(&kernel, &settings, &request, &watch).map(|undone| undone.remembered.id)
+            ic_undo::undo(&kernel, &settings, &request, &watch).map(|undone| undone.remembered.id)
         }
         PageDeed::Resume(rollback) => {
             let settings = of_rollback(rollback)?;
             let request = ResumeRequest { rollback: rollback.as_str(), ..ResumeRequest::default() };
-            ic_rollback::resume(&kernel, &settings, &request, &mut Unwatched, &watch)
-                .map(|outcome| outcome.remembered.id)
+            ic_undo::resume(&kernel, &settings, &request, &mut Unwatched, &watch).map(|outcome| outcome.remembered.id)
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const ICON: Asset =
 impl Asset {
     /// Its address. It changes with the content, so that a browser may keep the file for ever.
     pub(crate) fn address(&self) -> String {
-        let hash = ic_events::hex(&Sha256::digest(self.content.as_bytes()).into());
+        let hash = ic_ledger::events::hex(&Sha256::digest(self.content.as_bytes()).into());
         format!("/assets/{}?{}", self.name, &hash[..12])
     }
 

@@ -132,7 +132,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
             TreeChange::Added => part.tally.added += 1,
             TreeChange::Deleted => part.tally.deleted += 1,
             TreeChange::Modified | TreeChange::Mode | TreeChange::Attributes | TreeChange::Type => {
-                part.tally.modified += 1
+                part.tally.modified += 1;
             }
         }
         if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {

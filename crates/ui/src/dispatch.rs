@@ -2,7 +2,7 @@
 
 use ic_base::Result;
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
-use ic_journal::table;
+use ic_kernel::journal::table;
 use ic_kernel::worker::{Life, life};
 use ic_session::{AgentSession, ToolCall, call};
 use maud::{Markup, html};

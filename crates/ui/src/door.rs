@@ -57,7 +57,7 @@ impl PageDoor {
 
     /// The token of every form: a hash, so that a page does not contain the cookie's secret.
     pub(crate) fn form_token(&self) -> String {
-        ic_events::hex(&Sha256::digest(format!("form {}", self.pass)).into())
+        ic_ledger::events::hex(&Sha256::digest(format!("form {}", self.pass)).into())
     }
 
     /// Checks that the request names this server as its `Host`. Errors: `Host`.
@@ -105,7 +105,7 @@ fn chance() -> Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|error| Diagnosis::new(Code::Internal, format!("This machine gives no chance: {error}.")))?;
-    Ok(ic_events::hex(&bytes))
+    Ok(ic_ledger::events::hex(&bytes))
 }
 
 /// Compares in constant time: how long it takes does not tell how many characters are right.

@@ -44,7 +44,7 @@ fn watch_open(project: &dyn ShownProject, news: &watch::Sender<Seq>, ending: &At
         let now = kernel.ledger.data_version()?;
         if version != Some(now) {
             version = Some(now);
-            let (head, _) = kernel.read(ic_events::head)?;
+            let (head, _) = kernel.read(ic_ledger::events::head)?;
             news.send_if_modified(|known| std::mem::replace(known, head) != head);
             // The version is asked for again before the pause, which releases what the read holds.
             continue;
@@ -124,7 +124,7 @@ fn after(project: &dyn ShownProject, last: Seq) -> Result<(String, Seq)> {
     let kernel = project.kernel()?;
     let (mut text, mut end) = (String::new(), last);
     kernel.read(|snapshot| {
-        ic_events::each_since(snapshot, None, last, AT_ONCE, |event| {
+        ic_ledger::events::each_since(snapshot, None, last, AT_ONCE, |event| {
             end = event.seq;
             let run = event.run_id.as_ref().map(ToString::to_string);
             let data = json!({ "seq": event.seq, "run": run, "type": event.event_type });

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
-use ic_events::{Event, EventFilter, EventSource, hex};
+use ic_ledger::events::{Event, EventFilter, EventSource, hex};
 use maud::{Markup, html};
 
 use crate::layout::{PageLayout, notice, older};
@@ -35,7 +35,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
         EventFilter { run_id: run_id.as_ref(), source, before: before.unwrap_or(Seq::MAX), limit: AT_ONCE + 1 };
     let mut events: Vec<Event> = Vec::new();
     ask.read(|snapshot| {
-        ic_events::each_before(snapshot, &filter, |event| {
+        ic_ledger::events::each_before(snapshot, &filter, |event| {
             events.push(event);
             Ok(ControlFlow::Continue(()))
         })
@@ -119,9 +119,15 @@ fn subject(event: &Event) -> Markup {
     let Some(id) = &event.subject_id else { return EMPTY };
     let short = crate::flags::short(id);
     match EventSource::parse(&event.source) {
-        Some(EventSource::Dispatch) => html! { a href={ "/dispatches/" (id) } { "dispatch " (ShownText(short)) } },
-        Some(EventSource::Rollback) => html! { a href={ "/rollbacks/" (id) } { "rollback " (ShownText(short)) } },
-        Some(EventSource::Session) => html! { a href={ "/sessions/" (id) } { "session " (ShownText(short)) } },
+        Some(EventSource::Dispatch) => {
+            html! { a href={ "/dispatches/" (id) } { "dispatch " (ShownText(short)) } }
+        }
+        Some(EventSource::Rollback) => {
+            html! { a href={ "/rollbacks/" (id) } { "rollback " (ShownText(short)) } }
+        }
+        Some(EventSource::Session) => {
+            html! { a href={ "/sessions/" (id) } { "session " (ShownText(short)) } }
+        }
         Some(source) => html! { span { (source.as_str()) " " (ShownText(&ic_base::title(short))) } },
         None => EMPTY,
     }
@@ -129,7 +135,7 @@ fn subject(event: &Event) -> Markup {
 
 /// The page that verifies the chain of all events.
 pub(crate) fn verify(ask: &Ask<'_>) -> Result<PageLayout> {
-    let report = ask.read(|snapshot| ic_events::verify(snapshot, None))?;
+    let report = ask.read(|snapshot| ic_ledger::events::verify(snapshot, None))?;
     let body = html! {
         h1 { "Verify the chain" }
         @match &report.first_bad {

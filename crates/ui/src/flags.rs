@@ -1,8 +1,8 @@
 //! The request of an undo: its target and its decisions, as an address, a form and a call have them.
 
 use ic_base::{Code, Diagnosis, Result, check_text};
-use ic_journal::Force;
-use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
+use ic_kernel::journal::Force;
+use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 use maud::{Markup, html};
 
 use crate::params::Params;
@@ -182,7 +182,7 @@ pub(crate) fn decisions(flag: &str) -> Vec<(&'static str, &'static str, &'static
 
 #[cfg(test)]
 mod tests {
-    use ic_rollback::{Layers, RollbackTarget};
+    use ic_undo::{Layers, RollbackTarget};
 
     use super::{DECISIONS, UndoGoal, WantedUndo, decisions};
     use crate::params::Params;

@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::diff::{DiffState, Difference};
-use ic_events::{hex, parse_hex};
+use ic_ledger::events::{hex, parse_hex};
 use ic_worktree::contents::Contents;
 use maud::{Markup, html};
 

@@ -1,6 +1,6 @@
 //! The page of `ic ui`: shows runs, points and rollbacks, and undoes them.
 //!
-//! It is a thin layer: other crates read what it shows, and [`ic_rollback`] does what it does, as for `ic undo` and `ic redo`. It has no
+//! It is a thin layer: other crates read what it shows, and [`ic_undo`] does what it does, as for `ic undo` and `ic redo`. It has no
 //! SQL, no rules and no plans of its own. Every request opens the ledger anew, on a thread that may block. So the page blocks no other
 //! process, and shows the present state.
 //!

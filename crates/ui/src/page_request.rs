@@ -2,8 +2,8 @@
 
 use ic_base::{Result, Timestamp};
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_store::Snapshot;
 
 use crate::app::PageApp;
 use crate::params::Params;

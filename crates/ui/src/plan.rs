@@ -1,13 +1,13 @@
 //! Shows a plan: what each layer would do, what would stay, and what is in the way.
 //!
-//! The plan is made by [`ic_rollback`]; nothing is decided here.
+//! The plan is made by [`ic_undo`]; nothing is decided here.
 
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::RestoreAction;
 use ic_dispatch::Dispatch;
-use ic_rollback::{Effects, LayeredRollback, LeavingCommit, OwnCommit, RollbackPlan, UndoneRollback};
+use ic_effects::Compensation;
 use ic_runtrack::{Agent, Artifact};
-use ic_saga::Compensation;
+use ic_undo::{Effects, LayeredRollback, LeavingCommit, OwnCommit, RollbackPlan, UndoneRollback};
 use ic_worktree::{GitRestore, RestoreReport};
 use maud::{Markup, html};
 
@@ -299,7 +299,7 @@ fn colour(action: RestoreAction) -> &'static str {
     }
 }
 
-fn rows(title: &str, what: &str, data: &ic_rollback::Data) -> Markup {
+fn rows(title: &str, what: &str, data: &ic_undo::Data) -> Markup {
     let all: u64 = data.rows.iter().map(|(_, rows)| rows).sum();
     html! {
         section.layer aria-label=(title) {

@@ -1,8 +1,8 @@
 //! The page of a point: what changed there, and the undo to before it.
 
 use ic_base::{CheckpointId, Result};
-use ic_point::ListedPoint;
-use ic_point::log::{self, What};
+use ic_undo::points::ListedPoint;
+use ic_undo::points::log::{self, What};
 use maud::{Markup, html};
 
 use crate::changes::{self, TreePair, View};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ic_base::Result;
 use ic_kernel::Kernel;
+use ic_ledger::{OpenOptions, Snapshot};
 use ic_ops::status::UnfinishedWork;
 use ic_phase::Run;
-use ic_store::{OpenOptions, Snapshot};
 use ic_worktree::CaptureSettings;
 
 /// The project that the page shows.

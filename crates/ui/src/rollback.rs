@@ -2,11 +2,11 @@
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_journal::step_results::StepResult;
-use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState};
-use ic_journal::table::{self, RollbackRecord, RollbackStatus};
+use ic_kernel::journal::step_results::StepResult;
+use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState};
+use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::Run;
-use ic_rollback::UndoneRollback;
+use ic_undo::UndoneRollback;
 use ic_worktree::RestoreWatch;
 use maud::{Markup, html};
 
@@ -26,7 +26,7 @@ struct Found {
 }
 
 fn find(ask: &Ask<'_>, reference: &str) -> Result<Found> {
-    let (rollback, steps) = ic_rollback::named(ask.kernel, reference)?;
+    let (rollback, steps) = ic_undo::named(ask.kernel, reference)?;
     let run = ask.read(|snapshot| ic_phase::run::get(snapshot, &rollback.run_id))?;
     Ok(Found { rollback, steps, run })
 }
@@ -43,7 +43,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
 
 fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> PageLayout {
     let Found { rollback, run, .. } = found;
-    let is_at_work = ic_rollback::is_at_work(ask.kernel, rollback);
+    let is_at_work = ic_undo::is_at_work(ask.kernel, rollback);
     let body = html! {
         (crumbs(run))
         div.heading {
@@ -221,8 +221,8 @@ fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Mark
     let Found { rollback, run, .. } = found;
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir);
     let request = redo_of(&rollback.id, without_effects, None);
-    let preview = settings
-        .and_then(|settings| ic_rollback::preview_undo(ask.kernel, &settings, &request, &RestoreWatch::default()));
+    let preview =
+        settings.and_then(|settings| ic_undo::preview_undo(ask.kernel, &settings, &request, &RestoreWatch::default()));
     let refusal = |undone: &UndoneRollback| undone.refusals.first().map(|refusal| crate::fail::status(&refusal.error));
     let status = match &preview {
         Ok(undone) => refusal(undone).unwrap_or(StatusCode::OK),

@@ -1,6 +1,6 @@
 //! The title and the state of a rollback.
 
-use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use maud::{Markup, html};
 
 use crate::text::ShownText;

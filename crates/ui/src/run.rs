@@ -2,12 +2,12 @@
 
 use ic_base::{Result, Seq};
 use ic_dispatch::token_totals;
-use ic_journal::table::{RollbackRecord, RollbackStatus};
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_ops::status::RunOverview;
 use ic_phase::Run;
-use ic_point::ListedPoint;
-use ic_point::log::{self, Files, LogEntry, What};
-use ic_rollback::{NewestUndo, RedoOwner};
+use ic_undo::points::ListedPoint;
+use ic_undo::points::log::{self, Files, LogEntry, What};
+use ic_undo::{NewestUndo, RedoOwner};
 use maud::{Markup, html};
 
 use crate::layout::{PageLayout, notice, older, trail};
@@ -80,7 +80,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
 
 /// The address of the redo of a run's newest undo; `None` if there is none.
 fn redo_of(ask: &Ask<'_>, run: &Run) -> Option<String> {
-    match ic_rollback::newest(ask.kernel, RedoOwner::Run(run)) {
+    match ic_undo::newest(ask.kernel, RedoOwner::Run(run)) {
         Ok(NewestUndo::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
         // The restore of a tree is no rollback of this run; `ic redo` undoes it.
         Ok(NewestUndo::Restore) | Err(_) => None,
@@ -189,7 +189,7 @@ fn rollback_row(ask: &Ask<'_>, entry: &LogEntry, rollback: &RollbackRecord) -> M
 
 /// The state of a rollback; `None` if it is done and in force.
 fn state(ask: &Ask<'_>, rollback: &RollbackRecord) -> Option<&'static str> {
-    let is_at_work = !rollback.status.is_over() && ic_rollback::is_at_work(ask.kernel, rollback);
+    let is_at_work = !rollback.status.is_over() && ic_undo::is_at_work(ask.kernel, rollback);
     (rollback.status != RollbackStatus::Done).then(|| state_of(rollback, is_at_work).1)
 }
 

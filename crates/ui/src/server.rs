@@ -60,7 +60,7 @@ pub fn serve(
     let kernel = project.kernel()?;
     let name = kernel.project.root.file_name().unwrap_or(kernel.project.root.as_os_str());
     let name = name.to_string_lossy().into_owned();
-    let (head, _) = kernel.read(ic_events::head)?;
+    let (head, _) = kernel.read(ic_ledger::events::head)?;
     // Requests open the ledger themselves; this connection would otherwise stay open as long as the page.
     drop(kernel);
     let listener = bind(options.port)?;

@@ -3,7 +3,7 @@
 
 use ic_base::display::{age, plain};
 use ic_base::{Timestamp, is_unsafe_to_show};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use maud::{Markup, PreEscaped, Render, html};
 
 /// A text on one line, with its control characters marked. Its direction does not affect the text around it.
@@ -127,7 +127,7 @@ pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
 
 /// A path of this machine, for people.
 pub(crate) fn of_path(path: &std::path::Path) -> String {
-    self::path(ic_store::path_bytes(path))
+    self::path(ic_ledger::path_bytes(path))
 }
 
 /// The last part of a path, for a place without room for all of it.

@@ -13,7 +13,7 @@ use ic_base::{Result, Seq, SessionId};
 use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_dispatch::{Dispatch, DispatchStatus};
 use ic_phase::Run;
-use ic_point::log::{self, LogEntry, What};
+use ic_undo::points::log::{self, LogEntry, What};
 use maud::{Markup, html};
 
 use crate::page_request::Ask;

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result};
 use ic_dispatch::dispatch;
 use ic_phase::Run;
-use ic_rollback::compensation::Unwatched;
-use ic_rollback::{LayeredRollback, Refusal};
+use ic_undo::compensation::Unwatched;
+use ic_undo::{LayeredRollback, Refusal};
 use ic_worktree::RestoreWatch;
 use maud::{Markup, html};
 
@@ -36,7 +36,7 @@ pub(crate) fn refused(ask: &Ask<'_>, wanted: &WantedUndo, error: &Diagnosis) -> 
 fn shown(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, refused: Option<&Diagnosis>) -> Result<PageLayout> {
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir)?;
     let planned =
-        ic_rollback::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Unwatched, &RestoreWatch::default());
+        ic_undo::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Unwatched, &RestoreWatch::default());
     let title = match &wanted.goal {
         UndoGoal::To(point) => format!("Undo to before {point}"),
         UndoGoal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),

@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnosis, ErrorKind, Result, RunId};
+use ic_effects::coverage::{CompensationReport, EffectCoverage};
 use ic_kernel::Kernel;
 use ic_kernel::config::FailureConfig as Configured;
+use ic_ledger::Snapshot;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
 use ic_phase::{Chain, Run};
-use ic_saga::coverage::{CompensationReport, EffectCoverage};
-use ic_store::Snapshot;
 use ic_worktree::{CaptureSettings, Warning, Workspace};
 
 use crate::begun_rollback::is_unfinished;
@@ -207,7 +207,7 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
         // The workflow's own row is written late: the rollback may be finished, or the run closed, before it says so.
-        let begun = ic_journal::table::of_run(snapshot, &run.id)?.pop();
+        let begun = ic_kernel::journal::table::of_run(snapshot, &run.id)?.pop();
         let Some(reason) = begun.and_then(|rollback| rollback.reason) else {
             return Ok(workflow.failed_step.is_some());
         };
@@ -371,7 +371,7 @@ impl Flow<'_> {
 
     /// The steps that succeeded and whose effects alone were, or may have been, undone since.
     fn undone(&self) -> Result<Vec<usize>> {
-        let all = self.kernel.read(|snapshot| ic_saga::compensation::list(snapshot, &self.run.id))?;
+        let all = self.kernel.read(|snapshot| ic_effects::compensation::list(snapshot, &self.run.id))?;
         let undone = self.rows.iter().filter(|(_, row)| undone_alone(&all, row).is_some());
         Ok(undone.map(|(at, _)| *at).collect())
     }

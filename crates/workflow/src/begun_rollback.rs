@@ -1,9 +1,9 @@
 //! Rollbacks of a workflow that were begun and not finished.
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_journal::table as rollbacks;
+use ic_kernel::journal::table as rollbacks;
+use ic_ledger::Snapshot;
 use ic_phase::{Run, RunStatus, point as points};
-use ic_store::Snapshot;
 
 use crate::options::Overrides;
 

@@ -1,10 +1,10 @@
 //! The answers of this crate to questions of the floors below.
 
 use ic_base::{CheckpointId, Result, RunId};
+use ic_effects::process::ProcessIdentity;
 use ic_kernel::{Above, StepLeft};
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_saga::process::ProcessIdentity;
-use ic_store::Snapshot;
 
 use crate::table::{self, WorkflowStepState};
 

@@ -10,11 +10,11 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_effects::child::{self, ChildCommand, ChildExit, CommandOutcome};
+use ic_effects::process::ProcessIdentity;
+use ic_effects::undo::GRACE;
 use ic_ops::advance;
 use ic_phase::{machine, skip};
-use ic_saga::child::{self, ChildCommand, ChildExit, CommandOutcome};
-use ic_saga::process::ProcessIdentity;
-use ic_saga::undo::GRACE;
 use ic_worktree::Warning;
 
 use crate::definition::StepFailurePolicy;

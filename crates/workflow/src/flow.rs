@@ -8,9 +8,9 @@ use ic_checkpoint::git;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointLink;
 use ic_kernel::Kernel;
+use ic_ledger::{Snapshot, path_bytes};
 use ic_phase::Run;
-use ic_rollback::compensation::{Saga, Sink};
-use ic_store::{Snapshot, path_bytes};
+use ic_undo::compensation::{Saga, Sink};
 use ic_worktree::{CaptureSettings, StepShot, Warning, Workspace};
 
 use crate::definition::Definition;

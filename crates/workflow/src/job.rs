@@ -11,15 +11,15 @@ use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, DispatchWork};
+use ic_effects::EffectAction;
+use ic_effects::action::How;
+use ic_effects::child::Program;
+use ic_effects::compensation::{self, Compensation, CompensationEnd, NewCompensation};
+use ic_effects::process::ProcessIdentity;
+use ic_effects::undo::written;
+use ic_ledger::{Snapshot, Transaction, private};
 use ic_phase::point::{self, NewPoint, PointKind};
-use ic_rollback::compensation::remember_files;
-use ic_saga::EffectAction;
-use ic_saga::action::How;
-use ic_saga::child::Program;
-use ic_saga::compensation::{self, Compensation, CompensationEnd, NewCompensation};
-use ic_saga::process::ProcessIdentity;
-use ic_saga::undo::written;
-use ic_store::{Snapshot, Transaction, private};
+use ic_undo::compensation::remember_files;
 use ic_worktree::StepShot;
 
 use crate::definition::{self, StepCommand};
@@ -238,7 +238,7 @@ impl Flow<'_> {
     fn action(&self, declared: &definition::StepCompensation) -> Result<EffectAction> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let how = || How {
-            directory: declared.directory.as_deref().map(|d| PathText(ic_store::path_bytes(d).to_vec())),
+            directory: declared.directory.as_deref().map(|d| PathText(ic_ledger::path_bytes(d).to_vec())),
             environment: declared.environment.clone(),
             timeout_ms: declared.timeout.map(millis),
             retries: declared.retries.max,
@@ -285,7 +285,7 @@ impl Flow<'_> {
 fn next_attempt(snapshot: &Snapshot<'_>, run: &ic_phase::Run, step: &str) -> Result<i64> {
     let mut last = 0;
     for known in point::named_in(snapshot, &run.id, PointKind::Step, step)? {
-        if ic_point::taken_back_by(snapshot, run, known.seq)?.is_none() {
+        if ic_undo::points::taken_back_by(snapshot, run, known.seq)?.is_none() {
             last = last.max(known.attempt);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_journal::Force;
+use ic_kernel::journal::Force;
 
 use crate::definition::{Definition, StepFailurePolicy, Strategy};
 use crate::table::WorkflowOptions;

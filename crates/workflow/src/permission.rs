@@ -1,8 +1,8 @@
 //! Whether a workflow may be resumed or rolled back.
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_ledger::Snapshot;
 use ic_phase::{Run, RunStatus};
-use ic_store::Snapshot;
 
 use crate::begun_rollback::{is_unfinished, require_same_point};
 use crate::definition::Strategy;

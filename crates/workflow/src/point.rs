@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, CheckpointFilter, CheckpointRecord};
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_store::Snapshot;
 
 use crate::begun_rollback::{is_unfinished, require_same_point};
 use crate::definition::Definition;

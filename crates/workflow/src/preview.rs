@@ -1,11 +1,11 @@
 //! The preview of a rollback of a workflow.
 
 use ic_base::{Result, RunId};
-use ic_journal::steps::{self, RollbackStep};
-use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::Kernel;
-use ic_rollback::LayeredRollback;
-use ic_rollback::compensation::Saga;
+use ic_kernel::journal::steps::{self, RollbackStep};
+use ic_kernel::journal::table::{self as rollbacks, RollbackRecord};
+use ic_undo::LayeredRollback;
+use ic_undo::compensation::Saga;
 use ic_worktree::CaptureSettings;
 
 use crate::definition::Strategy;

@@ -1,8 +1,8 @@
 //! Removes a secret from what is known about a step.
 
 use ic_base::Result;
-use ic_events::Event;
-use ic_store::Transaction;
+use ic_ledger::Transaction;
+use ic_ledger::events::Event;
 
 /// Removes the reason of a step's failure from its row and its workflow's, if a redacted event named the step's dispatch. The log is a file
 /// beside the ledger, and stays.

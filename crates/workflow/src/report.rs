@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, CompensationId, RollbackId, RunId};
+use ic_effects::Compensation;
 use ic_ops::status::HeldPhase;
-use ic_rollback::Data;
-use ic_saga::Compensation;
+use ic_undo::Data;
 
 use crate::definition::Strategy;
 use crate::flow::Flow;

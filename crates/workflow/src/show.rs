@@ -1,11 +1,11 @@
 //! The state of a workflow, for people: what stands, and what was rolled back.
 
 use ic_base::Result;
+use ic_effects::{Compensation, CompensationState};
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_ops::status::{self, HeldPhase, UnfinishedWork};
 use ic_phase::{Run, RunStatus};
-use ic_saga::{Compensation, CompensationState};
-use ic_store::Snapshot;
 
 use crate::definition::{Definition, StepAction};
 use crate::report::{EffectUndone, StepReport, WorkflowRunReport, WorkflowStatus};
@@ -58,7 +58,9 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
         format!("the workflow {} was rolled back", workflow.name)
     } else {
         match (workflow.state, &workflow.failed_step) {
-            (WorkflowRowState::Running, _) => format!("the executor of the workflow {} ended before it", workflow.name),
+            (WorkflowRowState::Running, _) => {
+                format!("the executor of the workflow {} ended before it", workflow.name)
+            }
             (WorkflowRowState::Stopped, Some(step)) => {
                 let why = workflow.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
                 format!("the workflow {} stopped at the step {step}{why}", workflow.name)
@@ -109,7 +111,7 @@ fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
 fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Result<(Vec<StepReport>, bool)> {
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let tried = table::tried(snapshot, &run.id)?;
-    let effects = ic_saga::compensation::list(snapshot, &run.id)?;
+    let effects = ic_effects::compensation::list(snapshot, &run.id)?;
     let last_try = tried.iter().map(|tried| tried.epoch).max();
     // A rollback raises the epoch, and the next step that begins has the new one.
     let is_back = run.status == RunStatus::RollingBack || last_try.is_some_and(|last| last < run.epoch);

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 
 use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, RunId, Timestamp};
-use ic_saga::process::ProcessIdentity;
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_effects::process::ProcessIdentity;
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, StepFailurePolicy, Strategy};

@@ -1,7 +1,7 @@
 //! Rolling a workflow back: a rollback of its run to before one of its steps, by the engine of every rollback.
 //!
 //! Only what is special about workflows is here: which point is meant, and which layers a strategy names. Plan, refusals, journal, resume,
-//! abort and undo are those of `ic_rollback`.
+//! abort and undo are those of `ic_undo`.
 
 mod reopen;
 mod rollback_report;
@@ -9,14 +9,14 @@ mod rollback_report;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
-use ic_journal::Force;
 use ic_kernel::Kernel;
+use ic_kernel::journal::Force;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::point::{self as points, PointKind, PointRecord};
-use ic_rollback::{
+use ic_undo::{
     LayerName, LayeredRequest, LayeredRollback, Layers, Refusal, ResumeRequest, RollbackRequest, RollbackTarget,
 };
-use ic_store::Snapshot;
 use ic_worktree::{CaptureSettings, RestoreWatch, Warning};
 
 pub(crate) use reopen::adopt;
@@ -60,14 +60,9 @@ pub(crate) fn look(
     // A process that a dead executor left is ended before the rollback begins, so it refuses nothing.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
-    let mut whole = ic_rollback::roll_back(
-        kernel,
-        settings,
-        &request,
-        &mut ic_rollback::compensation::Unwatched,
-        &RestoreWatch::default(),
-    )
-    .map_err(|error| with_a_way(error, &run.id, &aim))?;
+    let mut whole =
+        ic_undo::roll_back(kernel, settings, &request, &mut ic_undo::compensation::Unwatched, &RestoreWatch::default())
+            .map_err(|error| with_a_way(error, &run.id, &aim))?;
     let explained = |refusal: Refusal| Refusal { error: with_a_way(refusal.error, &run.id, &aim), ..refusal };
     whole.refusals = whole.refusals.into_iter().map(explained).collect();
     Ok((aim, whole))
@@ -75,7 +70,7 @@ pub(crate) fn look(
 
 /// Rolls back the workflow of a run that no process executes. `is_automatic`: because a step failed, and not by request.
 ///
-/// Errors: those of [`ic_rollback::roll_back`]; nothing is changed then.
+/// Errors: those of [`ic_undo::roll_back`]; nothing is changed then.
 pub(crate) fn roll_back(
     kernel: &Kernel,
     settings: &CaptureSettings,
@@ -87,7 +82,7 @@ pub(crate) fn roll_back(
     let (run, aim) = kernel.read(|snapshot| aimed(snapshot, settings, run, is_automatic, overrides))?;
     workspace_here(kernel, settings, &run)?;
     let request = request(&run, &aim, overrides, overrides.force, false);
-    let whole = ic_rollback::roll_back(kernel, settings, &request, ui, &watch(overrides))
+    let whole = ic_undo::roll_back(kernel, settings, &request, ui, &watch(overrides))
         .map_err(|error| with_a_way(error, &run.id, &aim))?;
     if let Some(why) = aim.stays {
         ui.warn(&Warning { code: "no_checkpoint", message: why.to_owned() });
@@ -105,7 +100,7 @@ pub(crate) fn finish(
 ) -> Result<WorkflowRunReport> {
     workspace_here(kernel, settings, run)?;
     let request = ResumeRequest { rollback: run.id.as_str(), force: overrides.force, ..ResumeRequest::default() };
-    let outcome = ic_rollback::resume(kernel, settings, &request, ui, &watch(overrides))?;
+    let outcome = ic_undo::resume(kernel, settings, &request, ui, &watch(overrides))?;
     rollback_report::resumed(kernel, outcome, ui)
 }
 
@@ -173,7 +168,7 @@ fn aimed(
         (steps, _) => format!("rolled back to before {}", steps.join(" and ")),
     };
     // A strategy does not promise rows, so they are included only where a mark makes it possible.
-    let has_rows = settings.state.is_some() && ic_rollback::has_mark(snapshot, seq)?;
+    let has_rows = settings.state.is_some() && ic_undo::has_mark(snapshot, seq)?;
     let layers = layers(strategy, stays.is_none(), has_rows);
     let can_go_on = workflow.state != WorkflowRowState::Completed;
     Ok((run, Aim { strategy, before_steps, to, layers, stays, reason, can_go_on }))
@@ -264,8 +259,8 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
         None => point.attempt == 1,
     };
     for point in known.iter().filter(is_its).rev() {
-        if ic_point::taken_back_by(snapshot, run, point.seq)?.is_none() {
-            return Ok(Some((point.seq, ic_point::reference(point))));
+        if ic_undo::points::taken_back_by(snapshot, run, point.seq)?.is_none() {
+            return Ok(Some((point.seq, ic_undo::points::reference(point))));
         }
     }
     // The step was begun before points were recorded.

@@ -10,12 +10,12 @@ use ic_checkpoint::capture::{join, root_key};
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointLink};
 use ic_checkpoint::tree::{Reason, TreeNode};
-use ic_events::{Hash, hex};
 use ic_kernel::Kernel;
+use ic_ledger::Transaction;
+use ic_ledger::events::{Hash, hex};
 use ic_phase::Run;
 use ic_phase::point::{self, NewPoint, PointRecord};
 use ic_phase::run::NewRun;
-use ic_store::Transaction;
 
 use super::capture::{CaptureOccasion, GitPart, Purpose, Shot};
 use super::locked_root::LockedRoot;

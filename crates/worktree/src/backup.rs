@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ic_base::Result;
 use ic_checkpoint::lock::{self, LockMode};
 use ic_kernel::Kernel;
-use ic_store::{CopiedHead, OpenOptions, require_place_for_copy};
+use ic_ledger::{CopiedHead, OpenOptions, require_place_for_copy};
 
 use super::store_location::{look, objects_path, store_of};
 
@@ -49,6 +49,6 @@ pub fn make(kernel: &Kernel, request: &BackupRequest<'_>, options: OpenOptions) 
     let (ledger, head) = kernel.ledger.copy_for(to, options.busy_timeout)?;
     let content = objects.map(|objects| objects.copy_for(&content_to)).transpose()?;
     // The content gets its name first: if this dies in between, no copy of the ledger is left without its content.
-    let content = content.map(ic_store::Unnamed::name).transpose()?.map(|bytes| (content_to, bytes));
+    let content = content.map(ic_ledger::Unnamed::name).transpose()?.map(|bytes| (content_to, bytes));
     Ok(BackupResult { head, bytes: ledger.name()?, content })
 }

@@ -14,7 +14,7 @@ use ic_checkpoint::manifest::{ChangedCounts, CheckpointManifest, PathText};
 use ic_checkpoint::nested_work_trees::Places;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointLink, CheckpointRecord, NewCheckpoint};
-use ic_store::Transaction;
+use ic_ledger::Transaction;
 
 use super::workspace::{Warning, Workspace};
 
@@ -28,8 +28,8 @@ pub struct Shot {
     pub captured: Captured,
     /// What the row does not hold.
     pub manifest: CheckpointManifest,
-    manifest_hash: ic_events::Hash,
-    git_hash: ic_events::Hash,
+    manifest_hash: ic_ledger::events::Hash,
+    git_hash: ic_ledger::events::Hash,
     pub(super) settled: bool,
     took: Duration,
     id: CheckpointId,
@@ -170,8 +170,8 @@ impl Workspace<'_> {
             has_changed_gaps,
             warnings: captured.doubts.iter().map(|message| doubt(message)).collect(),
             captured,
-            manifest_hash: ic_events::Hash::default(),
-            git_hash: ic_events::Hash::default(),
+            manifest_hash: ic_ledger::events::Hash::default(),
+            git_hash: ic_ledger::events::Hash::default(),
             settled: purpose.settled,
             took: Duration::ZERO,
             id: self.kernel.context.new_id(),
@@ -197,7 +197,11 @@ impl Workspace<'_> {
     }
 
     /// As [`Workspace::close`], and these contents with it, in one transaction; returns their hashes, too.
-    pub(super) fn close_with(&self, open: OpenCapture<'_>, contents: &[&[u8]]) -> Result<(Shot, Vec<ic_events::Hash>)> {
+    pub(super) fn close_with(
+        &self,
+        open: OpenCapture<'_>,
+        contents: &[&[u8]],
+    ) -> Result<(Shot, Vec<ic_ledger::events::Hash>)> {
         let started = Instant::now();
         let OpenCapture { mut shot, content } = open;
         let (writer, seen) = match content {
@@ -210,7 +214,7 @@ impl Workspace<'_> {
         if let Some((seen, is_stored)) = seen {
             shot.captured.stored = stored;
             seen.keep_if(is_stored)?;
-            ic_store::reserve::keep(self.kernel.ledger.path());
+            ic_ledger::reserve::keep(self.kernel.ledger.path());
             shot.took += started.elapsed();
         }
         Ok((shot, hashes))

@@ -6,7 +6,7 @@ use ic_base::{Diagnose, Result};
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::rootfs::RootDir;
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 
 /// Larger contents are not compared line by line.
 pub const LONGEST: u64 = 16 << 20;

@@ -7,8 +7,8 @@ use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{CheckpointKind, CheckpointLink, CheckpointRecord};
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_store::Snapshot;
 
 use super::capture::Purpose;
 use super::retention;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use ic_base::{Result, RunId, Seq};
+use ic_ledger::Transaction;
 use ic_rewind::{EngineOptions, RelationalRollbackEngine, RewindTarget, StateMark, state_marks};
-use ic_store::Transaction;
 
 use crate::workspace::{CaptureSettings, Warning};
 

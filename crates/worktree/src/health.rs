@@ -5,7 +5,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::restore::journal::{self, RestoreProgress};
 use ic_checkpoint::scratch;
 use ic_kernel::Kernel;
-use ic_store::health::HealthCheck;
+use ic_ledger::health::HealthCheck;
 
 use super::store_location::objects_path;
 use super::{repair, store_location};

@@ -2,8 +2,8 @@
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::diff::{DiffState, Finder};
-use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_from_bytes;
 
 use super::workspace::Workspace;
 

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use ic_base::{Diagnose, Result, shell_word};
 use ic_checkpoint::capture::{is_ignored, looks_secret};
 use ic_checkpoint::rootfs::{EntryState, RootDir};
-use ic_events::{Hash, hex};
+use ic_ledger::events::{Hash, hex};
+use ic_ledger::{path_bytes, regular_file::open_regular_itself};
 use ic_session::outside_files::OutsideStanding;
-use ic_store::{path_bytes, regular_file::open_regular_itself};
 use sha2::{Digest, Sha256};
 
 use super::skipped_files::{Digested, state_of};

@@ -9,10 +9,10 @@ use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_dispatch::{Dispatch, code};
-use ic_journal::table;
+use ic_kernel::journal::table;
+use ic_ledger::Snapshot;
 use ic_session::attribution::{Attribution, Window};
 use ic_session::{ToolCall, call};
-use ic_store::Snapshot;
 
 use super::workspace::Workspace;
 

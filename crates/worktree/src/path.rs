@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use ic_store::path_bytes;
+use ic_ledger::path_bytes;
 
 /// The recorded form of a path: from the project's root if it lies inside, else absolute. Links are not followed.
 pub fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {

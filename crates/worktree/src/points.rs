@@ -1,9 +1,9 @@
 //! Recording a point of a run with what was seen there.
 
 use ic_base::{CheckpointId, Result, Timestamp};
+use ic_ledger::Transaction;
 use ic_phase::Run;
 use ic_phase::point::{self, NewPoint};
-use ic_store::Transaction;
 
 use crate::capture::Shot;
 use crate::database_mark::Marked;

@@ -11,9 +11,9 @@ use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::TakenOut;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::{capture, scratch};
-use ic_events::{EventType, Hash, NewEvent};
+use ic_ledger::events::{EventType, Hash, NewEvent};
+use ic_ledger::{path_bytes, path_from_bytes};
 use ic_session::outside_files::{self, OutsideFile};
-use ic_store::{path_bytes, path_from_bytes};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -330,7 +330,7 @@ impl Workspace<'_> {
             "left": places,
         });
         let event = NewEvent { payload: Some(payload), ..NewEvent::without_run(EventType::ContentPurged) };
-        self.kernel.write(|tx, now| ic_events::append(tx, now, &event).map(|_| ()))
+        self.kernel.write(|tx, now| ic_ledger::events::append(tx, now, &event).map(|_| ()))
     }
 }
 

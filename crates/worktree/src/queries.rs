@@ -12,7 +12,7 @@ use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{self, CheckpointFilter, CheckpointRecord};
 use ic_checkpoint::restore::plan::is_at_or_below;
 use ic_checkpoint::retention;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 use ic_session::{Prompt, prompt_of_checkpoint};
 
 use super::named_paths;
@@ -224,7 +224,7 @@ pub fn is_among(path: &[u8], paths: &[Vec<u8>]) -> bool {
 pub fn path_in_root(workspace: &Workspace<'_>, path: &Path) -> Result<Vec<u8>> {
     let clean = crate::path::recorded_path(path, &workspace.kernel.project.directory, &workspace.root);
     if clean.is_relative() {
-        return Ok(ic_store::path_bytes(&clean).to_vec());
+        return Ok(ic_ledger::path_bytes(&clean).to_vec());
     }
     if clean == workspace.root {
         return Ok(Vec::new());

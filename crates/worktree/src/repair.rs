@@ -15,9 +15,9 @@ use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::retention::{self, Damage};
-use ic_events::{EventType, Hash, NewEvent, hex};
 use ic_kernel::Kernel;
-use ic_store::{OpenOptions, SideDatabase, is_ledger};
+use ic_ledger::events::{EventType, Hash, NewEvent, hex};
+use ic_ledger::{OpenOptions, SideDatabase, is_ledger};
 use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
@@ -89,7 +89,7 @@ fn purge_again(workspace: &Workspace<'_>, was_replaced: bool) -> Result<Vec<Stri
     }
     let mut paths = BTreeSet::new();
     workspace.kernel.read(|snapshot| {
-        ic_events::each_since(snapshot, None, 0, i64::MAX, |event| {
+        ic_ledger::events::each_since(snapshot, None, 0, i64::MAX, |event| {
             if event.event_type == EventType::ContentPurged.as_str() {
                 let payload = event.payload.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
                 // A purge that found nothing left no mark; a payload that was redacted names no path.
@@ -165,7 +165,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     // What can still be read is copied into a new file.
     let rebuilt = path.with_extension("rebuilt");
     let id = kernel.ledger.identity()?.id;
-    ic_store::remove_side(&rebuilt)?;
+    ic_ledger::remove_side(&rebuilt)?;
     let copied =
         store_requirements::readable(kernel, &objects).and_then(|live| objects.copy_to(&rebuilt, &live, &id, options));
     objects.leave();
@@ -291,7 +291,7 @@ impl Workspace<'_> {
                 })),
                 ..NewEvent::without_run(EventType::ContentLost)
             };
-            ic_events::append(tx, now, &event).map(|_| ())
+            ic_ledger::events::append(tx, now, &event).map(|_| ())
         })
     }
 }

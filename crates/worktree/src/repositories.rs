@@ -9,7 +9,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::manifest::{CheckpointManifest, PathText, Repository};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{Limits, RestorePlan, is_at_or_below};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 
 use super::workspace::Workspace;
 
@@ -53,7 +53,7 @@ impl Workspace<'_> {
             let was = then.iter().find(|was| was.path == now.path).filter(|was| **was != now && is_meant);
             left.extend(was.map(|was| (now.path.clone(), self.moved(was, &now))));
         }
-        let has_git = self.settings.checkpointing.include_git && ic_store::git_dirs(&self.root).is_some();
+        let has_git = self.settings.checkpointing.include_git && ic_ledger::git_dirs(&self.root).is_some();
         let is_whole = limits.is_everything() && !is_without;
         if has_git && is_whole && self.had_no_repository(target)? {
             let why = "a repository was made here since: it stays, with its commits; to remove it: rm -rf .git";
@@ -93,7 +93,7 @@ impl Workspace<'_> {
     /// What is said where the target had git's state and there is no repository any more.
     pub(super) fn lost_history(&self, target: &CheckpointRecord) -> Result<Option<(PathText, String)>> {
         let had_git = CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_some();
-        let is_lost = had_git && ic_store::git_dirs(&self.root).is_none();
+        let is_lost = had_git && ic_ledger::git_dirs(&self.root).is_none();
         Ok(is_lost.then(|| (PathText(b".git".to_vec()), HISTORY_GONE.to_owned())))
     }
 }

@@ -31,8 +31,8 @@ use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
 use ic_checkpoint::restore::plan::Limits;
 use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::rootfs::RootDir;
-use ic_journal::kept_checkpoints;
 use ic_kernel::Kernel;
+use ic_kernel::journal::kept_checkpoints;
 
 use super::capture::Shot;
 use super::git::Brought;

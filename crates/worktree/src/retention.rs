@@ -11,11 +11,11 @@ use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreProgress, RestoreRecord};
 use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, git, scratch};
-use ic_events::Hash;
-use ic_journal::kept_checkpoints;
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
-use ic_store::Snapshot;
+use ic_kernel::journal::kept_checkpoints;
+use ic_ledger::Snapshot;
+use ic_ledger::events::Hash;
 
 use super::workspace::{Warning, Which, Workspace, find};
 use super::{store_location, store_requirements};

@@ -20,8 +20,8 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::{Limits, RestoreNode, RestorePlan};
 use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::tree::{self, Reason};
-use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_from_bytes;
 use sha2::{Digest, Sha256};
 
 use super::capture::Shot;
@@ -132,7 +132,7 @@ impl Workspace<'_> {
 
     /// The current state of a file that captures leave out; `None` if it cannot be read.
     pub fn content_now(&self, path: &[u8]) -> Option<DiffState> {
-        let mut file = ic_store::regular_file::open_regular_itself(&self.root.join(path_from_bytes(path))).ok()?;
+        let mut file = ic_ledger::regular_file::open_regular_itself(&self.root.join(path_from_bytes(path))).ok()?;
         let mut digest = Digested(Sha256::new());
         let size = io::copy(&mut file, &mut digest).ok()?;
         let mode = file.metadata().ok()?.mode() & 0o7777;

@@ -4,9 +4,9 @@ use ic_base::{CheckpointId, Result, Timestamp};
 use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::record::{CheckpointKind, CheckpointLink, CheckpointRecord};
+use ic_ledger::Transaction;
 use ic_phase::Run;
 use ic_phase::point::NewPoint;
-use ic_store::Transaction;
 
 use super::capture::{Purpose, Shot};
 use super::locked_root::LockedRoot;

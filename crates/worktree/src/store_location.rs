@@ -16,7 +16,7 @@ use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::objects::Objects;
 use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
-use ic_store::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, SideDatabase, faults, is_ledger, path_bytes};
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, SideDatabase, faults, is_ledger, path_bytes};
 
 use super::store_requirements;
 
@@ -64,7 +64,7 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     let identity = kernel.ledger.identity()?;
     let path = objects_path(kernel.ledger.path());
     // A ledger in a file has made this directory; one on a server has not.
-    ic_store::make_store(kernel.store())?;
+    ic_ledger::make_store(kernel.store())?;
     if !SideDatabase::exists(&path) {
         bring(kernel, &identity, &path, options)?;
     }
@@ -240,8 +240,8 @@ mod tests {
     use std::path::Path;
 
     use ic_base::Context;
+    use ic_ledger::{Lookup, OpenOptions};
     use ic_phase::run_reference::ProjectScope;
-    use ic_store::{Lookup, OpenOptions};
 
     use super::{Kernel, objects_path, others, store_of};
 
@@ -260,8 +260,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         let (context, options) = (Context::system(), OpenOptions::default());
-        let place = ic_store::initial_place(&Lookup { db: None, env_db: None, directory: &root }, None).unwrap();
-        let (ledger, _) = ic_store::create(&place, false, &root, options, &context).unwrap();
+        let place = ic_ledger::initial_place(&Lookup { db: None, env_db: None, directory: &root }, None).unwrap();
+        let (ledger, _) = ic_ledger::create(&place, false, &root, options, &context).unwrap();
         let db = ledger.path().to_owned();
         fs::hard_link(&db, db.with_file_name("ic.bak")).unwrap();
         let project = ProjectScope { directory: root.clone(), root };

@@ -8,10 +8,10 @@ use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::plan::{RestoreNode, RestorePlan};
 use ic_checkpoint::retention;
-use ic_events::{Hash, parse_hex};
+use ic_effects::compensation;
+use ic_ledger::Snapshot;
+use ic_ledger::events::{Hash, parse_hex};
 use ic_runtrack::artifact;
-use ic_saga::compensation;
-use ic_store::Snapshot;
 
 use ic_kernel::Kernel;
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
-use ic_events::hex;
-use ic_store::private;
+use ic_ledger::events::hex;
+use ic_ledger::private;
 
 const SETTLED: Duration = Duration::from_secs(2);
 

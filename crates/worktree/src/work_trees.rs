@@ -9,7 +9,7 @@ use ic_checkpoint::manifest::{CheckpointManifest, PathText};
 use ic_checkpoint::nested_work_trees::Places;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{Limits, is_at_or_below};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 
 use super::workspace::Workspace;
 

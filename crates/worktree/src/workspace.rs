@@ -11,8 +11,8 @@ use ic_checkpoint::objects::Objects;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_kernel::config::{Checkpointing, Config, Retention};
 use ic_kernel::{Kernel, require_own_project};
+use ic_ledger::{Ledger, OpenOptions, Snapshot};
 use ic_phase::Run;
-use ic_store::{Ledger, OpenOptions, Snapshot};
 
 use crate::store_location;
 
@@ -150,7 +150,7 @@ impl<'k> Workspace<'k> {
 
     /// Whether git's state is part of checkpoints here.
     pub fn has_git(&self) -> bool {
-        self.settings.checkpointing.include_git && ic_store::git_dirs(&self.root).is_some()
+        self.settings.checkpointing.include_git && ic_ledger::git_dirs(&self.root).is_some()
     }
 
     /// Errors: those of [`capture::check_root`], unless the settings allow such a root.
@@ -164,7 +164,7 @@ impl<'k> Workspace<'k> {
 
 /// The root of the working tree that holds a project's directory.
 pub fn root_of(project_dir: &Path) -> PathBuf {
-    ic_store::project_root(project_dir)
+    ic_ledger::project_root(project_dir)
 }
 
 /// Which checkpoint is meant.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::text::number_of;
 use crate::attributes::Attributes;

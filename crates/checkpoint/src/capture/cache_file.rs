@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
-use ic_events::Hash;
-use ic_store::lock::{FileLock, HeldLock, LockMode, Rank, wait};
-use ic_store::path_bytes;
-use ic_store::path_from_bytes;
-use ic_store::private;
+use ic_ledger::events::Hash;
+use ic_ledger::lock::{FileLock, HeldLock, LockMode, Rank, wait};
+use ic_ledger::path_bytes;
+use ic_ledger::path_from_bytes;
+use ic_ledger::private;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 
 use super::cache::{Cache, CacheUpdate, Key};

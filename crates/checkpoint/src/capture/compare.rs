@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ChildStdin;
 
 use ic_base::{Code, Diagnose, Diagnosis};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 
 use super::rules::Judged;
 use crate::git::error::GitError;

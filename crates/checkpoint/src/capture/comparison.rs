@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ic_base::{Diagnose, Result};
-use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, is_ledger_head, path_bytes};
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, is_database, is_ledger_head, path_bytes};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;

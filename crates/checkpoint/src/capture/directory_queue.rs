@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Stat, fstat};
 

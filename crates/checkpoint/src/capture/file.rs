@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_events::Hash;
-use ic_store::{
+use ic_ledger::events::Hash;
+use ic_ledger::{
     copy_database, has_usual_side_files, has_write_ahead_log, is_database, is_ledger_head, private, recover_copy,
     while_nobody_writes,
 };

@@ -1,6 +1,6 @@
 //! What a walk found.
 
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::cache::{Cache, CacheRecord, CacheSeen, Maker};
 use super::options::CaptureCounts;

@@ -16,8 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ic_lease::Writers;
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
+use ic_sys::lease::Writers;
 use rustix::fd::OwnedFd;
 use rustix::fs::{fstat, fstatfs, makedev, stat, syncfs};
 
@@ -86,7 +86,7 @@ impl Maps {
         if self.flush == Flush::Never || self.noticing != Some(key.dev) {
             return Writers::Unknown;
         }
-        ic_lease::writers_of(file.as_fd())
+        ic_sys::lease::writers_of(file.as_fd())
     }
 
     fn has(&self, key: &Key) -> bool {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ic_events::Hash;
-use ic_store::private;
+use ic_ledger::events::Hash;
+use ic_ledger::private;
 
 use super::cache::{Key, sum_of};
 use crate::attributes::Attributes;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Diagnose, Result};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use rayon::prelude::*;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, fstat, openat};

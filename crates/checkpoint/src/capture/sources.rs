@@ -6,8 +6,8 @@
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use ic_store::regular_file::open_regular;
-use ic_store::{GitDirs, path_bytes, path_from_bytes};
+use ic_ledger::regular_file::open_regular;
+use ic_ledger::{GitDirs, path_bytes, path_from_bytes};
 use rustix::fs::stat;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use ic_base::Timestamp;
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
 
 use super::options::{CaptureOptions, CaptureProgress};
 use super::{Captured, capture};
@@ -224,9 +224,9 @@ fn another_ledger_and_its_store_are_left_out_by_name() {
     let project = Project::new();
     let (root, options) = (project.root(), OpenOptions::default());
     let db = root.join("team.db");
-    let lookup = ic_store::Lookup { db: Some(&db), env_db: None, directory: &root };
-    let place = ic_store::initial_place(&lookup, None).unwrap();
-    let (ledger, _) = ic_store::create(&place, false, &root, options, &ic_base::Context::system()).unwrap();
+    let lookup = ic_ledger::Lookup { db: Some(&db), env_db: None, directory: &root };
+    let place = ic_ledger::initial_place(&lookup, None).unwrap();
+    let (ledger, _) = ic_ledger::create(&place, false, &root, options, &ic_base::Context::system()).unwrap();
     let of_store = ["team.db.objects.cache", "team.db.objects.db", "team.db.objects.db.lock"];
     project.write("team.db.objects.cache/a", "stat");
     for name in of_store[1..].iter().chain(&["team.db.head", "team.db.lock", "team.db.reserve"]) {

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use ic_store::GitDirs;
+use ic_ledger::GitDirs;
 
 use super::cache::Header;
 use super::text::number_of;
@@ -141,7 +141,7 @@ mod tests {
             fs::write(root.join(name), text).unwrap();
         }
         git("add -f .gitignore a.txt b.log");
-        let dirs = ic_store::git_dirs(root);
+        let dirs = ic_ledger::git_dirs(root);
         let now = |last| IndexSeen::now(root, dirs.as_ref(), last);
         let first = now(None);
         // No answer of git's: where it stays, git was not asked.

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
 
 use ic_base::{Diagnose, Result};
-use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, Stat, statat};
 use rustix::io::Errno;
@@ -147,7 +147,9 @@ impl Walk<'_> {
                 && !DATABASE_SIDE_SUFFIXES.iter().any(|end| line.name.ends_with(end))
         };
         let is_same = |line: &CacheLine<'_>| {
-            let (CacheSeen::File { key, .. } | CacheSeen::Symlink { key, .. }) = line.seen else { return false };
+            let (CacheSeen::File { key, .. } | CacheSeen::Symlink { key, .. }) = line.seen else {
+                return false;
+            };
             if matches!(line.seen, CacheSeen::File { .. }) && self.maps.may_hide_changes(&key) {
                 return false;
             }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::{io, mem};
 
 use ic_base::Result;
-use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, GitDirs, path_from_bytes};
 use serde::{Deserialize, Serialize};
 
 use self::memory::HeldAnswer;
@@ -95,7 +95,7 @@ pub fn moment_of(objects: &Objects, root: &Path, flush: Flush) -> Option<i64> {
 impl<'r> GitLook<'r> {
     /// Begins before the capture does. The caller holds the store's lock shared; `None`: git has to be asked, and nothing can be kept.
     pub fn begin(objects: &'r Objects, root: &'r Path, flush: Flush) -> Option<Self> {
-        let dirs = ic_store::git_dirs(root)?;
+        let dirs = ic_ledger::git_dirs(root)?;
         let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
         let began = moment(&path).ok()?;
         let files = files::of_repository(root, &dirs, began);

@@ -81,7 +81,7 @@ pub fn differ_in(root: &Path, commits: [&str; 2], paths: &[Vec<u8>]) -> Result<b
 ///
 /// Errors: `git_in_progress`, `git_failed`.
 pub fn losses(root: &Path, commit: &str) -> Result<Losses> {
-    if let Some(operation) = ic_store::git_dirs(root).and_then(|dirs| operation(&dirs.git_dir)) {
+    if let Some(operation) = ic_ledger::git_dirs(root).and_then(|dirs| operation(&dirs.git_dir)) {
         return Err(Diagnosis::new(Code::GitInProgress, format!("A {operation} is in progress."))
             .hint("finish or abort it first")
             .detail("operation", operation));

@@ -39,7 +39,7 @@ pub struct CommitDescription {
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
 pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
     let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
-    if ic_store::git_dirs(root).is_none() {
+    if ic_ledger::git_dirs(root).is_none() {
         return Vec::new();
     }
     let (git, tip) = (Git::new(root), head(root));
@@ -48,7 +48,7 @@ pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
 
 /// The commits that `to` has and `from` has not, newest first, at most `at_most`. Empty if git does not know one of both.
 pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec<String> {
-    if ic_store::git_dirs(root).is_none() || from == to {
+    if ic_ledger::git_dirs(root).is_none() || from == to {
         return Vec::new();
     }
     let (most, range) = (format!("--max-count={at_most}"), format!("{from}..{to}"));
@@ -58,7 +58,7 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
 
 /// Whether HEAD has the change of each commit to which `to` leads and `from` does not, under another name: it was rebased, or picked.
 pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
-    if ic_store::git_dirs(root).is_none() || from == to {
+    if ic_ledger::git_dirs(root).is_none() || from == to {
         return false;
     }
     let said = answer(&Git::new(root), &["cherry", "HEAD", to, from]);
@@ -103,7 +103,7 @@ pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
 
 /// The submodules that these commits moved, brought or removed, each against its first parent.
 pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
-    if shas.is_empty() || ic_store::git_dirs(root).is_none() {
+    if shas.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return BTreeSet::new();
     }
     // Missing commits are ignored: a commit that is gone moved nothing that is checked out.
@@ -173,7 +173,7 @@ pub fn described(root: &Path, shas: &[String]) -> Vec<Option<CommitDescription>>
 
 /// Whether there may be a branch of a remote: a file of its own, a line in the file of packed refs, or tables, which are not read here.
 fn has_remotes(root: &Path) -> bool {
-    let Some(dirs) = ic_store::git_dirs(root) else { return true };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return true };
     let may_hold = |file: &str| match std::fs::read(dirs.common_dir.join(file)) {
         Ok(text) => text.split(|b| *b == b'\n').any(|line| {
             let name = line.splitn(2, |b| *b == b' ').nth(1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ic_store::{GitDirs, path_from_bytes};
+use ic_ledger::{GitDirs, path_from_bytes};
 
 /// The configuration files that git looks for, wherever the system's lies.
 pub(crate) fn usual_files(dirs: &GitDirs) -> impl Iterator<Item = PathBuf> {

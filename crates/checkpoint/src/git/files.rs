@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ic_events::Hash;
-use ic_store::regular_file::read_line;
-use ic_store::{GitDirs, path_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::regular_file::read_line;
+use ic_ledger::{GitDirs, path_bytes};
 use rustix::fs::{Access, access, stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use ic_base::Result;
-use ic_store::GitDirs;
+use ic_ledger::GitDirs;
 
 use super::program::Git;
 
@@ -15,7 +15,7 @@ const LONGEST: u64 = 64 << 20;
 ///
 /// Errors: `git_busy`, `git_failed`: none was removed.
 pub fn forget(root: &Path, ids: &HashSet<String>) -> Result<usize> {
-    if ids.is_empty() || ic_store::git_dirs(root).is_none() {
+    if ids.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return Ok(0);
     }
     let git = Git::new(root);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ic_base::{Code, Result};
-use ic_events::Hash;
-use ic_store::{IndexEntry, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{IndexEntry, path_from_bytes};
 
 use super::error::GitResult;
 use super::index_file;
@@ -166,12 +166,12 @@ pub(super) fn entries_where(git: &Git<'_>, is_meant: impl Fn(&IndexEntry) -> boo
 
 /// The bytes of the index that git works with, and how long the names of objects are in it.
 fn file_of(git: &Git<'_>) -> Option<(Vec<u8>, usize)> {
-    let dirs = ic_store::git_dirs(git.root)?;
+    let dirs = ic_ledger::git_dirs(git.root)?;
     let bytes = match git.index {
         Some(path) => index_file::bytes(path)?,
         None => index_file::bytes(&dirs.git_dir.join("index"))?,
     };
-    Some((bytes, ic_store::git_hash_length(&dirs).ok()?))
+    Some((bytes, ic_ledger::git_hash_length(&dirs).ok()?))
 }
 
 /// The text of an index that was listed so.

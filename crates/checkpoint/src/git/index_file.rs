@@ -7,8 +7,8 @@
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use ic_store::regular_file::open_regular;
-use ic_store::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
+use ic_ledger::regular_file::open_regular;
+use ic_ledger::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
 
 /// Paths that build on one another (version 4) could take any amount of memory. An index whose paths together are longer than this many
 /// times its file is left to git.

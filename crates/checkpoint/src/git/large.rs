@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result};
-use ic_store::IndexEntry;
+use ic_ledger::IndexEntry;
 
 use super::index::entries_where;
 use super::program::Git;
@@ -22,13 +22,13 @@ const LONGEST_POINTER: u64 = 1024;
 /// The blobs of those files that are as git's index has them. `files`: their paths, and how they are now.
 pub fn blobs_of(root: &Path, files: &BTreeMap<Vec<u8>, Metadata>) -> BTreeMap<Vec<u8>, String> {
     let git = Git::new(root);
-    if files.is_empty() || ic_store::git_dirs(root).is_none() {
+    if files.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return BTreeMap::new();
     }
     let Some(entries) = entries_where(&git, |entry| files.contains_key(&entry.path)) else {
         return listed(&git, files);
     };
-    let index = ic_store::git_dirs(root).and_then(|dirs| dirs.git_dir.join("index").metadata().ok());
+    let index = ic_ledger::git_dirs(root).and_then(|dirs| dirs.git_dir.join("index").metadata().ok());
     let is_clean = |entry: &IndexEntry| {
         let Some(file) = files.get(&entry.path).filter(|_| entry.stage() == 0 && !entry.is_intended()) else {
             return false;
@@ -115,8 +115,8 @@ fn in_lfs(root: &Path, pointer: &[u8], size: u64) -> Option<File> {
     if oid.len() != 64 || !oid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let place: PathBuf = ic_store::git_dirs(root)?.common_dir.join("lfs/objects");
+    let place: PathBuf = ic_ledger::git_dirs(root)?.common_dir.join("lfs/objects");
     let path = place.join(&oid[..2]).join(&oid[2..4]).join(oid);
-    let file = ic_store::regular_file::open_regular(&path).ok()?;
+    let file = ic_ledger::regular_file::open_regular(&path).ok()?;
     (file.metadata().ok()?.size() == size).then_some(file)
 }

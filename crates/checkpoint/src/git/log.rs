@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::Result;
-use ic_store::regular_file::read_line;
+use ic_ledger::regular_file::read_line;
 
 use super::program::Git;
 
@@ -11,7 +11,7 @@ use super::program::Git;
 ///
 /// It reads git's files, which takes microseconds, and asks the program only where they do not say.
 pub fn head(root: &Path) -> Option<String> {
-    let dirs = ic_store::git_dirs(root)?;
+    let dirs = ic_ledger::git_dirs(root)?;
     let line = |path: std::path::PathBuf| String::from_utf8(read_line(&path).ok()?).ok();
     let text = line(dirs.git_dir.join("HEAD"))?;
     let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -31,7 +31,7 @@ pub fn head(root: &Path) -> Option<String> {
 pub fn head_in_files(root: &Path) -> Option<String> {
     /// More of packed refs is not read.
     const LONGEST: u64 = 4 << 20;
-    let dirs = ic_store::git_dirs(root)?;
+    let dirs = ic_ledger::git_dirs(root)?;
     let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let line = String::from_utf8(read_line(&dirs.git_dir.join("HEAD")).ok()?).ok()?;
     let Some(name) = line.trim_end().strip_prefix("ref: ") else {
@@ -55,7 +55,7 @@ pub fn branch(root: &Path) -> Option<Vec<u8>> {
     const BRANCHES: &[u8] = b"refs/heads/";
     // The content of HEAD in a repository whose refs are in tables: only git knows the branch.
     const ELSEWHERE: &[u8] = b"refs/heads/.invalid";
-    let dirs = ic_store::git_dirs(root)?;
+    let dirs = ic_ledger::git_dirs(root)?;
     let line = read_line(&dirs.git_dir.join("HEAD")).ok()?;
     let name = line.trim_ascii_end().strip_prefix(b"ref: ")?.to_vec();
     let name = if name == ELSEWHERE {
@@ -124,7 +124,7 @@ pub struct PathCommit {
 /// repository.
 pub fn commits_of_path(root: &Path, path: &[u8], at_most: usize) -> Vec<PathCommit> {
     use std::os::unix::ffi::OsStrExt;
-    if ic_store::git_dirs(root).is_none() {
+    if ic_ledger::git_dirs(root).is_none() {
         return Vec::new();
     }
     let most = format!("--max-count={at_most}");

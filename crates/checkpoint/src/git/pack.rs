@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::{path_bytes, private};
+use ic_ledger::{path_bytes, private};
 
 use super::error::GitError;
 use super::program::Git;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 pub use unreachable::{Unreachable, drop_refs, left};
 
@@ -54,7 +54,7 @@ const EMPTY: [&str; 2] =
 /// Errors: `git_failed` without the `git` program, where there are packs to look into; `corrupt`; `disk_full`.
 pub fn find(wanted: &PurgeWanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Result<Gone> {
     let is_sha256 = wanted.states.iter().flat_map(GitState::tips).any(|oid| oid.len() == 64);
-    let own = ic_store::git_dirs(wanted.root);
+    let own = ic_ledger::git_dirs(wanted.root);
     if own.is_none() && wanted.packs.is_empty() {
         return Ok(Gone::default());
     }

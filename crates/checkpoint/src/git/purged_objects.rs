@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ic_base::Result;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::objects::{Objects, hash_of};
 

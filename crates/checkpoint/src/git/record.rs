@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
-use ic_store::{GitDirs, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{GitDirs, path_from_bytes};
 
 use self::status::GitStatusOutput;
 use super::answer_cache::AnswerNote;
@@ -79,13 +79,15 @@ pub struct Clean {
 pub fn ask(root: &Path) -> Result<AskedGit> {
     // Another git command that still changes things after this many tries is reported, not waited for.
     const ATTEMPTS: usize = 3;
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(AskedGit::NotARepository) };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Ok(AskedGit::NotARepository) };
     let git = Git::new(root);
     // A capture is the next thing that happens to a tree whose restore was killed.
     index::clear_left_behind(&dirs.git_dir);
     for _ in 0..ATTEMPTS {
         let before = index_stamp(&dirs.git_dir);
-        let Some(texts) = texts(&git, &ic_refs::patterns_of_others(&dirs))? else { return Ok(AskedGit::NoGit) };
+        let Some(texts) = texts(&git, &ic_refs::patterns_of_others(&dirs))? else {
+            return Ok(AskedGit::NoGit);
+        };
         let status = GitStatusOutput::parse(&texts.status);
         let refs = parse_refs(&texts.refs);
         let name = head_name(&git, status.branch);
@@ -105,7 +107,7 @@ pub fn ask(root: &Path) -> Result<AskedGit> {
 /// As [`ask`], and git does not look at the files once more: whether they differ follows from `clean`, if the tree is captured as it was
 /// then. `None` where HEAD or the index is another by now, or that does not decide it.
 pub fn ask_clean(root: &Path, clean: &Clean) -> Option<AskedGit> {
-    let dirs = ic_store::git_dirs(root)?;
+    let dirs = ic_ledger::git_dirs(root)?;
     let git = Git::new(root);
     let before = index_stamp(&dirs.git_dir);
     let patterns = ic_refs::patterns_of_others(&dirs);

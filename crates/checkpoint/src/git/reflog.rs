@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ic_store::regular_file::open_regular;
+use ic_ledger::regular_file::open_regular;
 
 /// No more of the log is read: some ten thousand moves.
 const MOST: u64 = 2 << 20;
@@ -58,7 +58,7 @@ pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> 
 }
 
 fn log_of_head(root: &Path) -> Option<PathBuf> {
-    Some(ic_store::git_dirs(root)?.git_dir.join("logs/HEAD"))
+    Some(ic_ledger::git_dirs(root)?.git_dir.join("logs/HEAD"))
 }
 
 /// Git writes whole lines. What was written anew by an expiry may have any byte here.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ic_base::Result;
-use ic_store::{GitDirs, path_from_bytes};
+use ic_ledger::{GitDirs, path_from_bytes};
 
 use super::config_files::{FoundConfig, expanded, user_file, usual_files};
 use super::program::Git;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
-use ic_store::GitDirs;
-use ic_store::regular_file::read_line;
+use ic_ledger::GitDirs;
+use ic_ledger::regular_file::read_line;
 
 use super::config_files::{FoundConfig, usual_files};
 use super::error::{GitError, GitResult};
@@ -53,7 +53,7 @@ impl Last {
         if let Some(last) = last.as_ref().filter(|last| last.holds()) {
             return Ok(Some(last.names.clone()));
         }
-        let dirs = ic_store::git_dirs(root);
+        let dirs = ic_ledger::git_dirs(root);
         let mut files: BTreeSet<PathBuf> = last.into_iter().flat_map(|last| last.files.into_keys()).collect();
         files.extend(dirs.iter().flat_map(usual_files).chain([SYSTEM.into()]));
         let before = contents(files);

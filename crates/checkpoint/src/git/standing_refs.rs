@@ -11,7 +11,7 @@ use super::program::Git;
 ///
 /// Errors: `git_failed`.
 pub fn ref_ids(root: &Path) -> Result<BTreeMap<String, String>> {
-    if ic_store::git_dirs(root).is_none() {
+    if ic_ledger::git_dirs(root).is_none() {
         return Ok(BTreeMap::new());
     }
     let format = "--format=%(objectname) %(refname)";
@@ -25,7 +25,7 @@ pub fn ref_ids(root: &Path) -> Result<BTreeMap<String, String>> {
 ///
 /// Errors: `git_failed`.
 pub fn stash_ids(root: &Path) -> Result<Vec<String>> {
-    if ic_store::git_dirs(root).is_none() {
+    if ic_ledger::git_dirs(root).is_none() {
         return Ok(Vec::new());
     }
     let said = Git::new(root).ask(&["stash", "list", "--format=%H"])?;

@@ -59,11 +59,11 @@ impl Stash {
 
 /// The name of an index's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Index(#[serde(with = "hash_text")] pub ic_events::Hash);
+pub struct Index(#[serde(with = "hash_text")] pub ic_ledger::events::Hash);
 
 /// The name of a pack's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitPack(#[serde(with = "hash_text")] pub ic_events::Hash);
+pub struct GitPack(#[serde(with = "hash_text")] pub ic_ledger::events::Hash);
 
 impl GitState {
     /// Branches alone, by name.
@@ -109,7 +109,7 @@ impl GitState {
     }
 
     /// The objects of the store that it needs.
-    pub fn objects(&self) -> impl Iterator<Item = ic_events::Hash> {
+    pub fn objects(&self) -> impl Iterator<Item = ic_ledger::events::Hash> {
         self.packs.iter().map(|pack| pack.0).chain([self.index.0])
     }
 }

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ic_base::{Code, Timestamp};
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
 
 use super::state::GitState;
 use super::{AskedGit, GitRestorePlan, PackBase, apply_index, apply_refs, ask, plan};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ic_base::Result;
-use ic_events::Hash;
-use ic_store::Durability;
+use ic_ledger::Durability;
+use ic_ledger::events::Hash;
 
 use super::store::{Form, Objects};
 use crate::retention::readable;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ic_base::{LedgerId, Result};
-use ic_events::Hash;
-use ic_store::{Durability, OpenOptions, SideDatabase};
+use ic_ledger::events::Hash;
+use ic_ledger::{Durability, OpenOptions, SideDatabase};
 
 use super::read::NEVER_AGAIN;
 use super::store::{Form, Objects};
@@ -45,7 +45,7 @@ impl Objects {
     }
 
     /// Copies the whole file at one moment, to become `to`; the copy belongs to the same ledger.
-    pub fn copy_for(&self, to: &Path) -> Result<ic_store::Unnamed> {
+    pub fn copy_for(&self, to: &Path) -> Result<ic_ledger::Unnamed> {
         self.side().copy_for(to, self.patience())
     }
 
@@ -77,7 +77,7 @@ impl Objects {
             Ok(()) => Ok(()),
             Err(error) => {
                 // What does not fit is given back at once; when that fails too, the next attempt does it.
-                let _ = ic_store::remove_side(&partial);
+                let _ = ic_ledger::remove_side(&partial);
                 Err(error)
             }
         }
@@ -85,7 +85,7 @@ impl Objects {
 
     /// Removes what a crash left of a copy that was to be the store at `to`. The caller holds the lock of the store that it was of.
     pub fn forget_copy(to: &Path) -> Result<()> {
-        ic_store::remove_side(&partial(to))
+        ic_ledger::remove_side(&partial(to))
     }
 
     fn copy_into(&self, copy: &Self, live: &HashSet<Hash>) -> Result<()> {

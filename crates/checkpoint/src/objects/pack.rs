@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::store::Form;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_events::{Hash, hex};
-use ic_store::Snapshot;
+use ic_ledger::Snapshot;
+use ic_ledger::events::{Hash, hex};
 use sha2::{Digest, Sha256};
 
 use super::pack;

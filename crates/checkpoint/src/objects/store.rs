@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ic_base::{Result, Timestamp};
-use ic_events::Hash;
-use ic_store::{OpenOptions, SideDatabase, SideSchema};
+use ic_ledger::events::Hash;
+use ic_ledger::{OpenOptions, SideDatabase, SideSchema};
 use sha2::{Digest, Sha256};
 
 use crate::nested_work_trees::Places;
@@ -138,7 +138,7 @@ impl Objects {
 
 /// Forgets which log the store at `path` had, and sets one aside that is not its own; returns that log's new name. There need be no store.
 pub fn accept(path: &Path, options: OpenOptions, now: Timestamp) -> Result<Option<PathBuf>> {
-    ic_store::accept_side(path, &SCHEMA, options, now)
+    ic_ledger::accept_side(path, &SCHEMA, options, now)
 }
 
 /// The SHA-256 of some bytes.

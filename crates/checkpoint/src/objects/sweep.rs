@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use ic_base::{Result, Timestamp};
-use ic_events::Hash;
-use ic_store::{Durability, Transaction};
+use ic_ledger::events::Hash;
+use ic_ledger::{Durability, Transaction};
 
 use super::pack::{self, Builder, ObjectPack};
 use super::read::NEVER_AGAIN;

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use ic_base::{Code, Timestamp};
-use ic_store::{Durability, OpenOptions};
+use ic_ledger::{Durability, OpenOptions};
 
 use super::{Objects, PIECE, hash_of};
 use crate::tree::{TreeEntry, TreeNode, TreeObject};
@@ -109,12 +109,12 @@ fn damage_is_named_and_never_given_out() {
     let objects = Objects::open(&path, OpenOptions::default()).unwrap();
     let error = objects.read(&hash).unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
-    assert_eq!(error.details()["object"], ic_events::hex(&hash));
+    assert_eq!(error.details()["object"], ic_ledger::events::hex(&hash));
     assert_eq!(objects.read(&hash_of(b"never kept")).unwrap_err().code(), Code::Corrupt);
 }
 
 /// A store with two objects in one pack, of which a statement then changed something.
-fn damaged_by(sql: &str) -> (tempfile::TempDir, Objects, [ic_events::Hash; 2]) {
+fn damaged_by(sql: &str) -> (tempfile::TempDir, Objects, [ic_ledger::events::Hash; 2]) {
     let (dir, objects) = store();
     let writer = objects.writer(Timestamp(1)).unwrap();
     let hashes = [b"one", b"two"].map(|content| writer.put_reader(&mut content.as_slice()).unwrap().0);

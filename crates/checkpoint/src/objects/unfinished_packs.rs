@@ -4,7 +4,7 @@
 //! can be removed without asking what else needs them: by the writer that fails, or by the next process after one that died.
 
 use ic_base::Result;
-use ic_store::Durability;
+use ic_ledger::Durability;
 
 use super::store::Objects;
 

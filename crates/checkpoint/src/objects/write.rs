@@ -17,8 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ic_base::{Result, Timestamp};
-use ic_events::Hash;
-use ic_store::Durability;
+use ic_ledger::Durability;
+use ic_ledger::events::Hash;
 
 use self::put::Heeds;
 pub(super) use self::rows::keep;

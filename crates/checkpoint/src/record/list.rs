@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
-use ic_store::{Snapshot, path_bytes, path_from_bytes};
+use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
 
 use super::{CheckpointLink, CheckpointRecord};
 
@@ -37,7 +37,7 @@ pub fn list(
     let root = filter.root.map(path_bytes);
     let run_id = filter.run_id.map(RunId::as_str);
     // The narrowest column leads, so that its index is used; the rest are looked at row by row.
-    let (column, key): (&str, ic_store::Param<'_>) = match (&run_id, &filter.conversation, &filter.workflow) {
+    let (column, key): (&str, ic_ledger::Param<'_>) = match (&run_id, &filter.conversation, &filter.workflow) {
         (Some(id), ..) => ("run_id", id),
         (None, Some(conversation), _) => ("conversation", conversation),
         (None, None, Some(workflow)) => ("workflow", workflow),
@@ -52,7 +52,11 @@ pub fn list(
     })
 }
 
-fn first(snapshot: &Snapshot<'_>, condition: &str, params: &[ic_store::Param<'_>]) -> Result<Option<CheckpointRecord>> {
+fn first(
+    snapshot: &Snapshot<'_>,
+    condition: &str,
+    params: &[ic_ledger::Param<'_>],
+) -> Result<Option<CheckpointRecord>> {
     let sql =
         format!("SELECT {} FROM checkpoints WHERE {condition} ORDER BY seq DESC LIMIT 1", CheckpointRecord::COLUMNS);
     snapshot.query_opt(&sql, params, CheckpointRecord::from_row)

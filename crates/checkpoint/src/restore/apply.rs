@@ -341,7 +341,7 @@ impl Applier<'_> {
 
     /// A name beside `path` that no other step uses at the same time.
     fn temporary(&self, path: &[u8]) -> Vec<u8> {
-        [&self.prefix[..], &ic_events::hex(&hash_of(path)).as_bytes()[..16]].concat()
+        [&self.prefix[..], &ic_ledger::events::hex(&hash_of(path)).as_bytes()[..16]].concat()
     }
 }
 

@@ -15,8 +15,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes, path_from_bytes};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 

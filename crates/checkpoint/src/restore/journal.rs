@@ -15,8 +15,8 @@ mod state;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, RunId, Seq, Timestamp, reversed_digits};
-use ic_events::{EventType, Hash, NewEvent};
-use ic_store::{LedgerRow, Snapshot, Transaction, path_bytes};
+use ic_ledger::events::{EventType, Hash, NewEvent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use super::Strategy;
@@ -128,7 +128,7 @@ pub fn prepare(tx: &Transaction<'_>, now: Timestamp, new: &NewRestore<'_>) -> Re
         })),
         ..NewEvent::without_run(EventType::RestoreBegun)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "INSERT INTO restores (id, reversed_id, seq, root, kind, state, strategy, target_id, safety_id, plan, \
          created_at, updated_at) VALUES ($1, $2, $3, $4, $5, 'prepared', $6, $7, $8, $9, $10, $10)",
@@ -169,7 +169,7 @@ pub fn finish(
         payload: Some(json!({ "restore_id": restore.as_str(), "failed": failed })),
         ..NewEvent::without_run(EventType::CheckpointRestored)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     // First: a row that is applied without what it left is refused.
     tx.execute_one("UPDATE restores SET restored_id = $1 WHERE id = $2", &[&restored.as_str(), &restore.as_str()])?;
     follow(tx, now, restore, RestoreEvent::Ends)

@@ -44,7 +44,7 @@ pub enum RestoreNode {
     File {
         /// The SHA-256 of its content.
         #[serde(with = "hash_text")]
-        hash: ic_events::Hash,
+        hash: ic_ledger::events::Hash,
         /// Its length in bytes.
         size: u64,
         /// Its permission bits (07777), as the target has them.

@@ -13,7 +13,7 @@ mod work_changes;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ic_base::Result;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::diff::{DiffState, Difference, Finder};
 use crate::objects::Objects;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::readable;
 use crate::manifest::CheckpointManifest;

@@ -2,8 +2,8 @@
 
 use ic_base::mask::mask_optional;
 use ic_base::{Result, Timestamp};
-use ic_events::EventType;
-use ic_store::Transaction;
+use ic_ledger::Transaction;
+use ic_ledger::events::EventType;
 use serde_json::json;
 
 use super::row::{Dispatch, append_change, get};

@@ -1,7 +1,7 @@
 //! Lists and counts of dispatches.
 
 use ic_base::{DispatchId, Result, RunId, Seq, Timestamp};
-use ic_store::{Snapshot, containing};
+use ic_ledger::{Snapshot, containing};
 
 use super::row::Dispatch;
 use crate::status::{DispatchStatus, WorkVerdict};

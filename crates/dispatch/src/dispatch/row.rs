@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp};
-use ic_events::{EventType, NewEvent};
-use ic_store::{LedgerRow, Snapshot, Transaction};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::{LedgerRow, Snapshot, Transaction};
 use serde_json::Value;
 
 use crate::status::{DispatchStatus, WorkVerdict};
@@ -213,5 +213,5 @@ pub(crate) fn append_change(
         payload,
         ..NewEvent::of(&dispatch.run_id, dispatch.epoch, event_type)
     };
-    ic_events::append(tx, now, &event)
+    ic_ledger::events::append(tx, now, &event)
 }

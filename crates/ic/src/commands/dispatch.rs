@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 use ic_dispatch::dispatch::DispatchEnding;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_ops::dispatch;
 use ic_phase::Run;
-use ic_store::Snapshot;
 use ic_worktree::{CaptureSettings, Warning};
 
 use crate::background_sweep;

@@ -1,6 +1,6 @@
 //! `ic health`
 
-use ic_store::health::{self, HealthCheck};
+use ic_ledger::health::{self, HealthCheck};
 use ic_worktree::repair;
 
 use crate::commands::prelude::*;
@@ -41,7 +41,7 @@ impl Health {
         let record = HealthJson {
             ok,
             db: kernel.ledger.name().to_string_lossy().into_owned(),
-            schema_version: ic_store::LATEST,
+            schema_version: ic_ledger::LATEST,
             checks: checks.iter().map(CheckJson::from).collect(),
         };
         session
@@ -54,7 +54,7 @@ impl Health {
 /// Accepts a store that lacks newer events or content. A log that belongs to another file is set aside, and named.
 fn accept(session: &CliSession) -> Result<()> {
     let (db, now) = (session.place()?.db, CliEnvironment::context().now());
-    let of_ledger = ic_store::accept(&db, session.options(), now)?;
+    let of_ledger = ic_ledger::accept(&db, session.options(), now)?;
     let of_content = ic_worktree::repair::accept(&db, session.options(), now)?;
     for log in of_ledger.iter().chain(&of_content) {
         session.output.warn(&format!("The log that is not its file's is now {}.", path_text(log)));

@@ -111,7 +111,7 @@ impl SettingsPlace {
     pub(crate) fn root(session: &CliSession) -> Result<PathBuf> {
         match session.place() {
             Ok(place) => Ok(place.root),
-            Err(_) => Ok(ic_store::initial_place(&session.lookup(), None)?.root),
+            Err(_) => Ok(ic_ledger::initial_place(&session.lookup(), None)?.root),
         }
     }
 }
@@ -121,8 +121,8 @@ fn require_ledger(session: &CliSession) -> Result<()> {
     if session.place().is_ok() {
         return Ok(());
     }
-    let place = ic_store::initial_place(&session.lookup(), None)?;
-    ic_store::create(&place, false, &session.directory, session.options(), &CliEnvironment::context()).map(drop)
+    let place = ic_ledger::initial_place(&session.lookup(), None)?;
+    ic_ledger::create(&place, false, &session.directory, session.options(), &CliEnvironment::context()).map(drop)
 }
 
 /// Parses the name of a client. Errors: `invalid_value`, with the list of clients.

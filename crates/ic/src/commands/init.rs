@@ -30,10 +30,10 @@ pub(crate) struct InitArgs {
 impl InitArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let store = self.store.as_ref().map(|store| session.directory.join(store));
-        let place = ic_store::initial_place(&session.lookup(), store.as_deref())?;
+        let place = ic_ledger::initial_place(&session.lookup(), store.as_deref())?;
         let (directory, options) = (session.directory.clone(), session.options());
         let (ledger, created) =
-            ic_store::create(&place, store.is_some(), &directory, options, &CliEnvironment::context())?;
+            ic_ledger::create(&place, store.is_some(), &directory, options, &CliEnvironment::context())?;
         let place = place.as_made(&ledger);
         let record = InitJson { place: WhereJson::new(&place, session.named_config().as_deref()), created };
         session.output.record(&record, || {

@@ -58,7 +58,7 @@ pub(crate) fn labels(flag: &str, values: &[String]) -> Result<Vec<String>> {
 
 /// Checks a path that will be recorded, which need not exist. Errors: `invalid_value`.
 pub(crate) fn path<'a>(flag: &str, value: &'a Path) -> Result<&'a Path> {
-    let bytes = ic_store::path_bytes(value);
+    let bytes = ic_ledger::path_bytes(value);
     // The limit of a path on Linux.
     if bytes.is_empty() || bytes.len() > 4096 {
         return Err(invalid(flag, "must be a path of 1 to 4096 bytes"));

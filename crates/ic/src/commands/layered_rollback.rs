@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use ic_base::display::path_text;
-use ic_journal::Force;
 use ic_kernel::Kernel;
-use ic_rollback::{LayeredRequest, LayeredRollback, LayeredStatus, RollbackRequest};
+use ic_kernel::journal::Force;
+use ic_undo::{LayeredRequest, LayeredRollback, LayeredStatus, RollbackRequest};
 use ic_worktree::{CaptureSettings, RestoreWatch};
 
 use crate::commands::prelude::*;
@@ -37,8 +37,8 @@ impl LayerArg {
     /// The layers that are named; `None` for all of them, which is also the default.
     ///
     /// Errors: `usage` for `code`, which is a report and no layer of a rollback.
-    pub(crate) fn named(typed: &[Self]) -> Result<Option<Vec<ic_rollback::LayerName>>> {
-        use ic_rollback::LayerName as L;
+    pub(crate) fn named(typed: &[Self]) -> Result<Option<Vec<ic_undo::LayerName>>> {
+        use ic_undo::LayerName as L;
         if typed.is_empty() || typed.contains(&Self::All) {
             return Ok(None);
         }
@@ -116,7 +116,7 @@ impl Rolling<'_> {
             let interrupted = if base.dry_run { Arc::default() } else { signals::interrupted()? };
             let watch = RestoreWatch { interrupted, ..RestoreWatch::default() };
             let request = LayeredRequest { base, ..self.request.clone() };
-            ic_rollback::roll_back(kernel, settings, &request, &mut progress, &watch)
+            ic_undo::roll_back(kernel, settings, &request, &mut progress, &watch)
         };
         let base = self.request.base;
         let preview;
@@ -181,14 +181,10 @@ fn finish(
     })
 }
 
-/// The files whose restore alone can be undone: see [`ic_rollback::files_alone`]. An error there is ignored, because the rest is still
+/// The files whose restore alone can be undone: see [`ic_undo::files_alone`]. An error there is ignored, because the rest is still
 /// worth showing, and the undo itself reports it.
-fn files_alone(
-    kernel: &Kernel,
-    settings: &CaptureSettings,
-    whole: &LayeredRollback,
-) -> Option<ic_rollback::FilesAlone> {
+fn files_alone(kernel: &Kernel, settings: &CaptureSettings, whole: &LayeredRollback) -> Option<ic_undo::FilesAlone> {
     let (id, _) = whole.rollback.done.as_ref()?;
-    let (remembered, steps) = ic_rollback::named(kernel, id.as_str()).ok()?;
-    ic_rollback::files_alone(kernel, settings, (&remembered, &steps)).ok()?
+    let (remembered, steps) = ic_undo::named(kernel, id.as_str()).ok()?;
+    ic_undo::files_alone(kernel, settings, (&remembered, &steps)).ok()?
 }

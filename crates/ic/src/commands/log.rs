@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ic_base::DispatchId;
 use ic_kernel::Kernel;
-use ic_point::log::{self, LogEntry, LogPage, What};
 use ic_session::outside_files::{self, OutsideFile};
+use ic_undo::points::log::{self, LogEntry, LogPage, What};
 
 use crate::commands::hooks::doctor;
 use crate::commands::prelude::*;
@@ -43,12 +43,12 @@ impl LogArgs {
         if self.run.is_none() && Self::is_of_agents(&kernel)? {
             return self.of_agents(session, &kernel);
         }
-        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
+        let run = kernel.read(|snapshot| ic_undo::points::run_or_newest(&kernel, snapshot, self.run.as_deref()));
         let run = match run {
             Err(error) if error.code() == Code::RunNotFound && self.run.is_none() => {
                 // Without a run, but with hooks that wait for the first prompt, the list is empty, and the text says so.
                 let waiting = doctor::installed_clients(session);
-                if waiting.is_empty() || kernel.read(ic_point::moved_from)?.is_some() {
+                if waiting.is_empty() || kernel.read(ic_undo::points::moved_from)?.is_some() {
                     return Err(error);
                 }
                 let none: [LogEntryJson; 0] = [];
@@ -64,13 +64,13 @@ impl LogArgs {
         let records: Vec<LogEntryJson> =
             log.entries.iter().map(|entry| LogEntryJson::new(&run, entry, &named)).collect();
         let (chosen, outside) = kernel.read(|snapshot| {
-            let is_alone = ic_point::others_open(&kernel, snapshot, &run, 1)?.is_empty()
+            let is_alone = ic_undo::points::others_open(&kernel, snapshot, &run, 1)?.is_empty()
                 && !ic_session::is_own_run(snapshot, &run.id)?;
             let chosen = Chosen::of(self.run.is_some(), is_alone);
             let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
             let outside = match chosen {
                 Chosen::Named => None,
-                _ => ic_point::prompts_outside(&kernel, snapshot, &run, newest)?,
+                _ => ic_undo::points::prompts_outside(&kernel, snapshot, &run, newest)?,
             };
             Ok((chosen, outside))
         })?;
@@ -83,7 +83,7 @@ impl LogArgs {
                 return Ok(None);
             }
             let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
-            ic_point::beside(&kernel, snapshot, &run, newest).map(|beside| beside.said())
+            ic_undo::points::beside(&kernel, snapshot, &run, newest).map(|beside| beside.said())
         })?;
         Self::warn_of_unread(session, log.unread.as_deref());
         session.output.list(&records, || {
@@ -102,7 +102,7 @@ impl LogArgs {
     }
 
     fn elsewhere(kernel: &Kernel) -> Result<Option<String>> {
-        kernel.read(|snapshot| ic_point::elsewhere(kernel, snapshot))
+        kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))
     }
 
     fn page(&self) -> LogPage {
@@ -114,11 +114,11 @@ impl LogArgs {
         if kernel.own_run.is_some() {
             return Ok(false);
         }
-        kernel.read(|snapshot| match ic_point::run_here(kernel, snapshot) {
+        kernel.read(|snapshot| match ic_undo::points::run_here(kernel, snapshot) {
             Ok(Some(run)) => ic_session::is_own_run(snapshot, &run.id),
             Ok(None) => Ok(false),
             // Several runs are open. If all are agents' sessions, they are shown together.
-            Err(error) if error.code() == Code::AmbiguousRun => ic_point::only_sessions(kernel, snapshot),
+            Err(error) if error.code() == Code::AmbiguousRun => ic_undo::points::only_sessions(kernel, snapshot),
             Err(error) => Err(error),
         })
     }

@@ -17,17 +17,17 @@ impl Migrate {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let place = session.place()?;
-        let migrated = ic_store::migrate_on_server(&place, session.options())?;
+        let migrated = ic_ledger::migrate_on_server(&place, session.options())?;
         if migrated.is_none() {
             // A ledger in a file is migrated by opening it.
             session.kernel()?;
         }
-        let from = migrated.map_or(ic_store::LATEST, |migrated| migrated.from);
+        let from = migrated.map_or(ic_ledger::LATEST, |migrated| migrated.from);
         let record = MigrateJson {
             db: place.name().to_string_lossy().into_owned(),
             earlier_schema_version: from,
-            schema_version: ic_store::LATEST,
-            migrated: from != ic_store::LATEST,
+            schema_version: ic_ledger::LATEST,
+            migrated: from != ic_ledger::LATEST,
         };
         session.output.record(&record, || {
             if record.migrated {

@@ -2,7 +2,7 @@
 
 use ic_base::RollbackId;
 use ic_kernel::Kernel;
-use ic_rollback::{NewestUndo, RedoOwner};
+use ic_undo::{NewestUndo, RedoOwner};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
@@ -46,16 +46,18 @@ impl RedoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_text("--reason", self.reason.as_deref())?;
         let kernel = session.kernel_to_change(None)?;
-        ic_rollback::require_whole(&kernel)?;
+        ic_undo::require_whole(&kernel)?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
-            None => kernel.read(|snapshot| ic_point::run_here(&kernel, snapshot)).map_err(ic_point::named_by_a_flag)?,
+            None => kernel
+                .read(|snapshot| ic_undo::points::run_here(&kernel, snapshot))
+                .map_err(ic_undo::points::named_by_a_flag)?,
         };
         let whose = match &run {
             Some(run) if self.run.is_some() => RedoOwner::Run(run),
             run => RedoOwner::Here(run.as_ref()),
         };
-        match ic_rollback::newest(&kernel, whose)? {
+        match ic_undo::newest(&kernel, whose)? {
             NewestUndo::Rollback(id) => {
                 let undo = UndoRollback {
                     id: id.to_string(),
@@ -97,7 +99,7 @@ fn with_older(kernel: &Kernel, refused: &RollbackId, error: Diagnosis) -> Diagno
             | Code::WorkRunning
     );
     // If the older one cannot be looked up, the refusal is returned without it.
-    let Some(older) = is_blocked.then(|| ic_rollback::older(kernel, refused).ok().flatten()).flatten() else {
+    let Some(older) = is_blocked.then(|| ic_undo::older(kernel, refused).ok().flatten()).flatten() else {
         return error;
     };
     let way = format!("an older undo can be redone: ic rollback undo {} --yes", older.short());

@@ -11,7 +11,7 @@ mod undo;
 
 use ic_kernel::Kernel;
 use ic_rewind::journal::{RewindEntry, RewindStatus};
-use ic_rows::VectorWatch;
+use ic_undo::app_rewind::VectorWatch;
 use ic_worktree::{CaptureSettings, Warning};
 
 use crate::commands::prelude::*;
@@ -48,7 +48,7 @@ fn finish(
     warning: Option<Warning>,
 ) -> Result<ExitStatus> {
     let is_done = entry.status == RewindStatus::Done;
-    let untidy = if is_done { ic_rows::tidy(kernel, settings) } else { None };
+    let untidy = if is_done { ic_undo::app_rewind::tidy(kernel, settings) } else { None };
     session.output.warn_all(&untidy);
     let warnings: Vec<Warning> = warning.into_iter().chain(untidy).collect();
     let record = RewindJson::from(entry).with_warnings(&warnings);

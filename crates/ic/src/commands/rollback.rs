@@ -6,10 +6,10 @@ mod resume;
 mod show;
 mod undo;
 
-use ic_journal::steps;
-use ic_journal::table::RollbackRecord;
 use ic_kernel::Kernel;
-use ic_rollback::UndoneRollback;
+use ic_kernel::journal::steps;
+use ic_kernel::journal::table::RollbackRecord;
+use ic_undo::UndoneRollback;
 use ic_worktree::{CaptureSettings, RestoreWatch};
 pub(crate) use undo::RollbackUndoArgs;
 
@@ -41,21 +41,21 @@ fn show(
 ) -> Result<()> {
     let record = RollbackShowJson::new(remembered, steps, is_at_work);
     let files_alone = files_alone(session, kernel, remembered, steps);
-    let way_back = ic_rollback::way_back(kernel, remembered);
+    let way_back = ic_undo::way_back(kernel, remembered);
     let text = || views::rollback::record::show(remembered, steps, is_at_work, files_alone.as_ref(), way_back);
     session.output.record(&record, text).map(|_| ())
 }
 
-/// The files whose restore alone can be undone: see [`ic_rollback::files_alone`]. An error there is ignored, because the rest is still
+/// The files whose restore alone can be undone: see [`ic_undo::files_alone`]. An error there is ignored, because the rest is still
 /// worth showing, and the undo itself reports it.
 fn files_alone(
     session: &CliSession,
     kernel: &Kernel,
     remembered: &RollbackRecord,
     steps: &[steps::RollbackStep],
-) -> Option<ic_rollback::FilesAlone> {
+) -> Option<ic_undo::FilesAlone> {
     let settings = settings(session, kernel, remembered.id.as_str()).ok()?;
-    ic_rollback::files_alone(kernel, &settings, (remembered, steps)).ok()?
+    ic_undo::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }
 
 fn watch() -> Result<RestoreWatch> {
@@ -64,7 +64,7 @@ fn watch() -> Result<RestoreWatch> {
 
 /// The settings of the run's project: how checkpoints are taken, and where its state database is.
 fn settings(session: &CliSession, kernel: &Kernel, reference: &str) -> Result<CaptureSettings> {
-    session.settings_of_project(kernel, &ic_rollback::run_of(kernel, reference)?.project_dir)
+    session.settings_of_project(kernel, &ic_undo::run_of(kernel, reference)?.project_dir)
 }
 
 fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -> Result<ExitStatus> {
@@ -95,7 +95,7 @@ fn finish(session: &mut CliSession, kernel: &Kernel, undone: &UndoneRollback) ->
 /// A rollback in its current state, as text for the question.
 fn shown(session: &CliSession, reference: &str) -> Result<String> {
     let kernel = session.kernel()?;
-    let (remembered, steps) = ic_rollback::named(&kernel, reference)?;
+    let (remembered, steps) = ic_undo::named(&kernel, reference)?;
     let files_alone = files_alone(session, &kernel, &remembered, &steps);
     Ok(views::rollback::record::show(&remembered, &steps, false, files_alone.as_ref(), None))
 }

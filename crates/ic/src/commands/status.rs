@@ -34,7 +34,7 @@ impl StatusArgs {
             session.output.warn(said);
         }
         let kernel = session.kernel()?;
-        let run = kernel.read(|snapshot| ic_point::run_or_newest(&kernel, snapshot, self.run.as_deref()));
+        let run = kernel.read(|snapshot| ic_undo::points::run_or_newest(&kernel, snapshot, self.run.as_deref()));
         let run = run.map_err(|error| match error.code() {
             Code::RunNotFound => status::without_run(&kernel, session.options(), error),
             _ => error,

@@ -48,9 +48,9 @@ mod page {
 
     use ic_base::Diagnose;
     use ic_kernel::Kernel;
+    use ic_ledger::{OpenOptions, Snapshot};
     use ic_ops::status::UnfinishedWork;
     use ic_phase::Run;
-    use ic_store::{OpenOptions, Snapshot};
     use ic_ui::{ListenAddress, ServerOptions, ShownProject};
     use ic_worktree::CaptureSettings;
 
@@ -63,7 +63,7 @@ mod page {
     impl UiArgs {
         pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
             // Every request opens the ledger; kept connections make that cheap.
-            ic_store::keep_connections();
+            ic_ledger::keep_connections();
             let opening = session.opening()?;
             let interrupted = signals::interrupted()?;
             // On a server an undo would be refused, so the page does not offer it.
@@ -113,7 +113,7 @@ mod page {
             let doing = || format!("writing {}", path.display());
             // The key in the file of a page that was killed opens nothing any more.
             let _ = fs::remove_file(&path);
-            let mut file = ic_store::private::create_new(&path).while_doing(doing)?;
+            let mut file = ic_ledger::private::create_new(&path).while_doing(doing)?;
             let page = format!(
                 "<!doctype html><meta charset=\"utf-8\"><title>ic</title><meta http-equiv=\"refresh\" content=\"0; url={0}\"><a href=\"{0}\">Open the page</a>\n",
                 address.url

@@ -3,9 +3,9 @@
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_point::log::LogPage;
-use ic_point::{ListedPoint, UndoTarget};
-use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
+use ic_undo::points::log::LogPage;
+use ic_undo::points::{ListedPoint, UndoTarget};
+use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 use ic_worktree::RestoreWatch;
 
 use crate::commands::checkpoint::RestoreFlags;
@@ -76,17 +76,17 @@ enum Chosen {
 impl UndoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
-        ic_rollback::require_whole(&kernel)?;
+        ic_undo::require_whole(&kernel)?;
         if let Some(id) = self.only() {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
         }
         // An agent that asks means its earlier work: undoing its current prompt would undo the very turn that asks.
         let asking = if self.names_any() { None } else { session.asking(&kernel)? };
-        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_point::earlier(snapshot, &asking)));
+        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         let earlier = earlier.transpose()?.map(|id| id.to_string());
         let only = earlier.as_deref().or_else(|| self.only());
-        match ic_point::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
+        match ic_undo::points::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
             UndoTarget::Run(run) => {
                 let run = if only.is_none() { self.or_ended(session, &kernel, *run)? } else { *run };
                 self.roll_back(session, &kernel, &run, only)
@@ -100,8 +100,8 @@ impl UndoArgs {
                 let settings = session.checkpoint_settings(&kernel)?;
                 let newest = ic_worktree::newest_other(&kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
-                    let moved = kernel.read(ic_point::moved_from)?;
-                    match moved.or(kernel.read(|snapshot| ic_point::elsewhere(&kernel, snapshot))?) {
+                    let moved = kernel.read(ic_undo::points::moved_from)?;
+                    match moved.or(kernel.read(|snapshot| ic_undo::points::elsewhere(&kernel, snapshot))?) {
                         Some(hint) => Err(error.hint(hint)),
                         None => Err(error),
                     }
@@ -117,9 +117,9 @@ impl UndoArgs {
         if self.names_any() {
             return Ok(run);
         }
-        let beside = kernel.read(|snapshot| match ic_point::last(snapshot, &run) {
+        let beside = kernel.read(|snapshot| match ic_undo::points::last(snapshot, &run) {
             Err(error) if error.code() == Code::NothingToUndo => {
-                ic_point::beside(kernel, snapshot, &run, 0).map(|beside| beside.ended)
+                ic_undo::points::beside(kernel, snapshot, &run, 0).map(|beside| beside.ended)
             }
             _ => Ok(None),
         })?;
@@ -180,7 +180,7 @@ impl UndoArgs {
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request = LayeredRequest { base, layers, force, keep_theirs, mine: false, beside_runs: false };
         // The workflow layer changes only the record, which needs no confirmation anywhere.
-        let yes = self.yes || layers == Layers::Only(&[ic_rollback::LayerName::Workflow]);
+        let yes = self.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
     }
 
@@ -188,7 +188,7 @@ impl UndoArgs {
     fn choose(&self, session: &CliSession, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
-            let last = ic_point::last(snapshot, run);
+            let last = ic_undo::points::last(snapshot, run);
             Ok(last.map_err(|error| ic_kernel::closed_run::explained(kernel, snapshot, error)))
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
@@ -196,7 +196,7 @@ impl UndoArgs {
             return self.last_or_alone(session, kernel, run, last?).map(Some);
         }
         let page = LogPage { all: false, before: None, at_most: OFFERED };
-        let log = ic_point::log::log(kernel, session.options(), run, page)?;
+        let log = ic_undo::points::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = CliSession::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
@@ -209,7 +209,7 @@ impl UndoArgs {
         let has_files = self.layer.is_empty() || self.layer.contains(&LayerArg::Files);
         let work = last.before.clone().filter(|_| has_files && matches!(last.kind, "prompt" | "dispatch"));
         let Some(work) = work else { return Ok(Chosen::Point(last.reference)) };
-        let Some(undo) = ic_rollback::undone_before(kernel, &run.id, last.seq)? else {
+        let Some(undo) = ic_undo::undone_before(kernel, &run.id, last.seq)? else {
             return Ok(Chosen::Point(last.reference));
         };
         session.output.warn(&format!(
@@ -234,9 +234,9 @@ impl UndoArgs {
             Err(error) if error.code() == Code::NothingToUndo => 0,
             Err(_) => return Ok(last),
         };
-        let outside = kernel.read(|snapshot| ic_point::prompts_outside(kernel, snapshot, run, since))?;
+        let outside = kernel.read(|snapshot| ic_undo::points::prompts_outside(kernel, snapshot, run, since))?;
         let Some(outside) = outside else {
-            let said = kernel.read(|snapshot| ic_point::beside(kernel, snapshot, run, since))?.said();
+            let said = kernel.read(|snapshot| ic_undo::points::beside(kernel, snapshot, run, since))?.said();
             return Ok(match (last, said) {
                 (Ok(last), Some(said)) => {
                     session.output.warn(&said);

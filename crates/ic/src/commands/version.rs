@@ -16,8 +16,8 @@ impl Version {
         let record = VersionJson {
             version: env!("CARGO_PKG_VERSION"),
             commit: option_env!("IC_BUILD_COMMIT"),
-            schema_version: ic_store::LATEST,
-            sqlite: ic_store::sqlite_version(),
+            schema_version: ic_ledger::LATEST,
+            sqlite: ic_ledger::sqlite_version(),
         };
         session.output.record(&record, || {
             let commit = record.commit.map(|commit| format!("commit {commit}, ")).unwrap_or_default();

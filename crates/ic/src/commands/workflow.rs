@@ -11,9 +11,9 @@ mod watch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ic_journal::Force;
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
+use ic_kernel::journal::Force;
 use ic_workflow::definition::{StepFailurePolicy, Strategy};
 use ic_workflow::{Overrides, WorkflowRunReport, WorkflowSetup, WorkflowStatus, WorkflowUi};
 use ic_worktree::CaptureSettings;

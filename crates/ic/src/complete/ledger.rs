@@ -8,14 +8,14 @@ use std::time::Duration;
 use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
-use ic_journal::table::{self as rollbacks, RollbackRecord};
 use ic_kernel::config;
 use ic_kernel::is_idle;
+use ic_kernel::journal::table::{self as rollbacks, RollbackRecord};
+use ic_ledger::{Lookup, OpenOptions, Snapshot, reference};
 use ic_phase::run_reference::{self, ProjectScope};
 use ic_phase::{Run, run, skip};
 use ic_rewind::{EngineOptions, RelationalRollbackEngine, journal};
 use ic_runtrack::{agent, artifact};
-use ic_store::{Lookup, OpenOptions, Snapshot, reference};
 
 use super::Candidate;
 use super::position::Position;
@@ -55,7 +55,7 @@ pub(super) fn look(
     let Some(directory) = directory(at) else { return Vec::new() };
     let db = at.value("db").map(Path::new);
     let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
-    let Ok(mut place) = ic_store::locate(&lookup) else { return Vec::new() };
+    let Ok(mut place) = ic_ledger::locate(&lookup) else { return Vec::new() };
     if let Some(server) = &mut place.server {
         // A longer wait for a server that is away would look like a hang of the shell.
         server.connect_timeout = Some(1);
@@ -140,8 +140,8 @@ impl Looked<'_> {
     /// The points of the run to which it can go back, newest first.
     pub(super) fn points(&self) -> Result<Vec<Candidate>> {
         let Some(run) = self.run() else { return Ok(Vec::new()) };
-        let found = ic_point::list(self.snapshot, &run, false, MOST)?;
-        let about = |one: &ic_point::ListedPoint| described(&[Some(&one.title), Some(&time(one.created_at))]);
+        let found = ic_undo::points::list(self.snapshot, &run, false, MOST)?;
+        let about = |one: &ic_undo::points::ListedPoint| described(&[Some(&one.title), Some(&time(one.created_at))]);
         Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
     }
 
@@ -302,11 +302,11 @@ impl Looked<'_> {
     pub(super) fn steps(&self) -> Result<Vec<Candidate>> {
         let Some(run) = self.run() else { return Ok(Vec::new()) };
         let mut seen = HashSet::new();
-        let mut found = ic_saga::compensation::list(self.snapshot, &run.id)?;
+        let mut found = ic_effects::compensation::list(self.snapshot, &run.id)?;
         found.reverse();
         found.retain(|compensation| seen.insert(compensation.step.clone()));
         found.truncate(MOST);
-        let about = |c: &ic_saga::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
+        let about = |c: &ic_effects::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
         Ok(found.iter().map(|c| Candidate::new(c.step.as_str(), about(c))).collect())
     }
 
@@ -314,9 +314,9 @@ impl Looked<'_> {
     pub(super) fn events(&self) -> Result<Vec<Candidate>> {
         let run = if self.at.has("run") { self.run() } else { None };
         let run_id = run.as_ref().map(|run| &run.id);
-        let since = ic_events::before_newest(self.snapshot, run_id, MOST_ROWS)?;
+        let since = ic_ledger::events::before_newest(self.snapshot, run_id, MOST_ROWS)?;
         let mut found = Vec::new();
-        ic_events::each_since(self.snapshot, run_id, since, MOST_ROWS, |event| {
+        ic_ledger::events::each_since(self.snapshot, run_id, since, MOST_ROWS, |event| {
             let about = described(&[
                 Some(&event.event_type),
                 event.to.as_deref().or(event.from.as_deref()),
@@ -332,7 +332,7 @@ impl Looked<'_> {
     /// The cursors of consumers, by name, with the event that each has reached.
     pub(super) fn cursors(&self) -> Result<Vec<Candidate>> {
         let mut seen = HashSet::new();
-        let mut found = ic_events::cursor::list(self.snapshot)?;
+        let mut found = ic_ledger::events::cursor::list(self.snapshot)?;
         found.retain(|cursor| seen.insert(cursor.name.clone()));
         found.truncate(MOST);
         Ok(found.iter().map(|c| Candidate::new(c.name.clone(), format!("after event {}", c.seq))).collect())

@@ -2,8 +2,8 @@
 
 use ic_base::Result;
 use ic_kernel::{Caller, Kernel};
+use ic_ledger::Snapshot;
 use ic_ops::hooks;
-use ic_store::Snapshot;
 
 use super::CliSession;
 

@@ -30,20 +30,7 @@ fn a_command_of_a_hint_needs_no_terminal() {
         .collect();
     assert!(asking.len() >= 10, "{asking:?}");
     let (mut files, mut seen) = (Vec::new(), 0);
-    for part in [
-        "checkpoint",
-        "journal",
-        "kernel",
-        "ops",
-        "phase",
-        "point",
-        "rewind",
-        "rollback",
-        "rows",
-        "saga",
-        "workflow",
-        "worktree",
-    ] {
+    for part in ["checkpoint", "effects", "kernel", "ops", "phase", "rewind", "undo", "workflow", "worktree"] {
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(part).join("src"), &mut files);
     }
     for path in files {

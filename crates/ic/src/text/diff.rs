@@ -7,7 +7,7 @@ use anstyle::Style;
 use ic_base::{Diagnose, Result};
 use ic_checkpoint::diff::{DiffState, Difference, TreeChange};
 use ic_checkpoint::unified_diff::{self, DiffSide, LineKind};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use ic_worktree::contents::{Contents, LONGEST};
 
 use super::{counted, path_text, style, styled, visible};

@@ -2,9 +2,9 @@
 
 use ic_base::Timestamp;
 use ic_checkpoint::git::PathCommit;
+use ic_ledger::path_from_bytes;
 use ic_ops::blame::{BlameOwner, BlameReport, BlamedChange};
 use ic_session::ToolCall;
-use ic_store::path_from_bytes;
 
 use crate::text::{Cell, TextTable, path_text, style, styled, when};
 use crate::views::exact;

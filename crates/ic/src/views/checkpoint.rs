@@ -15,9 +15,9 @@ use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::manifest::{ChangedCounts, CheckpointManifest, PathText};
 use ic_checkpoint::record::{CheckpointKind, CheckpointRecord};
-use ic_events::hex;
+use ic_ledger::events::hex;
+use ic_ledger::path_from_bytes;
 use ic_session::Prompt;
-use ic_store::path_from_bytes;
 use ic_worktree::{ShownCheckpoint, Warning};
 
 pub(crate) use tree::{choice, tree};
@@ -269,7 +269,7 @@ pub(crate) fn card(
     if let Some(at) = checkpoint.pruned_at {
         row("pruned", &at.to_string());
     }
-    row("tree", &ic_events::hex(&checkpoint.tree));
+    row("tree", &ic_ledger::events::hex(&checkpoint.tree));
     row("id", checkpoint.id.as_str());
     if let Some(manifest) = manifest {
         out += &details(manifest);

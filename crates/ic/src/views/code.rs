@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use ic_phase::Run;
-use ic_rollback::code::{CodeEntry, CodeReport};
 use ic_runtrack::Artifact;
+use ic_undo::code::{CodeEntry, CodeReport};
 
 use crate::text::{Cell, TextTable, path_text, style};
 use crate::views::{PathJson, exact};

@@ -2,7 +2,7 @@
 
 use ic_base::Diagnosis;
 use ic_checkpoint::manifest::PathText;
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use ic_worktree::Warning;
 use serde_json::{Map, Value};
 

@@ -9,9 +9,9 @@ use anstyle::Style;
 use ic_base::RollbackId;
 use ic_base::mask::mask;
 use ic_checkpoint::manifest::PathText;
-use ic_events::hex;
-use ic_saga::action::{CompensatedFile, EffectBefore, How};
-use ic_saga::{Compensation, CompensationState, EffectAction};
+use ic_effects::action::{CompensatedFile, EffectBefore, How};
+use ic_effects::{Compensation, CompensationState, EffectAction};
+use ic_ledger::events::hex;
 use serde::Serialize;
 
 use crate::text::{Cell, TextTable, plain, style, styled};
@@ -30,11 +30,11 @@ shape! {
         /// The place of its effect among those of the run, by when it was begun: 1, 2, ...
         ord: i64 = compensation.ord,
         /// exec, file, process, skip, retry or pivot.
-        #[cfg_attr(test, schemars(extend("enum" = ic_saga::EffectAction::KINDS)))]
+        #[cfg_attr(test, schemars(extend("enum" = ic_effects::EffectAction::KINDS)))]
         kind: &'static str = compensation.action.kind(),
         action: ActionJson = (&compensation.action).into(),
         /// registered, armed, running, done, failed or skipped.
-        status: &'static str as ic_saga::CompensationState = compensation.state.as_str(),
+        status: &'static str as ic_effects::CompensationState = compensation.state.as_str(),
         /// How many attempts at its undo were begun.
         attempts: i64 = compensation.attempts,
         description: Option<String> = compensation.description.clone(),

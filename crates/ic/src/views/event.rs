@@ -1,8 +1,8 @@
 //! Events, cursors and verification.
 
 use ic_base::{RollbackId, RunId};
-use ic_events::cursor::Cursor;
-use ic_events::{ChainReport, Event, hex};
+use ic_ledger::events::cursor::Cursor;
+use ic_ledger::events::{ChainReport, Event, hex};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

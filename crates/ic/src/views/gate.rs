@@ -1,7 +1,7 @@
 //! Advances of a run, and the gates that they pass or not.
 
 use ic_base::Label;
-use ic_events::EventType;
+use ic_ledger::events::EventType;
 use ic_ops::advance::AdvanceOutcome;
 use ic_phase::gate::{GateCheck, GateCondition, GateResult, OpenWork, Requirement, Tier};
 use ic_worktree::Warning;
@@ -55,7 +55,7 @@ shape! {
         run_id: String = outcome.run_id.to_string(),
         advanced: bool = outcome.advanced(),
         /// advance, override, block or pause.
-        #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Override, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
+        #[cfg_attr(test, schemars(extend("enum" = [ic_ledger::events::EventType::Advance, ic_ledger::events::EventType::Override, ic_ledger::events::EventType::Block, ic_ledger::events::EventType::Pause].map(ic_ledger::events::EventType::as_str))))]
         event_kind: &'static str = outcome.event_type.as_str(),
         from_phase: String = outcome.from.clone(),
         to_phase: String = outcome.to.clone(),
@@ -84,7 +84,7 @@ shape! {
         from_phase: String = outcome.from.clone(),
         to_phase: String = outcome.to.clone(),
         /// advance, block or pause.
-        #[cfg_attr(test, schemars(extend("enum" = [ic_events::EventType::Advance, ic_events::EventType::Block, ic_events::EventType::Pause].map(ic_events::EventType::as_str))))]
+        #[cfg_attr(test, schemars(extend("enum" = [ic_ledger::events::EventType::Advance, ic_ledger::events::EventType::Block, ic_ledger::events::EventType::Pause].map(ic_ledger::events::EventType::as_str))))]
         would: &'static str = outcome.event_type.as_str(),
         gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers())))]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ic_kernel::Kernel;
-use ic_store::LedgerLocation;
-use ic_store::health::HealthCheck;
+use ic_ledger::LedgerLocation;
+use ic_ledger::health::HealthCheck;
 use ic_worktree::backup::BackupResult;
 
 use crate::text::{Cell, TextTable, style};

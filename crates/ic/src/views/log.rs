@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use entry_text::{facts, title, went_back};
 use ic_base::Timestamp;
 use ic_phase::Run;
-use ic_point::log::{Files, LogEntry, PointLog, What};
-use ic_point::{ListedPoint, OtherRuns};
+use ic_undo::points::log::{Files, LogEntry, PointLog, What};
+use ic_undo::points::{ListedPoint, OtherRuns};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -204,7 +204,7 @@ pub(crate) enum LogUndoJson {
 
 impl LogUndoJson {
     /// The kind of undo that a ledger allows.
-    pub(crate) fn of(ledger: &ic_store::Ledger) -> Self {
+    pub(crate) fn of(ledger: &ic_ledger::Ledger) -> Self {
         if ledger.is_of_one_host() { Self::Undo } else { Self::Record }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ic_rewind::SqlScalar;
 use ic_rewind::journal::{RewindEntry, RewindStatus};
-use ic_rows::{RewindPreview, UndoneRewind, restore_command, resume_command, stages_left};
+use ic_undo::app_rewind::{RewindPreview, UndoneRewind, restore_command, resume_command, stages_left};
 use ic_worktree::Warning;
 use serde_json::{Map, Value, json};
 

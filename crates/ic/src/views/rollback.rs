@@ -10,9 +10,9 @@ pub(crate) mod tree;
 
 use commits::{CommitJson, OwnCommitJson};
 use ic_dispatch::Dispatch;
-use ic_journal::steps::next_command;
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, OutsideChange, Refusal, RollbackPlan, RollbackSummary};
+use ic_kernel::journal::steps::next_command;
 use ic_runtrack::{Agent, Artifact};
+use ic_undo::{Effects, LayeredRollback, LayeredStatus, OutsideChange, Refusal, RollbackPlan, RollbackSummary};
 
 use crate::text::{Cell, TextTable, counted, path_text, plain, shell_word, style, styled};
 use crate::views::PathJson;
@@ -97,7 +97,7 @@ shape! {
         warnings: Vec<WarningJson> = Vec::new(),
         /// planned, `rolled_back`, `rolling_back`; `rolled_back_in_part`: something of the one dispatch stays, see files.skipped;
         /// `already_there`: the rollback `rollback_id`, at the same time, went back to the same phase.
-        status: &'static str as ic_rollback::LayeredStatus = status(rollback),
+        status: &'static str as ic_undo::LayeredStatus = status(rollback),
         /// The number of the rollback's event; null for a dry run.
         seq: Option<i64> = rollback.done.as_ref().map(|(_, seq)| *seq),
     }

@@ -1,7 +1,7 @@
 //! The words that a schema lists for a field, from the enums that print them.
 
+use ic_effects::coverage::EffectCoverage;
 use ic_phase::gate::Tier;
-use ic_saga::coverage::EffectCoverage;
 
 /// The words of an enum, or null.
 pub(super) fn or_null(words: &[&'static str]) -> Vec<Option<&'static str>> {

@@ -1,8 +1,8 @@
 //! One run on one screen.
 
 use ic_base::Timestamp;
-use ic_events::EventType;
 use ic_kernel::worker::Life;
+use ic_ledger::events::EventType;
 use ic_ops::advance::AdvanceOutcome;
 use ic_ops::status::{Calling, RunOverview, UnfinishedWork, Working};
 use ic_phase::Run;

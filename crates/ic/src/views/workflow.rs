@@ -338,7 +338,9 @@ fn standing(report: &WorkflowRunReport) -> String {
 fn what_happened(report: &WorkflowRunReport) -> String {
     let step = report.steps.iter().find(|step| Some(&step.id) == report.failed_step.as_ref());
     match step {
-        Some(step) if step.state == WorkflowStepState::Interrupted => format!("{} was interrupted", plain(&step.id)),
+        Some(step) if step.state == WorkflowStepState::Interrupted => {
+            format!("{} was interrupted", plain(&step.id))
+        }
         Some(step) => format!("{} failed", plain(&step.id)),
         None => "No further step was begun".to_owned(),
     }

@@ -2,10 +2,10 @@
 
 use ic_base::{DispatchId, Result, RunId, Seq};
 use ic_dispatch::{Dispatch, dispatch};
+use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::gate::{Artifacts, CountedWork, Facts, GateCheck, OpenWork, Requirement};
 use ic_runtrack::{Agent, Artifact, agent, artifact};
-use ic_store::Snapshot;
 
 use ic_kernel::worker::{Life, life};
 
@@ -85,7 +85,7 @@ fn work(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Count
     unfinished.extend(dispatches(snapshot, &run.id, phase)?);
     // What is unfinished decides; only a gate that nothing holds is asked whether anything was done at all.
     let has_ended = !unfinished.is_empty() || {
-        let since: Seq = ic_events::entered(snapshot, &run.id, phase.unwrap_or(&run.phase))?;
+        let since: Seq = ic_ledger::events::entered(snapshot, &run.id, phase.unwrap_or(&run.phase))?;
         agent::has_ended_since(snapshot, &run.id, since)? || dispatch::has_ended_since(snapshot, &run.id, since)?
     };
     Ok(CountedWork { unfinished, has_ended })

@@ -7,9 +7,9 @@ use ic_base::{CheckpointId, Result};
 use ic_checkpoint::diff;
 use ic_checkpoint::record;
 use ic_dispatch::{Dispatch, DispatchStatus};
+use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
-use ic_saga::process::ProcessIdentity;
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, Workspace, root_of};
 

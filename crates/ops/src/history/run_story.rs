@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::record;
 use ic_dispatch::dispatch::{self, DispatchFilter};
-use ic_events::Event;
-use ic_journal::table::{self, RollbackRecord};
+use ic_kernel::journal::table::{self, RollbackRecord};
+use ic_ledger::Snapshot;
+use ic_ledger::events::Event;
 use ic_phase::Run;
 use ic_runtrack::artifact;
-use ic_store::Snapshot;
 
 use super::UndoneMoves;
 
@@ -83,7 +83,7 @@ pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
         rollbacks: rollbacks.iter().map(|rollback| (rollback.id.as_str(), rollback)).collect(),
         story: Story { stays: Vec::new(), turns: Vec::new(), current: 0, run: run.clone() },
     };
-    ic_events::each_of_run(snapshot, &run.id, |event| {
+    ic_ledger::events::each_of_run(snapshot, &run.id, |event| {
         let rolled_back_by = match event.event_type.as_str() {
             // It may begin a stay.
             "rollback" => taken_back.covers(event.seq),

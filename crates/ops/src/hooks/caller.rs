@@ -2,9 +2,9 @@
 
 use ic_base::Result;
 use ic_dispatch::dispatch::{Dispatch, TokenCounts};
+use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_session::{self as session, Prompt};
-use ic_store::Snapshot;
 
 /// Who tells: a client, and what it calls the session.
 #[derive(Debug, Clone, Copy)]

@@ -8,10 +8,10 @@ use ic_checkpoint::git;
 use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::run;
 use ic_session::outside_files;
 use ic_session::{self as session, NewCall, Prompt, call};
-use ic_store::Snapshot;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, root_of};
 

@@ -16,9 +16,9 @@ use ic_dispatch::code;
 use ic_dispatch::dispatch::Dispatch;
 use ic_dispatch::report::{self, DispatchReport};
 use ic_kernel::Kernel;
+use ic_ledger::{OpenOptions, Snapshot, Transaction};
 use ic_phase::point;
 use ic_session::{Prompt, ToolCall, call};
-use ic_store::{OpenOptions, Snapshot, Transaction};
 use ic_worktree::look_into_store;
 
 /// From where on commits belong to a piece of work.

@@ -13,10 +13,10 @@ use ic_checkpoint::record::{self, CheckpointLink};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_kernel::Kernel;
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::{self, PointKind};
 use ic_phase::{Run, run};
 use ic_session::{NewCall, Prompt, call, outside_files};
-use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::{SeenTree, TakenTree};
 use ic_worktree::{CaptureSettings, Warning, root_of};
 

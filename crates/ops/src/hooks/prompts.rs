@@ -7,12 +7,12 @@ use ic_checkpoint::git;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
 use ic_dispatch::report::DispatchReport;
 use ic_kernel::Kernel;
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::gate::Gates;
 use ic_phase::point::{NewPoint, PointKind};
 use ic_phase::run::{self, NewRun, RunStatus};
 use ic_phase::{Chain, Run};
 use ic_session::{self as session, AgentSession, NewPrompt, NewSession, Prompt};
-use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning};
 

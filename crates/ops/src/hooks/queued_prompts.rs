@@ -3,8 +3,8 @@
 use ic_base::{Result, title};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_session as session;
-use ic_store::Snapshot;
 use ic_worktree::{CaptureSettings, Warning};
 
 use super::caller::{Teller, latest_of};

@@ -7,9 +7,9 @@ use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter};
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
 use ic_session::{self as session, AgentSession};
-use ic_store::Snapshot;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention};
 

@@ -7,10 +7,10 @@
 use ic_base::{Result, Timestamp, shell_word};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::gate::{GateCheck, GateCondition};
 use ic_phase::{Run, run};
 use ic_session::{self as session, Prompt};
-use ic_store::Snapshot;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, root_of};
 
@@ -45,7 +45,7 @@ pub fn hold(kernel: &Kernel, teller: Teller<'_>, kept: Option<&CaptureSettings>)
             taken.record_news(tx, now, &root, found.run.epoch)?;
             let work = dispatch::get(tx, &found.prompt.dispatch_id)?;
             // An agent that only answered a question has done no work that the gate could wait for.
-            if !ic_point::has_changed(tx, &root, &work)? {
+            if !ic_undo::points::has_changed(tx, &root, &work)? {
                 return Ok(None);
             }
             session::hold(tx, now, &found.prompt, &facts(&found.missing))?;

@@ -16,10 +16,10 @@ use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, TokenCounts};
 use ic_kernel::Kernel;
+use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
 use ic_session::{self as session, AgentSession, Prompt, call};
-use ic_store::{Snapshot, Transaction};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning};
 

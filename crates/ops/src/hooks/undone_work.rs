@@ -3,13 +3,13 @@
 use ic_base::display::counted;
 use ic_base::{CheckpointId, Result, RollbackId, title};
 use ic_dispatch::dispatch::{self, Dispatch};
-use ic_journal::step_results::StepResult;
-use ic_journal::table::{self, RollbackRecord, RollbackStatus};
-use ic_journal::{LayerName, steps};
 use ic_kernel::Kernel;
+use ic_kernel::journal::step_results::StepResult;
+use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
+use ic_kernel::journal::{LayerName, steps};
+use ic_ledger::Snapshot;
 use ic_phase::run;
 use ic_session::{self as session, AgentSession};
-use ic_store::Snapshot;
 
 use super::caller::{Teller, latest_of};
 use super::subagents;

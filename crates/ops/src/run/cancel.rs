@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use ic_base::{DispatchId, Result, RunId};
 use ic_dispatch::{Dispatch, cancel as dispatches};
+use ic_effects::owner::{self, OwnerLock};
+use ic_effects::process::{self, ProcessIdentity};
+use ic_effects::undo::GRACE;
 use ic_kernel::Kernel;
 use ic_kernel::worker::is_living_other;
 use ic_phase::{Run, RunStatus, run};
 use ic_runtrack::{Agent, agent};
-use ic_saga::owner::{self, OwnerLock};
-use ic_saga::process::{self, ProcessIdentity};
-use ic_saga::undo::GRACE;
 
 use super::ended_by_cancel;
 

@@ -1,8 +1,8 @@
 //! Closing a run while what it did is rolled back, and opening it again.
 
 use ic_base::{Code, Diagnosis, Result, RunId, Timestamp};
-use ic_events::{EventType, NewEvent};
-use ic_store::Transaction;
+use ic_ledger::Transaction;
+use ic_ledger::events::{EventType, NewEvent};
 
 use super::row::{Run, RunStatus};
 
@@ -83,7 +83,7 @@ fn reopen_at(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reaso
         reason: Some(reason),
         ..NewEvent::of(&run.id, run.epoch, EventType::RunReopened)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "UPDATE runs SET phase = $1, status = 'active', completed_at = NULL, updated_at = $2 WHERE id = $3",
         &[&phase, &now.millis(), &run.id.as_str()],

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Result, RunId, Seq};
-use ic_store::{Snapshot, containing, path_bytes, path_from_bytes};
+use ic_ledger::{Snapshot, containing, path_bytes, path_from_bytes};
 
 use super::row::{Run, get};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_store::{LedgerRow, Snapshot};
+use ic_ledger::{LedgerRow, Snapshot};
 
 use crate::chain::Chain;
 use crate::gate::Gates;

@@ -1,8 +1,8 @@
 //! What can be changed of a run beside where it is.
 
 use ic_base::{Code, Diagnosis, Result, RunId, Timestamp};
-use ic_events::{EventType, NewEvent};
-use ic_store::Transaction;
+use ic_ledger::Transaction;
+use ic_ledger::events::{EventType, NewEvent};
 use serde_json::json;
 
 use super::row::{Run, get};
@@ -56,7 +56,7 @@ pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &RunSettin
         })),
         ..NewEvent::of(&run.id, run.epoch, EventType::RunSet)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
         "UPDATE runs SET complexity = $1, auto_advance = $2, metadata = $3, updated_at = $4 WHERE id = $5",
         &[&changed.complexity, &changed.auto_advance, &changed.metadata, &now.millis(), &run.id.as_str()],

@@ -52,7 +52,7 @@ fn build(
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        ic_store::private::create_new(partial).map(drop)
+        ic_ledger::private::create_new(partial).map(drop)
     };
     made().while_doing(|| format!("making {}", partial.display()))?;
     let session = DatabaseSession::open(database, busy_timeout)?.doing(format!(

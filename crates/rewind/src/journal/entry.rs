@@ -5,7 +5,7 @@ use crate::config::RewindTarget;
 use crate::engine::{RollbackResult, TaskRef};
 use crate::value::SqlScalar;
 use ic_base::{CheckpointId, Result, RewindId, Seq, Timestamp};
-use ic_store::LedgerRow;
+use ic_ledger::LedgerRow;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RewindId, Timestamp, reversed_digits};
-use ic_events::{EventType, NewEvent};
-use ic_store::{Transaction, path_bytes};
+use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::{Transaction, path_bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewRewind<'_>) -> Resul
         })),
         ..about(EventType::RewindBegun, new.id)
     };
-    let seq = ic_events::append(tx, now, &event)?;
+    let seq = ic_ledger::events::append(tx, now, &event)?;
     // JSON cannot hold every path; the database's own column has its exact bytes.
     let mut setup = new.setup.clone();
     setup.target.database = PathBuf::new();
@@ -98,7 +98,7 @@ pub fn git_done(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Re
         })),
         ..about(EventType::RewindGitDone, &entry.id)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::GitIsDone)
 }
 
@@ -114,7 +114,7 @@ pub fn db_done(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry, delete
         })),
         ..about(EventType::RewindDbDone, &entry.id)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::DbIsDone)?;
     tx.execute_one("UPDATE rewinds SET result = $1 WHERE id = $2", &[&text(deleted)?, &entry.id.as_str()])
 }
@@ -130,7 +130,7 @@ pub fn set_child(tx: &Transaction<'_>, now: Timestamp, id: &RewindId, child: Opt
 /// Records that every stage is done, with its event.
 pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Result<()> {
     let event = NewEvent { to: Some(entry.task_id.as_str()), ..about(EventType::RewindDone, &entry.id) };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::Ends)?;
     tx.execute_one("UPDATE rewinds SET child = NULL, error = NULL WHERE id = $1", &[&entry.id.as_str()])
 }
@@ -143,7 +143,7 @@ pub fn stop(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry, error: &R
         payload: Some(json!({ "code": error.code })),
         ..about(EventType::RewindStopped, &entry.id)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::Stops)?;
     tx.execute_one("UPDATE rewinds SET child = NULL, error = $1 WHERE id = $2", &[&text(error)?, &entry.id.as_str()])
 }
@@ -160,7 +160,7 @@ pub fn undone(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Resu
         to: Some(RewindStatus::Undone.as_str()),
         ..about(EventType::RewindUndone, &entry.id)
     };
-    ic_events::append(tx, now, &event)?;
+    ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::IsUndone)
 }
 

@@ -60,7 +60,7 @@ impl TestApp {
 
     pub(super) fn connect(&self) -> Connection {
         let connection = Connection::open(self.path()).unwrap();
-        ic_vec0::register(&connection).unwrap();
+        ic_sys::vec0::register(&connection).unwrap();
         connection.execute_batch("PRAGMA foreign_keys=ON; PRAGMA synchronous=OFF").unwrap();
         connection
     }

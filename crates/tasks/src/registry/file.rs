@@ -109,7 +109,7 @@ impl FileBeforeTask {
 
     /// Creates the directory again. Its former permissions are unknown, so only this user has access.
     fn make_base(&self, before: &Before) -> Result<RootDir> {
-        ic_store::private::directories(&before.base).while_doing(|| format!("creating {}", before.base.display()))?;
+        ic_ledger::private::directories(&before.base).while_doing(|| format!("creating {}", before.base.display()))?;
         self.open(before)?.ok_or_else(|| self.elsewhere())
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::CompensationRegistry;
 use super::task::{TaskContext, TaskError, TaskId, TaskResult};
 use super::tool::ToolCompensation;
-use ic_saga::order::FailurePolicy;
+use ic_effects::order::FailurePolicy;
 
 /// The outcome of one task in a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -93,7 +93,7 @@ impl RollbackReport {
 ///
 /// ```
 /// use ic_base::{Code, Diagnosis};
-/// use ic_saga::order::FailurePolicy;
+/// use ic_effects::order::FailurePolicy;
 /// use ic_tasks::registry::{CompensationRegistry, RollbackEngine, TaskContext, TaskResult, ToolCompensation};
 ///
 /// let mut registry = CompensationRegistry::new();

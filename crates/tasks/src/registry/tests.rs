@@ -10,7 +10,7 @@ use super::{
     CompensationAction, CompensationRegistry, CompensationType, EffectCoverage, ExecutableCompensation, RollbackEngine,
     RollbackOutcome, TaskContext, TaskId, TaskResult, ToolCompensation,
 };
-use ic_saga::order::FailurePolicy;
+use ic_effects::order::FailurePolicy;
 
 /// Which compensations were run, in that order.
 #[derive(Clone, Default)]

@@ -10,8 +10,8 @@ use ic_base::Diagnosis;
 
 use super::file::FileBeforeTask;
 use super::task::{TaskContext, TaskError, TaskResult};
-use ic_saga::coverage::EffectCoverage;
-use ic_saga::process::{self, ProcessIdentity};
+use ic_effects::coverage::EffectCoverage;
+use ic_effects::process::{self, ProcessIdentity};
 
 /// How long a process may take to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use ic_base::{Code, Diagnosis};
 use ic_dispatch::DispatchStatus;
+use ic_effects::action::{EffectAction, How};
+use ic_effects::compensation::{Compensation, CompensationState};
+use ic_effects::order::FailurePolicy;
 use ic_phase::RunStatus;
-use ic_rollback::RollbackTarget;
-use ic_rollback::compensation as effects;
-use ic_saga::action::{EffectAction, How};
-use ic_saga::compensation::{Compensation, CompensationState};
-use ic_saga::order::FailurePolicy;
+use ic_undo::RollbackTarget;
+use ic_undo::compensation as effects;
 
 use super::super::{Declared, TaskContext, TaskId, TaskResult, ToolCompensation};
 use super::ledger::LedgerPlace;
@@ -135,14 +135,14 @@ fn work_that_somebody_took_back_meanwhile_is_undone() {
     let mut executor = place.executor();
     executor.add_task(Task::noted("a", &log));
     executor.add_task(Task::new("b", |context| {
-        let request = ic_rollback::RollbackRequest {
+        let request = ic_undo::RollbackRequest {
             run: context.run_id.as_ref().unwrap().as_str(),
             to: RollbackTarget::Phase { name: "executing", include_target: true },
             reason: Some("enough"),
             dry_run: false,
             expect_plan: None,
         };
-        ic_rollback::rollback(&place.kernel, &request).unwrap();
+        ic_undo::rollback(&place.kernel, &request).unwrap();
         Ok(TaskResult::Success)
     }));
     executor.add_task(Task::noted("c", &log));

@@ -8,13 +8,13 @@ use std::time::Duration;
 use ic_base::{Code, Context, FixedClock, RollbackId, SeededIds, Timestamp};
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchFilter};
+use ic_effects::compensation::{Compensation, CompensationState, StepEnd};
 use ic_kernel::Kernel;
 use ic_kernel::config::Config;
+use ic_ledger::{Ledger, Lookup, OpenOptions};
 use ic_phase::run_reference::ProjectScope;
 use ic_phase::{Run, RunStatus};
-use ic_rollback::compensation as effects;
-use ic_saga::compensation::{Compensation, CompensationState, StepEnd};
-use ic_store::{Ledger, Lookup, OpenOptions};
+use ic_undo::compensation as effects;
 use ic_worktree::CaptureSettings;
 
 use super::super::{TaskId, TaskResult, ToolCompensation, WorkflowExecutor};
@@ -35,9 +35,9 @@ impl LedgerPlace {
         let context =
             Context { clock: Box::new(FixedClock(Timestamp(1_700_000_000_000))), ids: Box::new(SeededIds::new(7)) };
         let lookup = Lookup { db: None, env_db: None, directory: &directory };
-        let place = ic_store::initial_place(&lookup, None).unwrap();
+        let place = ic_ledger::initial_place(&lookup, None).unwrap();
         let (ledger, _): (Ledger, bool) =
-            ic_store::create(&place, false, &directory, OpenOptions::default(), &context).unwrap();
+            ic_ledger::create(&place, false, &directory, OpenOptions::default(), &context).unwrap();
         let project = ProjectScope { directory: directory.clone(), root: directory };
         let config = Config::default();
         let settings = CaptureSettings {
@@ -83,7 +83,7 @@ impl LedgerPlace {
         let mut all = Vec::new();
         self.kernel
             .read(|snapshot| {
-                ic_events::each_of_run(snapshot, &run.id, |event| {
+                ic_ledger::events::each_of_run(snapshot, &run.id, |event| {
                     all.push((event.event_type, event.reason));
                     Ok(std::ops::ControlFlow::Continue(()))
                 })
@@ -198,12 +198,12 @@ fn check_taken_back(place: &LedgerPlace, rollback_id: &RollbackId) {
     assert_eq!(dispatches[3].error.as_deref(), Some("It does not work."));
     assert_eq!(dispatches[1].summary, None, "what is a row needs no mention");
     assert!(place.rows(&run).iter().all(|row| row.state == CompensationState::Done && row.rolled_back_by.is_some()));
-    let remembered = place.kernel.read(|snapshot| ic_journal::table::of_run(snapshot, &run.id)).unwrap();
+    let remembered = place.kernel.read(|snapshot| ic_kernel::journal::table::of_run(snapshot, &run.id)).unwrap();
     assert_eq!(
         remembered[0].reason.as_deref(),
         Some("task fails failed: It does not work.; undone: last, write, first")
     );
-    let report = place.kernel.read(|snapshot| ic_events::verify(snapshot, None)).unwrap();
+    let report = place.kernel.read(|snapshot| ic_ledger::events::verify(snapshot, None)).unwrap();
     assert_eq!(report.first_bad, None);
 }
 
@@ -229,6 +229,6 @@ fn an_undo_that_fails_leaves_the_run_closed_until_it_succeeds() {
     assert!(executor.rollback().unwrap().is_success());
     let run = place.the_run();
     assert_eq!((run.status, run.epoch), (RunStatus::Active, 1));
-    let remembered = place.kernel.read(|snapshot| ic_journal::table::of_run(snapshot, &run.id)).unwrap();
+    let remembered = place.kernel.read(|snapshot| ic_kernel::journal::table::of_run(snapshot, &run.id)).unwrap();
     assert!(remembered[0].reason.as_deref().unwrap().starts_with("task b failed"), "the cause is remembered");
 }

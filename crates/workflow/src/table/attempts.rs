@@ -1,8 +1,8 @@
 //! Attempts at steps, including those that do not stand any longer.
 
 use ic_base::{Result, RunId};
-use ic_saga::compensation::CompensationState;
-use ic_store::Snapshot;
+use ic_effects::compensation::CompensationState;
+use ic_ledger::Snapshot;
 
 use super::{StepRow, WorkflowStepState};
 

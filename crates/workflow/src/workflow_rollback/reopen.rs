@@ -1,9 +1,9 @@
 //! Reopening the run of a workflow that `compensation run` closed: no rollback of it has a journal.
 
 use ic_base::{Result, RunId};
-use ic_journal::Force;
-use ic_journal::table as rollbacks;
 use ic_kernel::Kernel;
+use ic_kernel::journal::Force;
+use ic_kernel::journal::table as rollbacks;
 use ic_worktree::CaptureSettings;
 
 use crate::flow::Flow;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use ic_base::{Result, RollbackId, RunId};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::Strategy;
-use ic_journal::steps::{RollbackStep, RollbackStepState, failed_effect};
-use ic_journal::table::{RollbackRecord, RollbackStatus};
 use ic_kernel::Kernel;
+use ic_kernel::journal::steps::{RollbackStep, RollbackStepState, failed_effect};
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
+use ic_ledger::path_from_bytes;
 use ic_phase::point::{self, PointKind};
-use ic_rollback::{LayerName, LayeredRollback, LayeredStatus, Parts, RollbackOutput};
-use ic_store::path_from_bytes;
+use ic_undo::{LayerName, LayeredRollback, LayeredStatus, Parts, RollbackOutput};
 
 use super::Aim;
 use crate::flow::WorkflowUi;

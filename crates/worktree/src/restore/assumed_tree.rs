@@ -6,7 +6,7 @@ use ic_base::Result;
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::super::workspace::Workspace;
 use super::kept_plan;

@@ -32,7 +32,7 @@ pub(super) fn hash_of(plan: &RestorePlan, git: Option<&GitRestorePlan>, target: 
     let named = Named { target: target.as_str(), git, files: plan };
     let text = serde_json::to_vec(&named)
         .map_err(|e| Diagnosis::new(Code::Internal, format!("The plan of a restore cannot be written: {e}.")))?;
-    Ok(ic_events::hex(&Sha256::digest(text).into()))
+    Ok(ic_ledger::events::hex(&Sha256::digest(text).into()))
 }
 
 #[derive(Serialize)]

@@ -10,8 +10,8 @@ use ic_checkpoint::manifest::{CheckpointManifest, PathText};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::plan::RestoreNode;
-use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_from_bytes;
 
 use super::super::capture::{GitPart, Purpose};
 use super::super::workspace::Workspace;

@@ -9,9 +9,9 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Limits;
 use ic_dispatch::code;
 use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_ledger::{Snapshot, path_bytes};
 use ic_runtrack::artifact;
 use ic_session::call;
-use ic_store::{Snapshot, path_bytes};
 
 use super::super::workspace::Workspace;
 

@@ -10,7 +10,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::ApplyProgress;
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_checkpoint::restore::plan::RestorePlan;
-use ic_journal::Force;
+use ic_kernel::journal::Force;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

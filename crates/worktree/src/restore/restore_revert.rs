@@ -11,8 +11,8 @@ use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
 use ic_checkpoint::restore::plan::{self, Limits, RestoreNode, RestoreStep};
 use ic_checkpoint::restore::reverse::Own;
-use ic_events::Hash;
-use ic_store::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
+use ic_ledger::events::Hash;
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, path_from_bytes};
 
 use super::super::capture::{GitPart, Purpose};
 use super::super::git::Brought;

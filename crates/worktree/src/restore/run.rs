@@ -340,7 +340,7 @@ impl Workspace<'_> {
         let is_narrow = !request.paths.is_empty() || request.mine;
         let has_git = !is_narrow
             && self.settings.checkpointing.include_git
-            && ic_store::git_dirs(&self.root).is_some()
+            && ic_ledger::git_dirs(&self.root).is_some()
             && CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_some();
         Ok(if has_git { Strategy::Full } else { Strategy::FilesOnly })
     }

@@ -9,11 +9,11 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::{Dispatch, code, dispatch};
-use ic_events::Hash;
 use ic_kernel::worker::is_living_other;
+use ic_ledger::events::Hash;
+use ic_ledger::path_bytes;
 use ic_session::attribution::Attribution;
 use ic_session::{ToolCall, call};
-use ic_store::path_bytes;
 use serde_json::json;
 
 use super::super::workspace::{Workspace, root_of};
@@ -187,7 +187,7 @@ impl Workspace<'_> {
     ) -> Result<()> {
         let Some(own) = &target.link.run_id else { return Ok(()) };
         let (attribution, caller) = self.kernel.read(|snapshot| {
-            let range = (target.seq, until.min(ic_events::head(snapshot)?.0));
+            let range = (target.seq, until.min(ic_ledger::events::head(snapshot)?.0));
             let caller = self.kernel.calling_dispatch(snapshot)?.map(|dispatch| dispatch.run_id);
             Ok((Attribution::between(snapshot, &self.root, range, target.created_at)?, caller))
         })?;

@@ -8,8 +8,8 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{PlannedDatabase, RestorePlan};
 use ic_checkpoint::restore::reverse::{Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
-use ic_events::Hash;
-use ic_store::path_from_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_from_bytes;
 
 use super::super::capture::Shot;
 use super::super::workspace::Workspace;

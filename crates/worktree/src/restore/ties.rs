@@ -12,7 +12,7 @@ use ic_checkpoint::restore::attribute_support::{Rights, attain};
 use ic_checkpoint::restore::links::{Ties, tie};
 use ic_checkpoint::restore::plan::{Limits, RestoreNode, RestorePlan};
 use ic_checkpoint::tree::Groups;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::super::capture::Shot;
 use super::super::workspace::Workspace;

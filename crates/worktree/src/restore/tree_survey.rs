@@ -11,7 +11,7 @@ use ic_checkpoint::restore::plan::{self, Limits, RestoreNode, RestorePlan, is_at
 use ic_checkpoint::restore::{Strategy, database};
 use ic_checkpoint::rootfs::RootDir;
 use ic_checkpoint::tree::Reason;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::super::capture::{GitPart, OpenCapture, Purpose, Shot};
 use super::super::skipped_files;
@@ -203,8 +203,8 @@ impl Workspace<'_> {
 
     /// Whether git has the repository of a submodule, which it keeps by its name: mostly the path.
     fn has_history_of(&self, path: &PathText) -> bool {
-        let Some(dirs) = ic_store::git_dirs(&self.root) else { return false };
-        let name = ic_store::path_from_bytes(&path.0);
+        let Some(dirs) = ic_ledger::git_dirs(&self.root) else { return false };
+        let name = ic_ledger::path_from_bytes(&path.0);
         [dirs.git_dir, dirs.common_dir].iter().any(|place| place.join("modules").join(&name).join("HEAD").exists())
     }
 
@@ -231,7 +231,7 @@ impl Workspace<'_> {
     }
 
     /// The directories above the steps that their owner may not write into, and that are no steps themselves.
-    fn closed(&self, plan: &RestorePlan, now: &ic_events::Hash) -> Result<Vec<(PathText, u32)>> {
+    fn closed(&self, plan: &RestorePlan, now: &ic_ledger::events::Hash) -> Result<Vec<(PathText, u32)>> {
         let steps: BTreeSet<&[u8]> = plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
         let parents: BTreeSet<&[u8]> = steps
             .iter()

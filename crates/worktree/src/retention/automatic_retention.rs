@@ -15,7 +15,7 @@ use ic_checkpoint::record;
 use ic_checkpoint::retention::{self, Policy};
 use ic_kernel::Kernel;
 use ic_kernel::config::Retention;
-use ic_store::private;
+use ic_ledger::private;
 
 use super::{GRACE, Pruned, RetentionRequest, pinned, prune};
 use crate::store_location::objects_path;

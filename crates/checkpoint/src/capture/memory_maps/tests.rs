@@ -1,7 +1,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::MetadataExt;
 
-use ic_lease::map::{Access, SharedMap};
+use ic_sys::lease::map::{Access, SharedMap};
 
 use super::*;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 use ic_testkit::{Random, cases};
 
 use super::{CaptureRules, Level, RuleOptions, RuleSources, RuleVerdict};

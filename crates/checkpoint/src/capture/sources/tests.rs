@@ -43,7 +43,7 @@ impl Project {
     }
 
     fn read(&self, now: i64) -> RuleSources {
-        let git = ic_store::git_dirs(&self.root()).unwrap();
+        let git = ic_ledger::git_dirs(&self.root()).unwrap();
         RuleSources::read(&self.root(), Some(&git), &self.kept(), now)
     }
 

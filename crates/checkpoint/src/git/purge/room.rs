@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use ic_base::{Diagnose, Result};
-use ic_events::Hash;
-use ic_store::path_bytes;
+use ic_ledger::events::Hash;
+use ic_ledger::path_bytes;
 
 use super::super::program::Git;
 use crate::objects::Objects;

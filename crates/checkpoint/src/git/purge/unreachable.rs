@@ -39,7 +39,7 @@ pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
 /// They are removed even if a branch reaches the same object: once that branch is cleaned, they would still hold it, where no person would
 /// look. What they kept reachable is in the packs of its safety checkpoint. Errors: `git_busy`, `git_failed`: none was removed.
 pub fn drop_refs(root: &Path, blobs: &BTreeSet<String>) -> Result<Vec<String>> {
-    if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
+    if blobs.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return Ok(Vec::new());
     }
     let git = Git::new(root);
@@ -91,14 +91,14 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Un
     let quoted = ic_base::shell_word(&name);
     let mut left = Vec::new();
     let mut add = |place, message: String, command: String| left.push(Unreachable { place, message, command });
-    if root.join(ic_store::path_from_bytes(path)).symlink_metadata().is_ok() {
+    if root.join(ic_ledger::path_from_bytes(path)).symlink_metadata().is_ok() {
         add(
             "work_tree",
             "the file is in the working tree; checkpoints leave it out while its content is purged".to_owned(),
             format!("ls -l -- {quoted}"),
         );
     }
-    if blobs.is_empty() || ic_store::git_dirs(root).is_none() {
+    if blobs.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return Ok(left);
     }
     let git = Git::new(root);

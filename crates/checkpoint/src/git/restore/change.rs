@@ -1,7 +1,7 @@
 //! What a restore of git's state changes, and what refuses it.
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
-use ic_store::GitDirs;
+use ic_ledger::GitDirs;
 use serde::Serialize;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl GitRestorePlan {
 }
 
 pub(super) fn dirs(root: &Path) -> Result<GitDirs> {
-    ic_store::git_dirs(root).ok_or_else(|| {
+    ic_ledger::git_dirs(root).ok_or_else(|| {
         Diagnosis::new(Code::GitFailed, format!("{} is not a git work tree any more.", root.display()))
             .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
     })

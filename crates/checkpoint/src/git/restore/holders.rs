@@ -44,6 +44,6 @@ fn is_in(directory: &Path, common_dir: &Path) -> bool {
         return true;
     }
     // A directory within a work tree may be a repository of its own.
-    let found = directory.ancestors().find_map(ic_store::git_dirs);
+    let found = directory.ancestors().find_map(ic_ledger::git_dirs);
     found.is_some_and(|dirs| dirs.common_dir == common_dir)
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
 
 use super::super::index::{self, IndexLine, OfPath};
 use super::super::program::Git;
@@ -30,7 +30,7 @@ pub(super) fn is_left_behind(lock: &Path) -> bool {
 ///
 /// The caller holds the lock of the root alone, so no restore has it.
 pub fn clear_own_lock(root: &Path) -> Result<()> {
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(()) };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Ok(()) };
     let lock = dirs.git_dir.join("index.lock");
     if !is_left_behind(&lock) {
         return Ok(());
@@ -99,7 +99,7 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
     let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
-    ic_store::private::mend(made.path()).while_doing(doing)?;
+    ic_ledger::private::mend(made.path()).while_doing(doing)?;
     // Locked until this process ends, in whatever way: another restore removes a directory whose owner's file is not locked.
     let owner = File::create_new(made.path().join(index::OWNER)).while_doing(doing)?;
     owner.lock().while_doing(doing)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
-use ic_store::{GitDirs, path_from_bytes};
+use ic_ledger::{GitDirs, path_from_bytes};
 
 use super::change::GitRestorePlan;
 use super::holders;
@@ -89,7 +89,7 @@ impl StandingLock {
 /// The locks there are of those that the restore with this id may have made, by its plan; without one, those alone that are known without
 /// it.
 pub fn locks_of(root: &Path, id: &str, plan: Option<&GitRestorePlan>) -> Vec<PathBuf> {
-    let Some(dirs) = ic_store::git_dirs(root) else { return Vec::new() };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Vec::new() };
     // What moves nothing makes no lock.
     if plan.is_some_and(GitRestorePlan::is_empty) {
         return Vec::new();
@@ -168,7 +168,7 @@ pub fn left_locks(
     locks: &[PathBuf],
     begun: Option<(Timestamp, Timestamp)>,
 ) -> std::result::Result<Vec<LeftLock>, StandingLock> {
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(Vec::new()) };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Ok(Vec::new()) };
     let found: Vec<(LeftLock, Metadata)> = locks.iter().filter_map(|path| LeftLock::find(path)).collect();
     if found.is_empty() {
         return Ok(Vec::new());

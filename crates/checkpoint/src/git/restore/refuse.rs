@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_store::regular_file::read_line;
-use ic_store::{GitDirs, is_linked_work_tree, path_from_bytes};
+use ic_ledger::regular_file::read_line;
+use ic_ledger::{GitDirs, is_linked_work_tree, path_from_bytes};
 
 use super::super::index;
 use super::super::program::Git;
@@ -77,7 +77,7 @@ pub(super) fn symbolic_branches(target: &GitState, current: &GitState) -> Result
 
 /// Whether the checkout of the repository of this root is sparse, so that a restore of git's state is refused.
 pub fn is_sparse(root: &Path) -> bool {
-    ic_store::git_dirs(root).is_some_and(|dirs| has_sparse_checkout(&Git::new(root), &dirs))
+    ic_ledger::git_dirs(root).is_some_and(|dirs| has_sparse_checkout(&Git::new(root), &dirs))
 }
 
 fn has_sparse_checkout(git: &Git<'_>, dirs: &GitDirs) -> bool {
@@ -126,7 +126,7 @@ pub(super) fn special_entries(
 
 /// Whether restoring a state would bring back content that was purged: it is refused then. Errors: `git_failed`.
 pub fn needs_purged(root: &Path, target: &GitState, objects: &Objects) -> Result<bool> {
-    let Some(dirs) = ic_store::git_dirs(root) else { return Ok(false) };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Ok(false) };
     let find = |git: &Git<'_>| Ok(purge::purged_in(git, target, objects)?.is_some());
     pack::with_objects(&Git::new(root), &dirs.common_dir, target, objects, find)
 }
@@ -191,7 +191,7 @@ pub(super) fn in_use_elsewhere(git: &Git<'_>, root: &Path, dirs: &GitDirs) -> Re
 
 /// The other work trees of the repository of this root, as far as they have a directory.
 pub fn other_work_trees(root: &Path) -> Vec<PathBuf> {
-    let Some(dirs) = ic_store::git_dirs(root) else { return Vec::new() };
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Vec::new() };
     let top_of = |place: PathBuf| {
         // One that was made beside the main tree says where it is.
         let linked = read_line(&place.join("gitdir")).ok().map(|line| path_from_bytes(line.trim_ascii()));

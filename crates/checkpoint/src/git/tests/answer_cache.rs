@@ -352,7 +352,7 @@ fn what_changed_beside_the_question_is_asked_for_again() {
 #[test]
 fn what_changes_within_the_clocks_tick_has_another_stamp() {
     let repository = Repository::with_history();
-    let dirs = ic_store::git_dirs(&repository.root()).unwrap();
+    let dirs = ic_ledger::git_dirs(&repository.root()).unwrap();
     let stamp = || crate::git::files::of_repository(&repository.root(), &dirs, i64::MIN).unwrap();
     for file in ["index", "packed-refs", "logs/refs/stash", "info/attributes", "info/sparse-checkout"] {
         let path = dirs.common_dir.join(file);

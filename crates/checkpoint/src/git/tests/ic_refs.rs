@@ -15,14 +15,14 @@ fn refs_of_ours_are_not_listed_and_all_others_are() {
         repository.git("update-ref refs/odd/x HEAD");
         repository.git("tag t");
         let without = repository.record(None);
-        assert!(patterns_of_others(&ic_store::git_dirs(&repository.root()).unwrap()).is_empty());
+        assert!(patterns_of_others(&ic_ledger::git_dirs(&repository.root()).unwrap()).is_empty());
         for at in 0..20 {
             repository.git(&format!("update-ref refs/ic/rolled-back/{at}/heads/main HEAD"));
         }
         if is_packed {
             repository.git("pack-refs --all");
         }
-        let patterns = patterns_of_others(&ic_store::git_dirs(&repository.root()).unwrap());
+        let patterns = patterns_of_others(&ic_ledger::git_dirs(&repository.root()).unwrap());
         assert!(patterns.contains(&"refs/heads".to_owned()) && patterns.contains(&"refs/odd".to_owned()));
         assert!(!patterns.iter().any(|pattern| pattern.starts_with("refs/ic")), "{patterns:?}");
         assert_eq!(repository.record(Some(&without)).refs, without.refs);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use ic_store::IndexEntry;
+use ic_ledger::IndexEntry;
 
 use super::super::index_file::{self, bytes, listing};
 
@@ -68,8 +68,8 @@ fn repository(format: &str, version: &str) -> tempfile::TempDir {
 fn entries_of_every_kind_are_listed_as_git_lists_them() {
     for (format, version) in [("sha1", "2"), ("sha1", "3"), ("sha1", "4"), ("sha256", "2"), ("sha256", "4")] {
         let directory = repository(format, version);
-        let dirs = ic_store::git_dirs(directory.path()).unwrap();
-        let length = ic_store::git_hash_length(&dirs).unwrap();
+        let dirs = ic_ledger::git_dirs(directory.path()).unwrap();
+        let length = ic_ledger::git_hash_length(&dirs).unwrap();
         let file = bytes(&dirs.git_dir.join("index")).unwrap();
         assert_eq!(file[7].to_string(), version, "{format}");
         let all = entries(&file, length).unwrap();

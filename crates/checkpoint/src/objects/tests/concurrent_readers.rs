@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::Timestamp;
-use ic_events::Hash;
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
+use ic_ledger::events::Hash;
 
 use super::{noise, store};
 use crate::objects::{Objects, PIECE};

@@ -1,7 +1,7 @@
 //! Texts that are cut into pieces.
 
 use ic_base::{Code, Timestamp};
-use ic_store::{Durability, OpenOptions};
+use ic_ledger::{Durability, OpenOptions};
 
 use super::store;
 use crate::git::index;

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 use sha2::{Digest, Sha256};
 
 use super::super::read::Presence;

@@ -1,7 +1,7 @@
 //! The rows of packs and of the objects in them.
 
 use ic_base::{Result, Timestamp};
-use ic_store::Transaction;
+use ic_ledger::Transaction;
 
 use super::super::pack::{ObjectPack, Placed};
 use super::super::store::PackPlace;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use ic_base::{Diagnose, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 use sha2::{Digest, Sha256};
 
 use super::super::plan::RestoreNode;

@@ -5,7 +5,7 @@
 //! The other way round, a database would lack its log for a moment, or meet one of another state, and SQLite would destroy it.
 
 use ic_base::{Diagnosis, Result};
-use ic_store::faults;
+use ic_ledger::faults;
 
 use super::super::database;
 use super::super::plan::{PlannedDatabase, RestoreNode, RestorePlan, RestoreStep};

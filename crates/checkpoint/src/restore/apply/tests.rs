@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ic_base::{RestoreId, Timestamp};
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
 use ic_testkit::TestDatabase as Sqlite;
 
 use super::{ApplyProgress, apply};
@@ -192,7 +192,7 @@ fn files_that_are_written_at_the_same_time_are_all_as_the_plan_leaves_them() {
         assert_eq!(outcome.failed, [], "closed: {closed}, tied: {tied}");
         assert_eq!((outcome.done, progress.done.load(Relaxed)), (120, 120));
         for (number, step) in plan.steps.iter().enumerate() {
-            let path = tree.join(ic_store::path_from_bytes(&step.path.0));
+            let path = tree.join(ic_ledger::path_from_bytes(&step.path.0));
             let found = fs::read_to_string(&path).unwrap();
             assert_eq!(found, format!("after {}", number % 3), "{}", path.display());
         }

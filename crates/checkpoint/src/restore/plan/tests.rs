@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::Timestamp;
-use ic_store::OpenOptions;
+use ic_ledger::OpenOptions;
 use proptest::prelude::*;
 
 use super::{Limits, RestoreAction, RestoreNode, RestorePlan, is_at_or_below, must_be_saved, plan};

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::path_state::{Content, content, is_same, looks, own_looks, with};
 use super::work_changes::{LookPair, Own};

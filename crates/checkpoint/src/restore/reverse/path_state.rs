@@ -1,6 +1,6 @@
 //! What stands at a path, taken apart: content, and permission bits with attributes.
 
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use crate::attributes::Attributes;
 use crate::diff::DiffState;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ic_base::Result;
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::work_changes::Own;
 use crate::diff::{self, DiffState};

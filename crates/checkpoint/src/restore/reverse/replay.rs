@@ -5,7 +5,7 @@
 //! twice: with the work and without it, and in neither what is undone.
 
 use ic_base::{Result, Seq};
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::path_reversal::{Backwards, PathChange, PathReversal, PathStep};
 use super::path_state::is_same;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ic_events::Hash;
+use ic_ledger::events::Hash;
 
 use super::path_state::is_same;
 use crate::diff::{DiffState, Difference};

@@ -122,10 +122,10 @@ impl CheckpointDiffArgs {
     fn checkpoint(&self, kernel: &Kernel, reference: &str) -> Result<String> {
         match reference.split_once(':') {
             Some(("checkpoint", text)) => {
-                ic_point::checkpoint_named(kernel, self.run.as_deref(), text).map(|id| id.to_string())
+                ic_undo::points::checkpoint_named(kernel, self.run.as_deref(), text).map(|id| id.to_string())
             }
             None if reference != "created" => Ok(reference.to_owned()),
-            _ => ic_point::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string()),
+            _ => ic_undo::points::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string()),
         }
     }
 

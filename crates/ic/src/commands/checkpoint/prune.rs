@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ic_store::reserve;
+use ic_ledger::reserve;
 use ic_worktree::Workspace;
 use ic_worktree::retention::{self, GRACE, Pruned, RetentionRequest};
 

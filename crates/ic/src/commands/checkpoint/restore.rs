@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use ic_checkpoint::record::CheckpointFilter;
 use ic_checkpoint::restore::Strategy;
-use ic_journal::Force;
 use ic_kernel::Kernel;
+use ic_kernel::journal::Force;
 use ic_worktree::{CaptureSettings, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch, Which, Workspace};
 
 use crate::commands::prelude::*;

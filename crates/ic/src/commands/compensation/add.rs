@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::ArgGroup;
 use ic_base::Label;
 use ic_checkpoint::manifest::PathText;
-use ic_rollback::compensation::{self, Declaration, Declared};
-use ic_saga::EffectAction;
-use ic_saga::action::How;
+use ic_effects::EffectAction;
+use ic_effects::action::How;
+use ic_undo::compensation::{self, Declaration, Declared};
 
 use crate::commands::prelude::*;
 use crate::views::compensation::CompensationJson;
@@ -142,7 +142,7 @@ impl CompensationAddArgs {
     fn how(&self) -> Result<How> {
         let directory = self.cwd.as_deref().map(|cwd| input::path("--cwd", cwd)).transpose()?;
         Ok(How {
-            directory: directory.map(|directory| PathText(ic_store::path_bytes(directory).to_vec())),
+            directory: directory.map(|directory| PathText(ic_ledger::path_bytes(directory).to_vec())),
             environment: BTreeMap::new(),
             timeout_ms: self.timeout.map(milliseconds),
             retries: self.retries.unwrap_or(0),

@@ -1,6 +1,6 @@
 //! `ic compensation coverage`
 
-use ic_rollback::compensation;
+use ic_undo::compensation;
 
 use crate::commands::prelude::*;
 use crate::views::compensation::coverage::CoverageJson;

@@ -1,6 +1,6 @@
 //! `ic compensation list`
 
-use ic_rollback::compensation;
+use ic_undo::compensation;
 
 use crate::commands::prelude::*;
 use crate::views::compensation::CompensationJson;

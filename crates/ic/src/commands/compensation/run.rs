@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use ic_rollback::compensation::{self, CompensationRequest, CompensationRunReport, CompensationStatus, EffectScope};
-use ic_saga::order::FailurePolicy;
+use ic_effects::order::FailurePolicy;
+use ic_undo::compensation::{self, CompensationRequest, CompensationRunReport, CompensationStatus, EffectScope};
 
 use crate::commands::prelude::*;
 use crate::commands::workflow::WorkflowWatch as Progress;

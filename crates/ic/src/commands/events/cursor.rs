@@ -4,7 +4,7 @@ mod commit;
 mod list;
 mod reset;
 
-use ic_events::cursor::Cursor;
+use ic_ledger::events::cursor::Cursor;
 
 use crate::commands::prelude::*;
 use crate::views::event::CursorJson;

@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use ic_base::{Diagnose, Label, RunId, Seq};
-use ic_events::history::{self, HistoryPlace};
-use ic_events::{Event, cursor};
 use ic_kernel::Kernel;
+use ic_ledger::events::history::{self, HistoryPlace};
+use ic_ledger::events::{Event, cursor};
 use ic_ops::consume::{self, Delivery, DeliveryEnd, HeldCursor};
 
 use crate::commands::prelude::*;
@@ -149,7 +149,7 @@ impl Tail {
             (None, None) => {
                 // Without a position, the limit says where to begin, and then counts no more.
                 tail.left = i64::MAX;
-                ic_events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
+                ic_ledger::events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
         })?;
         if self.follow && tail.at > 0 {
@@ -251,7 +251,7 @@ impl Position<'_> {
             let wanted = self.left.min(STEP);
             let (mut printed, mut newest) = (0, None);
             self.kernel.read(|snapshot| {
-                ic_events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
+                ic_ledger::events::each_since(snapshot, self.run_id.as_ref(), self.at, wanted, |event| {
                     newest = Some(HistoryPlace { seq: event.seq, hash: event.hash });
                     printed += 1;
                     list.push(&EventJson::new(&event, None), || views::event::line(&event, false))

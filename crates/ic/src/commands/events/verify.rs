@@ -1,6 +1,6 @@
 //! `ic events verify`
 
-use ic_events::{ExpectedHead, parse_hex};
+use ic_ledger::events::{ExpectedHead, parse_hex};
 
 use crate::commands::prelude::*;
 use crate::views::event::VerifyJson;
@@ -24,7 +24,7 @@ impl EventsVerifyArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let expected = self.expect_head.as_deref().map(parse_head).transpose()?;
         let kernel = session.kernel()?;
-        let report = kernel.read(|snapshot| ic_events::verify(snapshot, expected))?;
+        let report = kernel.read(|snapshot| ic_ledger::events::verify(snapshot, expected))?;
         session.output.record(&VerifyJson::from(&report), || views::event::verified(&report))?;
         match report.first_bad {
             None => Ok(ExitStatus::Done),

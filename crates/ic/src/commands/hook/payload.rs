@@ -33,7 +33,7 @@ pub(super) fn is_id(text: &str) -> bool {
 
 /// A client's id of a call, unchanged if it is a safe id, else its hash. Two ids never become the same.
 pub(super) fn plain_id(text: &str) -> Cow<'_, str> {
-    if is_id(text) { Cow::Borrowed(text) } else { Cow::Owned(ic_events::hex(&Sha256::digest(text).into())) }
+    if is_id(text) { Cow::Borrowed(text) } else { Cow::Owned(ic_ledger::events::hex(&Sha256::digest(text).into())) }
 }
 
 /// The payload of one event.

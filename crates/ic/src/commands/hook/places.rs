@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use ic_checkpoint::capture::Limit;
 use ic_kernel::Kernel;
 use ic_kernel::config::Guard;
+use ic_ledger::other_work_trees;
 use ic_ops::hooks::calls::{self, Begun};
 use ic_ops::hooks::{self, Teller, places, subagents};
 use ic_phase::run_reference::ProjectScope;
 use ic_session::places::name_in;
-use ic_store::other_work_trees;
 use ic_worktree::CaptureSettings;
 
 use super::delivery::Hearing;
@@ -55,7 +55,7 @@ fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf>
 fn other_above(directory: &Path, home: &Path) -> Option<PathBuf> {
     let directory = real(directory);
     let below = directory.ancestors().take_while(|above| *above != home && above.starts_with(home));
-    below.filter(|above| ic_store::is_linked_work_tree(above)).last().map(Path::to_owned)
+    below.filter(|above| ic_ledger::is_linked_work_tree(above)).last().map(Path::to_owned)
 }
 
 /// The paths that the words of a shell line may name, each from the directory that `cd` and `pushd` before it lead to.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ic_base::title;
+use ic_ledger::{LedgerLocation, Patience};
 use ic_ops::hooks::Teller;
-use ic_store::{LedgerLocation, Patience};
 use serde_json::json;
 
 use super::payload::{Payload, is_id};

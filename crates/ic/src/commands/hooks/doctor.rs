@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_store::LedgerLocation;
+use ic_ledger::LedgerLocation;
 use rustix::fs::{Access, access};
 
 use super::client_named;

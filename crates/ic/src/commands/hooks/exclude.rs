@@ -51,8 +51,8 @@ pub(crate) struct Exclude {
 impl Exclude {
     /// Adds our lines, once. `None` outside of git. If git tracks the settings they are captured anyway, so only the copy is ignored.
     pub(crate) fn with(root: &Path, what: Excluded) -> Option<Self> {
-        let dirs = ic_store::git_dirs(root)?;
-        let is_tracked = ic_store::git_tracks(&dirs, what.file().as_bytes()).unwrap_or(true);
+        let dirs = ic_ledger::git_dirs(root)?;
+        let is_tracked = ic_ledger::git_tracks(&dirs, what.file().as_bytes()).unwrap_or(true);
         if is_tracked && what.has_no_copy() {
             return None;
         }
@@ -72,7 +72,7 @@ impl Exclude {
 
     /// Removes exactly our lines. `None` if there are none.
     pub(crate) fn without(root: &Path, what: Excluded) -> Option<Self> {
-        let dirs = ic_store::git_dirs(root)?;
+        let dirs = ic_ledger::git_dirs(root)?;
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
         for lines in lines(what) {
             if let Some(at) = find(&exclude.after, &lines) {

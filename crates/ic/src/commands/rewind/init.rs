@@ -52,7 +52,7 @@ impl RewindInitArgs {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let file = session.named_config().unwrap_or_else(|| kernel.project.root.join(FILE_NAME));
-        let configured = ic_rows::init(&kernel, &settings, &file, self.profile.into(), database)?;
+        let configured = ic_undo::app_rewind::init(&kernel, &settings, &file, self.profile.into(), database)?;
         session.output.record(&RewindInitJson::from(&configured), || views::rewind::database::configured(&configured))
     }
 }

@@ -29,17 +29,17 @@ impl Inspect {
         let database = session.directory.join(input::path("DB", &self.database)?);
         let root = match session.place() {
             Ok(place) => place.root,
-            Err(_) => ic_store::project_root(&session.directory),
+            Err(_) => ic_ledger::project_root(&session.directory),
         };
         let inspection = ic_rewind::inspect(&database)?;
         let mut text = match &inspection.target {
-            Some(target) => ic_rows::configuration_text(&root, target, &inspection.notes)?,
+            Some(target) => ic_undo::app_rewind::configuration_text(&root, target, &inspection.notes)?,
             None => inspection.notes.iter().map(|note| format!("# {note}\n")).collect(),
         };
         let file = session.named_config().unwrap_or_else(|| root.join(FILE_NAME));
         let written = match &inspection.target {
             Some(target) if self.write => {
-                ic_rows::add_to_configuration(&file, &root, target, &inspection.notes)?;
+                ic_undo::app_rewind::add_to_configuration(&file, &root, target, &inspection.notes)?;
                 text.push_str(&format!("# written to {}\n", crate::text::path_text(&file)));
                 Some(file)
             }

@@ -14,7 +14,7 @@ impl RewindListArgs {
     #[allow(clippy::unused_self, reason = "every verb is run so")]
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
-        let mut all = ic_rows::list(&kernel)?;
+        let mut all = ic_undo::app_rewind::list(&kernel)?;
         // The query returns them newest first.
         all.reverse();
         let records: Vec<RewindJson> = all.iter().map(RewindJson::from).collect();

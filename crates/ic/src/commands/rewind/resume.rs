@@ -23,18 +23,18 @@ pub(crate) struct RewindResumeArgs {
 impl RewindResumeArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
-        let needs_it = ic_rows::needs_configuration(&ic_rows::show(&kernel, Some(&self.id))?);
+        let needs_it = ic_undo::app_rewind::needs_configuration(&ic_undo::app_rewind::show(&kernel, Some(&self.id))?);
         // A rewind brings its own configuration along: a broken .ic.yaml stops it only if the remaining stages read that file.
         let settings = match session.checkpoint_settings(&kernel) {
             Err(error) if !needs_it && error.code() == Code::InvalidConfig => session.default_settings(&kernel),
             settings => settings?,
         };
-        let text = || ic_rows::show(&kernel, Some(&self.id)).map(|entry| views::rewind::entry(&entry));
+        let text = || ic_undo::app_rewind::show(&kernel, Some(&self.id)).map(|entry| views::rewind::entry(&entry));
         let question = Question { does: DOES, look: Some("ic rewind status"), asks: "Go on?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(ExitStatus::No);
         }
-        let entry = ic_rows::resume(&kernel, &settings, &self.id, &watch()?)?;
+        let entry = ic_undo::app_rewind::resume(&kernel, &settings, &self.id, &watch()?)?;
         finish(session, &kernel, &settings, &entry, None)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct RewindStatusArgs {
 
 impl RewindStatusArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        let entry = ic_rows::show(&session.kernel()?, self.id.as_deref())?;
+        let entry = ic_undo::app_rewind::show(&session.kernel()?, self.id.as_deref())?;
         session.output.record(&RewindJson::from(&entry), || views::rewind::entry(&entry))
     }
 }

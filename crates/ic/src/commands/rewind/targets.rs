@@ -1,6 +1,6 @@
 //! `ic rewind targets`
 
-use ic_rows::FoundRewind;
+use ic_undo::app_rewind::FoundRewind;
 
 use crate::commands::prelude::*;
 use crate::views::rewind::database::RewindTargetJson;
@@ -27,11 +27,11 @@ impl Targets {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let config = session.config(&kernel.project.root)?.config;
-        let FoundRewind { setup, warning } = ic_rows::setup(&kernel, &config)?;
+        let FoundRewind { setup, warning } = ic_undo::app_rewind::setup(&kernel, &config)?;
         session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let scope = input::optional_text("--scope-id", self.scope_id.as_deref())?;
-        let tasks = ic_rows::targets(&settings, &setup, scope, self.limit)?;
+        let tasks = ic_undo::app_rewind::targets(&settings, &setup, scope, self.limit)?;
         let records: Vec<RewindTargetJson> = tasks.iter().map(RewindTargetJson::from).collect();
         session.output.list(&records, || views::rewind::database::targets(&tasks))
     }

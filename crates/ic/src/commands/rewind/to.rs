@@ -1,6 +1,6 @@
 //! `ic rewind to`
 
-use ic_rows::{FoundRewind, RewindOutcome, RewindRequest};
+use ic_undo::app_rewind::{FoundRewind, RewindOutcome, RewindRequest};
 
 use super::{DOES, finish, watch};
 use crate::commands::prelude::*;
@@ -54,7 +54,7 @@ impl RewindToArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let config = session.config(&kernel.project.root)?.config;
-        let FoundRewind { setup, warning } = ic_rows::setup(&kernel, &config)?;
+        let FoundRewind { setup, warning } = ic_undo::app_rewind::setup(&kernel, &config)?;
         session.output.warn_all(&warning);
         let settings = session.checkpoint_settings(&kernel)?;
         let request = RewindRequest {
@@ -64,20 +64,20 @@ impl RewindToArgs {
             force: self.force,
         };
         if self.dry_run {
-            let preview = ic_rows::preview(&kernel, &settings, &setup, &request)?;
+            let preview = ic_undo::app_rewind::preview(&kernel, &settings, &setup, &request)?;
             return session.output.record(&RewindPreviewJson::new(&preview, warning.as_ref()), || {
                 views::rewind::preview::preview(&preview)
             });
         }
         let text = || {
-            ic_rows::preview(&kernel, &settings, &setup, &request)
+            ic_undo::app_rewind::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| views::rewind::preview::preview(&preview))
         };
         let question = Question { does: DOES, look: Some("ic rewind to TASK --dry-run"), asks: "Rewind?" };
         if !session.confirm(self.yes, &question, text)? {
             return Ok(ExitStatus::No);
         }
-        match ic_rows::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
+        match ic_undo::app_rewind::rewind(&kernel, &settings, &setup, &request, &watch()?)? {
             RewindOutcome::Begun(entry) => finish(session, &kernel, &settings, &entry, warning),
             RewindOutcome::NothingToDo(preview) => {
                 session.output.record(&RewindJson::nothing_to_do(&preview, warning.as_ref()), || {

@@ -29,7 +29,7 @@ impl RewindUndoArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let busy_timeout = session.options().busy_timeout;
-        let preview = || ic_rows::preview_undo(&kernel, busy_timeout, &self.id);
+        let preview = || ic_undo::app_rewind::preview_undo(&kernel, busy_timeout, &self.id);
         if self.dry_run {
             let preview = preview()?;
             let text = || views::rewind::undone(&preview) + &text::to_do_it();
@@ -41,10 +41,10 @@ impl RewindUndoArgs {
         if !session.confirm(self.yes, &question, text)? {
             return Ok(ExitStatus::No);
         }
-        finish(session, &ic_rows::undo(&kernel, busy_timeout, &self.id)?)
+        finish(session, &ic_undo::app_rewind::undo(&kernel, busy_timeout, &self.id)?)
     }
 }
 
-fn finish(session: &mut CliSession, undone: &ic_rows::UndoneRewind) -> Result<ExitStatus> {
+fn finish(session: &mut CliSession, undone: &ic_undo::app_rewind::UndoneRewind) -> Result<ExitStatus> {
     session.output.record(&RewindJson::undone(undone), || views::rewind::undone(undone))
 }

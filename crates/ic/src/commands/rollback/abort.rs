@@ -34,14 +34,14 @@ impl Abort {
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
-            ic_rollback::preview_abort(&kernel, &settings, &self.id, &watch()?)
+            ic_undo::preview_abort(&kernel, &settings, &self.id, &watch()?)
         };
         if self.dry_run {
             return show_preview(session, &preview()?);
         }
         if !self.yes {
             // Checked first: if nothing is left to abort, a yes would not help.
-            ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+            ic_undo::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
         }
         let look = format!("ic rollback abort {} --dry-run", shell_word(&self.id));
         // A failed preview is shown, and the abort may still succeed: it first finishes a restore that was interrupted, and its steps fail
@@ -64,7 +64,7 @@ impl Abort {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let undone = ic_rollback::abort(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
+        let undone = ic_undo::abort(&kernel, &settings, (&self.id, reason), &mut progress, &watch()?)?;
         finish(session, &kernel, &undone)
     }
 }

@@ -1,6 +1,6 @@
 //! `ic rollback list`
 
-use ic_journal::table;
+use ic_kernel::journal::table;
 
 use crate::commands::prelude::*;
 use crate::views::rollback::record::RollbackRecordJson;

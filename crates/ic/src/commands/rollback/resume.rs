@@ -1,8 +1,8 @@
 //! `ic rollback resume`
 
-use ic_journal::RollbackStatus;
-use ic_journal::steps::is_in_part;
-use ic_rollback::ResumeRequest;
+use ic_kernel::journal::RollbackStatus;
+use ic_kernel::journal::steps::is_in_part;
+use ic_undo::ResumeRequest;
 
 use super::{DOES, settings, show, shown, watch};
 use crate::commands::layered_rollback::Forced;
@@ -63,7 +63,7 @@ impl RollbackResumeArgs {
         }
         if !self.yes {
             // Checked first: if nothing is left to resume, a yes would not help.
-            ic_rollback::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
+            ic_undo::require_unfinished(&session.kernel_to_change(None)?, &self.id)?;
         }
         let look = format!("ic rollback resume {} --dry-run", shell_word(&self.id));
         let question = Question { does: DOES, look: Some(&look), asks: "Resume it?" };
@@ -74,7 +74,7 @@ impl RollbackResumeArgs {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
-        let outcome = ic_rollback::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
+        let outcome = ic_undo::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
         let is_partial = outcome.parts.is_partial();
         let status = outcome.remembered.status;
@@ -87,7 +87,7 @@ impl RollbackResumeArgs {
     fn look(&self, session: &mut CliSession, request: &ResumeRequest<'_>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
-        let resuming = ic_rollback::preview_resume(&kernel, &settings, request, &watch()?)?;
+        let resuming = ic_undo::preview_resume(&kernel, &settings, request, &watch()?)?;
         session.output.record(&RollbackShowJson::resuming(&resuming), || {
             let (remembered, steps) = (&resuming.remembered, &resuming.steps);
             views::rollback::record::show(remembered, steps, false, None, None)

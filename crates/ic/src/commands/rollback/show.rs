@@ -16,8 +16,8 @@ pub(crate) struct RollbackShowArgs {
 impl RollbackShowArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
-        let (remembered, steps) = ic_rollback::named(&kernel, &self.id)?;
-        show(session, &kernel, &remembered, &steps, ic_rollback::is_at_work(&kernel, &remembered))?;
+        let (remembered, steps) = ic_undo::named(&kernel, &self.id)?;
+        show(session, &kernel, &remembered, &steps, ic_undo::is_at_work(&kernel, &remembered))?;
         Ok(ExitStatus::Done)
     }
 }

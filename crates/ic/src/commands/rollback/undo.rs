@@ -1,6 +1,6 @@
 //! `ic rollback undo`
 
-use ic_rollback::{Refusal, UndoRequest};
+use ic_undo::{Refusal, UndoRequest};
 
 use super::{DOES, finish, settings, show_preview, watch};
 use crate::commands::prelude::*;
@@ -60,7 +60,7 @@ impl RollbackUndoArgs {
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
-            let mut preview = ic_rollback::preview_undo(&kernel, &settings, &request, &watch()?)?;
+            let mut preview = ic_undo::preview_undo(&kernel, &settings, &request, &watch()?)?;
             preview.refusals = explained_all(preview.refusals, &explain);
             Ok(preview)
         };
@@ -82,7 +82,7 @@ impl RollbackUndoArgs {
         let settings = settings(session, &kernel, &self.id)?;
         // The plan was shown; a plan that has changed since is refused.
         let request = UndoRequest { expect_plan: shown.as_deref().or(request.expect_plan), ..request };
-        let undone = ic_rollback::undo(&kernel, &settings, &request, &watch()?).map_err(&explain)?;
+        let undone = ic_undo::undo(&kernel, &settings, &request, &watch()?).map_err(&explain)?;
         finish(session, &kernel, &undone)
     }
 }

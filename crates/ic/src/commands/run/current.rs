@@ -29,7 +29,7 @@ impl Current {
             }
             None => kernel.current(snapshot),
         })?;
-        let moved = if found.is_none() { kernel.read(ic_point::moved_from)? } else { None };
+        let moved = if found.is_none() { kernel.read(ic_undo::points::moved_from)? } else { None };
         let run = found.ok_or_else(|| {
             let directory = project.as_ref().unwrap_or(&kernel.project.root);
             Diagnosis::new(Code::NoActiveRun, format!("{} has no active run.", directory.display()))

@@ -25,7 +25,7 @@ impl Events {
             let run = kernel.run(snapshot, &self.run)?;
             let taken_back = UndoneMoves::of_run(snapshot, &run.id)?;
             list.print_as_read(
-                |found| ic_events::each_of_run(snapshot, &run.id, found),
+                |found| ic_ledger::events::each_of_run(snapshot, &run.id, found),
                 |list, event| {
                     let rolled_back_by = taken_back.includes(&event);
                     list.push(&EventJson::new(&event, rolled_back_by), || {

@@ -1,7 +1,7 @@
 //! `ic run rollback`
 
-use ic_rollback::code::{self, CodeScope};
-use ic_rollback::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
+use ic_undo::code::{self, CodeScope};
+use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 
 use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
@@ -127,7 +127,7 @@ impl RunRollbackArgs {
         let request = self.request()?;
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let asked_at = session.asked_at(&kernel);
-        let rollback = ic_rollback::rollback_asked_at(&kernel, &request, Some(asked_at))?;
+        let rollback = ic_undo::rollback_asked_at(&kernel, &request, Some(asked_at))?;
         session.output.record(&RollbackJson::from(&rollback), || {
             views::rollback::summary(&rollback, kernel.ledger.is_of_one_host())
         })

@@ -2,7 +2,7 @@
 
 use ic_base::CheckpointId;
 use ic_kernel::Kernel;
-use ic_rollback::Refusal;
+use ic_undo::Refusal;
 use ic_workflow::definition::Strategy;
 use ic_workflow::{Overrides, WorkflowPoint, WorkflowPreview, Would};
 

@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
-use ic_rollback::compensation::Sink;
-use ic_saga::Compensation;
+use ic_effects::Compensation;
+use ic_undo::compensation::Sink;
 use ic_workflow::table::{StepRow, WorkflowStepState};
 use ic_workflow::{WorkflowRunReport, WorkflowUi};
 use ic_worktree::Warning;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::record::CheckpointRecord;
-use ic_events::{Hash, hex};
-use ic_store::path_from_bytes;
+use ic_ledger::events::{Hash, hex};
+use ic_ledger::path_from_bytes;
 
 use crate::text::{Cell, TextTable, counted, plain, style};
 use crate::views::PathJson;

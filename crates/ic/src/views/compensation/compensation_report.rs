@@ -1,7 +1,7 @@
 //! The undo of a run's effects, planned or done.
 
-use ic_rollback::compensation::{CompensationRunReport, CompensationStatus};
-use ic_saga::{Compensation, CompensationState};
+use ic_effects::{Compensation, CompensationState};
+use ic_undo::compensation::{CompensationRunReport, CompensationStatus};
 
 use crate::text::{Cell, TextTable, counted, plain, refused, shell_word, style, styled};
 use crate::views::common_shapes::RefusalJson;
@@ -12,7 +12,7 @@ shape! {
     pub(crate) struct UndoneJson from (report: &CompensationRunReport, resume: Option<&str>) {
         run_id: String = report.run_id.to_string(),
         /// done, stopped, failed or planned.
-        status: &'static str as ic_rollback::compensation::CompensationStatus = report.status.as_str(),
+        status: &'static str as ic_undo::compensation::CompensationStatus = report.status.as_str(),
         /// The compensations that were tried, in that order; in a dry run, those that would be.
         results: Vec<UndoneStepJson> = report.results.iter().map(UndoneStepJson::from).collect(),
         /// The compensations that were asked for and are not undone.
@@ -35,10 +35,10 @@ shape! {
         id: String = one.id.to_string(),
         step: String = one.step.clone(),
         /// exec, file, process, skip, retry or pivot.
-        #[cfg_attr(test, schemars(extend("enum" = ic_saga::EffectAction::KINDS)))]
+        #[cfg_attr(test, schemars(extend("enum" = ic_effects::EffectAction::KINDS)))]
         kind: &'static str = one.action.kind(),
         /// armed, running or failed if it is not undone yet; skipped if nothing was done, as declared.
-        #[cfg_attr(test, schemars(extend("enum" = ic_saga::CompensationState::WORDS[1..])))]
+        #[cfg_attr(test, schemars(extend("enum" = ic_effects::CompensationState::WORDS[1..])))]
         status: &'static str = one.state.as_str(),
         /// How many attempts at its undo were begun.
         attempts: i64 = one.attempts,

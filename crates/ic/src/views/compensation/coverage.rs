@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use ic_base::RunId;
-use ic_saga::coverage::{CompensationReport, EffectCoverage};
+use ic_effects::coverage::{CompensationReport, EffectCoverage};
 use ic_worktree::Warning;
 
 use crate::text::{Cell, TextTable, counted, style, styled};

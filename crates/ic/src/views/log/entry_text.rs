@@ -1,8 +1,8 @@
 //! The text of a log entry after its reference.
 
-use ic_journal::table::{RollbackRecord, RollbackStatus};
-use ic_point::ListedPoint;
-use ic_point::log::Files;
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
+use ic_undo::points::ListedPoint;
+use ic_undo::points::log::Files;
 
 use crate::text::{counted, plain};
 use crate::views::rollback::record::where_to;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_rewind::{AnchorTask, Column, ForeignKey, InspectedTable, Inspection, Profile};
-use ic_rows::RewindSetup;
+use ic_undo::app_rewind::RewindSetup;
 use serde_json::{Map, Value, json};
 
 use crate::text::{Cell, TextTable, path_text, style};

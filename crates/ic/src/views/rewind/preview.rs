@@ -1,7 +1,7 @@
 //! What a rewind would do.
 
 use ic_rewind::RollbackSnapshot;
-use ic_rows::{GitStagePlan, NOTE, RewindPreview};
+use ic_undo::app_rewind::{GitStagePlan, NOTE, RewindPreview};
 use ic_worktree::Warning;
 use serde_json::{Map, Value};
 

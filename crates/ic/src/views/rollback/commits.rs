@@ -1,6 +1,6 @@
 //! The commits of a rollback.
 
-use ic_rollback::{LeavingCommit, OwnCommit};
+use ic_undo::{LeavingCommit, OwnCommit};
 
 use crate::text::{Cell, TextTable, style};
 
@@ -31,7 +31,7 @@ shape! {
         author: String = ic_base::title(&one.commit.author),
         /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: others made it, or
         /// worked at the same time while it was not recorded for this dispatch; `rewritten`: it is not in the history of HEAD.
-        status: &'static str as ic_rollback::CommitState = one.state().as_str(),
+        status: &'static str as ic_undo::CommitState = one.state().as_str(),
         /// The command that makes a commit which undoes it; null if it is not in the history of HEAD, or others may have made it.
         revert: Option<String> = one.revert(),
     }

@@ -1,6 +1,6 @@
 //! The rows that a rollback deletes or restores.
 
-use ic_rollback::Data;
+use ic_undo::Data;
 
 use crate::text::{path_text, plain};
 use crate::views::exact;

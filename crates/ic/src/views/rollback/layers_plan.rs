@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use ic_base::Code;
-use ic_journal::steps::{self as journal, Course, RollbackStep};
-use ic_rollback::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming, command_alone};
-use ic_saga::{Compensation, CompensationState};
+use ic_effects::{Compensation, CompensationState};
+use ic_kernel::journal::steps::{self as journal, Course, RollbackStep};
+use ic_undo::{Effects, LayeredRollback, LayeredStatus, Refusal, Resuming, command_alone};
 
 use crate::text::{self, Cell, TextTable, plain, refused, style, styled};
 use crate::views;
@@ -18,7 +18,7 @@ use crate::views::rollback::{head, next};
 /// A rollback over several layers, planned, done or stopped, and the commands that can follow.
 ///
 /// `files_alone`: the former files, if git's former state cannot be restored.
-pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
+pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_undo::FilesAlone>) -> String {
     let mut out = plan(whole);
     out += &match whole.status {
         LayeredStatus::Planned if whole.refusals.is_empty() => next(&whole.rollback),

@@ -1,9 +1,9 @@
 //! Rollbacks as the ledger records them.
 
-use ic_journal::planned_rollback::{PlannedBefore, PlannedRollback};
-use ic_journal::steps::{self, RollbackStep};
-use ic_journal::table::{RollbackRecord, RollbackStatus};
-use ic_rollback::Resuming;
+use ic_kernel::journal::planned_rollback::{PlannedBefore, PlannedRollback};
+use ic_kernel::journal::steps::{self, RollbackStep};
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
+use ic_undo::Resuming;
 
 use crate::text::{Cell, TextTable, plain, style, styled, when};
 use crate::views::checkpoint::restore::RestoreJson;
@@ -18,7 +18,7 @@ shape! {
         short_id: String = rollback.id.short().to_owned(),
         run_id: String = rollback.run_id.to_string(),
         /// done, `in_progress`, stopped, aborted or undone.
-        status: &'static str as ic_journal::table::RollbackStatus = rollback.status.as_str(),
+        status: &'static str as ic_kernel::journal::table::RollbackStatus = rollback.status.as_str(),
         layers: Vec<&'static str> = rollback.layers.iter().map(|layer| layer.as_str()).collect(),
         from_phase: String = rollback.from_phase.clone(),
         to_phase: String = rollback.to_phase.clone(),
@@ -71,7 +71,7 @@ shape! {
         rollback: RollbackRecordJson = rollback.into(),
         steps: Vec<StepJson> = StepJson::all(all, rollback.status.stands()),
         /// Its direction, now or at its end: forward, undo, abort, or reapply (its undo was aborted).
-        course: &'static str as ic_journal::steps::Course = steps::course(all).as_str(),
+        course: &'static str as ic_kernel::journal::steps::Course = steps::course(all).as_str(),
         /// Its plan, with the states from before it.
         plan: PlanJson = (&PlannedRollback::of(rollback)).into(),
         /// For `rollback resume --dry-run`: nothing was changed, and `effects`, `files`, `data` and `refusals` are what is left to do.
@@ -144,12 +144,12 @@ fn status_of(status: RollbackStatus) -> anstyle::Style {
 }
 
 /// One rollback and its steps. `files_alone`: the former files, if git's former state cannot be restored. `way_back`: as
-/// [`ic_rollback::way_back`].
+/// [`ic_undo::way_back`].
 pub(crate) fn show(
     rollback: &RollbackRecord,
     all: &[RollbackStep],
     is_at_work: bool,
-    files_alone: Option<&ic_rollback::FilesAlone>,
+    files_alone: Option<&ic_undo::FilesAlone>,
     way_back: Option<bool>,
 ) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();

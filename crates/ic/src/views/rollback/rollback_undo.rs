@@ -1,9 +1,9 @@
 //! A rollback that was undone or aborted, or would be.
 
 use ic_base::{AgentId, Diagnosis, DispatchId};
-use ic_journal::steps::{Course, next_command};
-use ic_rollback::UndoneRollback;
-use ic_saga::CompensationState;
+use ic_effects::CompensationState;
+use ic_kernel::journal::steps::{Course, next_command};
+use ic_undo::UndoneRollback;
 
 use crate::text::{plain, style, styled};
 use crate::views::checkpoint::restore::RestoreJson;
@@ -27,7 +27,7 @@ shape! {
         undo_plan_hash: Option<String> = undone.plan_hash.clone(),
         /// Its direction: undo, abort, or reapply (a rollback whose undo is aborted is made again, so that `files` and `data` are what it
         /// rolls back).
-        #[cfg_attr(test, schemars(extend("enum" = ic_journal::steps::Course::WORDS[1..])))]
+        #[cfg_attr(test, schemars(extend("enum" = ic_kernel::journal::steps::Course::WORDS[1..])))]
         course: &'static str = undone.course.as_str(),
         /// The restores of files and git's state: one for each restore that was undone, newest first.
         files: Vec<RestoreJson> = undone.tree.iter().map(RestoreJson::from).collect(),
@@ -116,7 +116,7 @@ fn ended(undone: &UndoneRollback) -> String {
 }
 
 /// A rollback that was undone or aborted, or would be, and what stays. `files_alone`: as in [`show`].
-pub(crate) fn undone(undone: &UndoneRollback, files_alone: Option<&ic_rollback::FilesAlone>) -> String {
+pub(crate) fn undone(undone: &UndoneRollback, files_alone: Option<&ic_undo::FilesAlone>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.course == Course::Reapply;

@@ -1,10 +1,10 @@
 //! The steps of a rollback: the state and outcome of each, and the commands that can follow.
 
 use ic_base::{CheckpointId, RollbackId, shell_word};
-use ic_journal::kept_checkpoints::goes_of;
-use ic_journal::step_results::{StepResult, safety_of};
-use ic_journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind, course, next_command};
-use ic_journal::table::RollbackRecord;
+use ic_kernel::journal::kept_checkpoints::goes_of;
+use ic_kernel::journal::step_results::{StepResult, safety_of};
+use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind, course, next_command};
+use ic_kernel::journal::table::RollbackRecord;
 use serde::Serialize;
 
 use crate::text::{Cell, TextTable, counted, plain, style, styled};
@@ -24,7 +24,7 @@ shape! {
         layer: &'static str as StepKind = step.kind.as_str(),
         /// pending, running, done, failed, skipped; or `as_before`: the rollback was undone or aborted, and the layer is as it was before
         /// it.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_journal::steps::RollbackStepState::WORDS, "as_before"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_kernel::journal::steps::RollbackStepState::WORDS, "as_before"))))]
         status: &'static str = step.shown(course, stands),
         /// The recorded part of its outcome.
         made: MadeJson = StepResult::by(step).into(),
@@ -84,7 +84,7 @@ impl StepJson {
 }
 
 /// The note in place of the command for an undo that would be refused.
-pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
+pub(crate) fn purged(files: &ic_undo::FilesAlone) -> String {
     let why = files.operation.as_ref().map_or_else(
         || "git's earlier state has content that was purged, and cannot be restored".to_owned(),
         |operation| format!("the {operation} that was in progress cannot be restored; begin it again with git"),
@@ -99,7 +99,7 @@ pub(crate) fn purged(files: &ic_rollback::FilesAlone) -> String {
 pub(crate) fn not_put_back(
     rollback: &RollbackRecord,
     all: &[RollbackStep],
-    files_alone: Option<&ic_rollback::FilesAlone>,
+    files_alone: Option<&ic_undo::FilesAlone>,
 ) -> String {
     let left = steps::not_put_back(rollback, all);
     if left.is_empty() {
@@ -177,7 +177,7 @@ fn about(step: &RollbackStep) -> String {
 }
 
 /// The commands that can follow an unfinished rollback.
-pub(crate) fn ways_on(id: &RollbackId, all: &[RollbackStep], files_alone: Option<&ic_rollback::FilesAlone>) -> String {
+pub(crate) fn ways_on(id: &RollbackId, all: &[RollbackStep], files_alone: Option<&ic_undo::FilesAlone>) -> String {
     let (doing, give_up) = match course(all) {
         // An abort would restore git's former state, which is not possible here.
         Course::Forward => ("", files_alone.is_none().then_some("to abort it, and be where the run was")),

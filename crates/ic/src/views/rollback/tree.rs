@@ -3,8 +3,8 @@
 use ic_base::{CheckpointId, shell_word};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{RestoreAction as FileAction, RestoreStep};
-use ic_rollback::{LeavingCommit, OutsideChange};
-use ic_store::path_from_bytes;
+use ic_ledger::path_from_bytes;
+use ic_undo::{LeavingCommit, OutsideChange};
 use ic_worktree::{GitRestore, RestoreReport, RestoreStatus, Warning};
 
 use crate::text::{TextTable, counted, path_text, plain, style, styled};

@@ -1,7 +1,7 @@
 //! The plans of workflows: the steps of a file, and a rollback.
 
-use ic_rollback::LayeredRollback;
-use ic_saga::coverage::{CompensationReport, EffectCoverage};
+use ic_effects::coverage::{CompensationReport, EffectCoverage};
+use ic_undo::LayeredRollback;
 use ic_workflow::definition::StepCommand;
 use ic_workflow::graph::StepOrder;
 use ic_workflow::{Definition, WorkflowPoint, WorkflowPreview, Would};

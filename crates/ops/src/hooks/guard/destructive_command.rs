@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_store::path_bytes;
+use ic_ledger::path_bytes;
 use ic_worktree::auto::LeftOut;
 
 use super::path_words::{self, Meeting};
@@ -163,7 +163,7 @@ impl DangerTarget {
 }
 
 fn is_tracked(root: &Path, path: &[u8]) -> bool {
-    ic_store::git_dirs(root).is_some_and(|dirs| ic_store::git_tracks(&dirs, path).unwrap_or(false))
+    ic_ledger::git_dirs(root).is_some_and(|dirs| ic_ledger::git_tracks(&dirs, path).unwrap_or(false))
 }
 
 /// Leaves the first of each.

@@ -1,6 +1,6 @@
 //! `ic events cursor list`
 
-use ic_events::cursor;
+use ic_ledger::events::cursor;
 
 use super::print;
 use crate::commands::prelude::*;

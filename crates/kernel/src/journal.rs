@@ -1,0 +1,19 @@
+//! Rollbacks as they are recorded. Owns `rollbacks` and `rollback_steps`.
+//!
+//! The engine that goes back lies above. What only asks about rollbacks (history, points, retention, a run that is closed) reads them
+//! here, and knows nothing of the engine.
+
+pub mod choices;
+mod force_flags;
+pub mod kept_checkpoints;
+pub mod layer;
+pub mod planned_rollback;
+pub mod step_results;
+pub mod steps;
+pub mod table;
+
+pub use choices::Choices;
+pub use force_flags::Force;
+pub use layer::LayerName;
+pub use steps::{Course, RollbackStep, RollbackStepState, StepEvent, StepKind};
+pub use table::{RollbackRecord, RollbackStatus};

@@ -1,0 +1,88 @@
+//! The decisions that were made when a rollback began, as its journal keeps them. A call that resumes the rollback is bound by them.
+
+use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::restore::Strategy;
+use ic_phase::RunStatus;
+use ic_rewind::RewindTarget;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::journal::force_flags::Force;
+use crate::journal::table::RollbackRecord;
+
+/// The key of the plan that holds the choices.
+pub const KEY: &str = "choices";
+
+/// The decisions. A member that is not known may be a decision, so it is an error and is never ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    /// The refusals that are passed.
+    pub force: Force,
+    /// Whether files that others changed too stay unchanged.
+    pub keep_theirs: bool,
+    /// Whether only files that this run recorded are restored.
+    pub mine: bool,
+    /// How the tree is restored; `None` where no tree is restored.
+    strategy: Option<Strategy>,
+    /// The state database; `None` where no rows go, or where its path is not UTF-8, which JSON cannot hold.
+    state: Option<Value>,
+}
+
+impl Choices {
+    /// What was decided, to be recorded.
+    pub fn new(
+        force: Force,
+        keep_theirs: bool,
+        mine: bool,
+        strategy: Option<Strategy>,
+        state: Option<&RewindTarget>,
+    ) -> Self {
+        Self { force, keep_theirs, mine, strategy, state: state.and_then(|target| serde_json::to_value(target).ok()) }
+    }
+
+    /// The same choices, with these refusals passed as well.
+    #[must_use]
+    pub fn with(&self, force: Force) -> Self {
+        Self { force: self.force.or(force), ..self.clone() }
+    }
+
+    /// The choices of a rollback with a journal. Errors: `corrupt` if they cannot be read.
+    pub fn of(remembered: &RollbackRecord) -> Result<Self> {
+        serde_json::from_value(remembered.plan[KEY].clone())
+            .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
+    }
+
+    /// What is restored of the tree. Errors: `corrupt` if that was not kept.
+    pub fn strategy(&self, remembered: &RollbackRecord) -> Result<Strategy> {
+        self.strategy.ok_or_else(|| damaged(remembered, "it restores a tree, and does not say by which strategy"))
+    }
+
+    /// The state database whose rows go, if it was kept. Errors: `corrupt` if it was, and cannot be read: today's configuration may name
+    /// another database.
+    pub fn state(&self, remembered: &RollbackRecord) -> Result<Option<RewindTarget>> {
+        let kept = self.state.clone().map(serde_json::from_value).transpose();
+        kept.map_err(|e| damaged(remembered, &format!("its state database: {e}")))
+    }
+}
+
+/// The status that the run had before it was rolled back. Errors: `corrupt` if that is not known: a run that had ended must not become
+/// active because its status cannot be read.
+pub fn run_status(remembered: &RollbackRecord) -> Result<RunStatus> {
+    let kept = &remembered.plan["run_status"];
+    let status = kept.as_str().and_then(RunStatus::parse);
+    status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
+}
+
+/// The status that the run has after the rollback: it is active again, unless only one dispatch was undone. Errors: as [`run_status`].
+pub fn status_after(remembered: &RollbackRecord) -> Result<RunStatus> {
+    match remembered.only() {
+        Some(_) => run_status(remembered),
+        None => Ok(RunStatus::Active),
+    }
+}
+
+fn damaged(remembered: &RollbackRecord, why: &str) -> Diagnosis {
+    let message = format!("The journal of the rollback {} cannot be read: {why}.", remembered.id.short());
+    Diagnosis::new(Code::Corrupt, message).hint("nothing was changed; run `ic events verify` and `ic health`")
+}

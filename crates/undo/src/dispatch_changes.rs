@@ -1,0 +1,344 @@
+//! What one dispatch did to the tree: the differences between the checkpoints from its start to its end, as far as they are its own
+//! ([`ic_session::attribution`]).
+
+mod branch;
+mod commits;
+mod history;
+mod skipped_files;
+mod span;
+
+use std::collections::BTreeSet;
+
+use ic_base::{CheckpointId, DispatchId, Result, Seq};
+use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::git;
+use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_checkpoint::restore::journal::RestoreRecord;
+use ic_checkpoint::restore::reverse::Own;
+use ic_dispatch::{Dispatch, code};
+use ic_effects::action::{CompensatedFile, EffectBefore};
+use ic_effects::{Compensation, EffectAction, compensation};
+use ic_kernel::journal::RollbackStatus;
+use ic_kernel::journal::table::{self, RollbackRecord};
+use ic_ledger::Snapshot;
+use ic_session::attribution::{Attribution, Window};
+use ic_worktree::{TreeChanges, Workspace};
+
+use branch::require_one_branch;
+pub use commits::{CommitState, OwnCommit};
+use commits::{MadeCommits, OthersCommits, commits_of, heads_between, leave_recorded, leave_unstashed};
+pub(crate) use history::{made_again, put_back, undo_begun};
+use skipped_files::Differences;
+use span::{WorkSpan, missing};
+
+/// The reason for a path that is shared by several: each of them was in a call as it changed.
+pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
+
+/// The reason for a path that is unsure: a person may have changed it too.
+pub(super) const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
+
+/// The tree before a dispatch, and what the dispatch did to it.
+pub(super) struct OwnWork {
+    /// The checkpoint that was taken as it began.
+    pub(super) before: CheckpointRecord,
+    /// What it changed, with what others did to the same paths.
+    pub(super) changes: Own,
+    /// The commits that were made during the work or recorded for it, newest first.
+    pub(super) commits: Vec<OwnCommit>,
+}
+
+/// What the undo of a dispatch has done to the tree before it reaches its files: what its effects changed.
+#[derive(Default)]
+pub(super) struct Met {
+    /// The event of the checkpoint before them.
+    pub(super) since: Option<Seq>,
+    /// What the effects changed, oldest first.
+    pub(super) effects: Vec<TreeChanges>,
+    /// For an undo that stands again because its own undo was aborted: the paths that this had restored. Nothing else is to be removed
+    /// again.
+    pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
+    /// Whether what may be a person's counts as the work's.
+    pub(super) takes_unsure: bool,
+}
+
+/// What an undo of one dispatch did to the tree.
+#[derive(Clone, Copy)]
+pub(super) struct Did<'d> {
+    /// What its effects changed, oldest first.
+    pub(super) effects: &'d [TreeChanges],
+    /// Its restores, which came after, oldest first.
+    pub(super) restores: &'d [RestoreRecord],
+}
+
+/// What a dispatch that has ended did to the tree of its run, with the work that it began. `met`: what its undo has done to it by now.
+/// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
+pub(super) fn of_dispatch(
+    workspace: &Workspace<'_>,
+    id: &DispatchId,
+    descendants: &[DispatchId],
+    met: &Met,
+) -> Result<OwnWork> {
+    let ids: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
+    let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
+        let span = WorkSpan::of(snapshot, &workspace.root, id, descendants)?;
+        let mut attribution = span.attribution(snapshot, &workspace.root)?;
+        if met.takes_unsure {
+            attribution = attribution.with_unsure();
+        }
+        let recorded = recorded_by(snapshot, &ids)?;
+        let until = met.since.map_or_else(|| ic_ledger::events::head(snapshot).map(|head| head.0), Ok)?;
+        let since = (span.range.1, until);
+        let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
+        Ok((span, attribution, since, recorded))
+    })?;
+    // Later changes of others are known only so that the undo can leave them; none of them is the work's.
+    let (mut changes, by_others) = own_changes(workspace, (&attribution, &ids), &recorded)?;
+    add_since(workspace, &mut changes, &since)?;
+    for window in attribution.windows().chain(since.windows()) {
+        let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
+        changes.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
+    }
+    if let Some(last) = since.looks.last() {
+        changes.seen_last(last.tree);
+    }
+    let began = (span.range.0, span.since);
+    let work = history::PathWork { ids: &ids, began, undone_at: None, by_others: &by_others };
+    history::replay(workspace, &work, &mut changes)?;
+    let known = changes.known();
+    let by_effects = met.effects.iter().flat_map(TreeChanges::made);
+    by_effects.filter(|change| known.contains(&change.path)).for_each(|change| changes.add(change));
+    let dispatch = span.dispatch;
+    require_one_branch(workspace, &dispatch, &attribution.looks)?;
+    let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
+    let is_told = attribution.is_told_by_calls(id);
+    let captures = attribution.looks;
+    let mut commits = if is_told {
+        leave_unstashed(workspace, &mut changes, &captures)?;
+        commits_of(workspace, recorded.clone(), &recorded, others)
+    } else {
+        let mut made = heads_between(workspace, &captures, 200)?;
+        // A commit that other work recorded is not this work's, and its revert is not offered.
+        workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
+        commits_of(workspace, made, &recorded, others)
+    };
+    let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
+    for path in git::moved_submodules(&workspace.root, &shas) {
+        changes.leave_part(path, "it is a submodule, and stays at the commit to which a commit of this work moved it");
+    }
+    commits.extend(by_others.took(workspace, &changes)?);
+    met.put_back.iter().for_each(|paths| changes.keep_only(paths));
+    let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
+    Ok(OwnWork { before, changes, commits })
+}
+
+/// What is to be merged into the tree so that the work of an undo comes back, and a tree with that work. `is_whole`: the undo was finished;
+/// `did`: what it did to the tree. `None`: nothing is to be merged, because nothing differs, or because a database is restored whole.
+pub(super) fn again(
+    workspace: &Workspace<'_>,
+    undo: &RollbackRecord,
+    is_whole: bool,
+    Did { effects, restores }: Did<'_>,
+) -> Result<Option<(Own, CheckpointId)>> {
+    let Some(mut own) = ic_worktree::changed_by(workspace, effects, restores)? else { return Ok(None) };
+    let first = restores.first().map(|first| &first.safety_id);
+    let first = first.or(effects.first().map(TreeChanges::before)).cloned();
+    let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
+    let Some((id, descendants)) = work.split_first().filter(|_| is_whole) else {
+        return Ok(first.map(|first| (own, first)));
+    };
+    let left = restores.last().and_then(|last| last.restored_id.as_ref());
+    let left = left.or(effects.last().and_then(TreeChanges::after));
+    let found = workspace.kernel.read(|snapshot| {
+        let Ok(span) = WorkSpan::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
+        let attribution = span.attribution(snapshot, &workspace.root)?;
+        let left = left.map(|left| record::get(snapshot, left)).transpose()?;
+        let recorded = recorded_by(snapshot, &work)?;
+        let is_rest = is_one_of_several(snapshot, undo)?;
+        Ok(Some((span, attribution, left.map_or(undo.seq, |left| left.seq), recorded, is_rest)))
+    })?;
+    // If checkpoints are pruned, the work cannot be told from that of others, and it cannot be undone again.
+    let Some((span, attribution, undone_at, recorded, is_rest)) = found else {
+        return Ok(first.map(|first| (own, first)));
+    };
+    let (did, by_others) = own_changes(workspace, (&attribution, &work), &recorded)?;
+    let began = (span.range.0, span.since);
+    if !is_rest {
+        own.know(did.known());
+    }
+    let replayed = history::PathWork { ids: &work, began, undone_at: Some(undone_at), by_others: &by_others };
+    history::replay(workspace, &replayed, &mut own)?;
+    let target = first.unwrap_or(span.ended);
+    Ok((!own.is_empty()).then_some((own, target)))
+}
+
+/// The paths of the tree that the effects of a rollback may have changed.
+pub(super) struct WorkReach {
+    /// Of an undo of one dispatch, the paths that its work changed.
+    paths: BTreeSet<Vec<u8>>,
+    /// The files that its effects restore by themselves.
+    files: Vec<CompensatedFile>,
+}
+
+impl WorkReach {
+    pub(super) fn of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Self> {
+        let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
+        let is_its =
+            |one: &Compensation| work.is_empty() || one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
+        let (found, effects) = workspace.kernel.read(|snapshot| {
+            let effects = compensation::list(snapshot, &undo.run_id)?;
+            // Where checkpoints are pruned, the work cannot be told from that of others.
+            let span = work.split_first();
+            let span = span.and_then(|(id, below)| WorkSpan::of(snapshot, &workspace.root, id, below).ok());
+            Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
+        })?;
+        let changes = found.map(|found| changes_of(workspace, &found, &work, &OthersCommits::default())).transpose()?;
+        let files = restored_files(effects.iter().filter(|one| is_its(one))).cloned().collect();
+        Ok(Self { paths: changes.map(|changes| changes.paths()).unwrap_or_default(), files })
+    }
+
+    /// The files that the effects restore by themselves.
+    pub(super) fn files(&self) -> BTreeSet<Vec<u8>> {
+        self.files.iter().map(|file| file.path.0.clone()).collect()
+    }
+
+    /// Whether a path is of the work, or a file that its effects restore.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.paths.contains(path) || self.files.iter().any(|file| file.path.0 == path)
+    }
+
+    /// Whether this is a file that effects restore, and it has the restored content.
+    pub(super) fn is_restored(&self, path: &[u8], is: Option<&DiffState>) -> bool {
+        let is_as = |before: &EffectBefore| match (before, is) {
+            (EffectBefore::Absent, None) => true,
+            (EffectBefore::File { hash, .. }, Some(DiffState::File { hash: is, .. })) => hash == is,
+            (EffectBefore::Symlink { target }, Some(DiffState::Symlink(is))) => target.0 == *is,
+            _ => false,
+        };
+        self.files.iter().any(|file| file.path.0 == path && is_as(&file.before))
+    }
+}
+
+fn restored_files<'c>(effects: impl Iterator<Item = &'c Compensation>) -> impl Iterator<Item = &'c CompensatedFile> {
+    let files = effects.filter_map(|compensation| match &compensation.action {
+        EffectAction::RestoreFiles { files } => Some(files),
+        _ => None,
+    });
+    files.flatten()
+}
+
+/// The files that undoing these effects restores by itself.
+pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
+    restored_files(effects).map(|file| file.path.0.clone()).collect()
+}
+
+/// The commits that this work recorded, newest first.
+fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String>> {
+    let mut recorded = Vec::new();
+    for own in ids {
+        recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
+    }
+    Ok(recorded)
+}
+
+/// Whether another undo of the same work stands: each removed what the other had left, so this one restores no more than that.
+fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<bool> {
+    let is_other =
+        |one: &RollbackRecord| one.id != undo.id && one.status == RollbackStatus::Done && one.only() == undo.only();
+    Ok(table::of_run(snapshot, &undo.run_id)?.iter().any(is_other))
+}
+
+/// The differences between the checkpoints that are of the work, and what commits of others have of them. The commits of work whose client
+/// reports calls are all on record: any other commit was pulled, or made by others.
+fn own_changes(
+    workspace: &Workspace<'_>,
+    (attribution, ids): (&Attribution, &[DispatchId]),
+    recorded: &[String],
+) -> Result<(Own, OthersCommits)> {
+    let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
+    if !ids.first().is_some_and(|id| attribution.is_told_by_calls(id)) {
+        return Ok((changes, OthersCommits::default()));
+    }
+    let others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
+    if !others.brought_any() {
+        return Ok((changes, others));
+    }
+    Ok((changes_of(workspace, attribution, ids, &others)?, others))
+}
+
+/// The differences between the checkpoints that are of the work.
+fn changes_of(
+    workspace: &Workspace<'_>,
+    attribution: &Attribution,
+    ids: &[DispatchId],
+    by_others: &OthersCommits,
+) -> Result<Own> {
+    let is_own = |work: &&Dispatch| ids.contains(&work.id);
+    let mut changes = Own::default();
+    let mut differences = Differences::new(workspace);
+    for window in attribution.windows() {
+        for difference in differences.between(window.from, window.to)? {
+            let makers = window.makers(&difference.path);
+            let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
+            match (others.len() < makers.len(), others.as_slice()) {
+                (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
+                    changes.share(difference.path, CUT_OFF);
+                }
+                (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
+                    MadeCommits::ByWork => {
+                        if let Some(why) = skipped_files::unkept(&difference) {
+                            changes.leave_unkept(difference.path.clone(), why);
+                        }
+                        changes.add(difference);
+                    }
+                    MadeCommits::ByCommit => changes.add_since(difference),
+                    MadeCommits::Unsure(why) => changes.share(difference.path, why),
+                },
+                (true, others) if difference.change().is_some() => {
+                    let why = format!("{} {AT_ONCE}", names(others));
+                    changes.share(difference.path, &why);
+                }
+                (false, others) if !is_undone(&window, others) => {
+                    let is_meanwhile = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
+                    if is_meanwhile && difference.change().is_some() {
+                        let why = "it changed between the tool calls of this work, so it may be yours";
+                        changes.note(difference.path.clone(), why);
+                    }
+                    changes.add_since(difference);
+                }
+                _ => {}
+            }
+        }
+    }
+    changes.sources = differences.sources;
+    Ok(changes)
+}
+
+/// Adds what others did to the paths of the work after its last checkpoint.
+fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) -> Result<()> {
+    for window in since.windows() {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
+        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+            if !is_undone(&window, &window.makers(&difference.path)) {
+                changes.add_since(difference);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether a change of these dispatches was undone; a change without a dispatch is a person's. Work from before the cut of the rollback
+/// that covers it stands.
+fn is_undone(window: &Window<'_>, owners: &[&Dispatch]) -> bool {
+    let is_gone = |owner: &&Dispatch| owner.undone_from.is_some_and(|cut| window.is_after(cut));
+    !owners.is_empty() && owners.iter().all(is_gone)
+}
+
+/// The names of these dispatches, for people.
+fn names(others: &[&Dispatch]) -> String {
+    let names = others.iter().map(|other| match &other.work.name {
+        Some(name) => format!("{} ({})", ic_base::title(name), other.id.short()),
+        None => other.id.short().to_owned(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

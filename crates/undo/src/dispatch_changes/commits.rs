@@ -1,0 +1,286 @@
+//! The commits that were made during one piece of work: whose they are, and what of the files they brought.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use ic_base::{DispatchId, Result};
+use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::git::{self, GitCommit};
+use ic_checkpoint::manifest::CheckpointManifest;
+use ic_checkpoint::objects::hash_of;
+use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::reverse::Own;
+use ic_dispatch::{code, report};
+use ic_ledger::events::Hash;
+use ic_ledger::{Snapshot, path_bytes};
+use ic_session::attribution::Attribution;
+use ic_worktree::Workspace;
+
+/// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnCommit {
+    /// The commit, and where it is now.
+    pub commit: GitCommit,
+    /// Whether others worked at the same time and it was not recorded for this dispatch alone: it is not known whose it is.
+    pub is_shared: bool,
+}
+
+ic_base::words! {
+    /// Where a commit is that a run made.
+    pub enum CommitState {
+        /// It is the commit that is checked out.
+        Tip = "tip",
+        /// Other commits were made on top of it.
+        Buried = "buried",
+        /// A remote already has it.
+        Pushed = "pushed",
+        /// It joins several histories.
+        Merge = "merge",
+        /// Others worked at the same time: it may be theirs.
+        Shared = "shared",
+        /// The present HEAD does not have it.
+        Rewritten = "rewritten",
+    }
+}
+
+impl OwnCommit {
+    /// What a person must know before it is reverted: the first of these that applies.
+    pub fn state(&self) -> CommitState {
+        match &self.commit {
+            commit if !commit.is_reached => CommitState::Rewritten,
+            commit if commit.is_merge => CommitState::Merge,
+            _ if self.is_shared => CommitState::Shared,
+            commit if commit.is_pushed => CommitState::Pushed,
+            commit if commit.is_tip => CommitState::Tip,
+            _ => CommitState::Buried,
+        }
+    }
+
+    /// The command that makes a commit which undoes it; `None` where it is not reached from HEAD, or may be the work of others.
+    pub fn revert(&self) -> Option<String> {
+        let commit = &self.commit;
+        let short = commit.sha.get(..12).unwrap_or(&commit.sha);
+        let parent = if commit.is_merge { " -m 1" } else { "" };
+        let is_its = commit.is_reached && !self.is_shared;
+        is_its.then(|| format!("git revert --no-edit{parent} {short}"))
+    }
+}
+
+/// What commits that the work did not make have at paths that it changed.
+#[derive(Default)]
+pub(super) struct OthersCommits {
+    /// Contents that commits brought into the tree, by path; `None` in the set for a path that one of them removed.
+    brought: HashMap<Vec<u8>, HashSet<Option<Hash>>>,
+    /// Paths that a checkpoint shows with such a content.
+    seen: HashSet<Vec<u8>>,
+    /// Whether git's log of HEAD does not tell which of the commits were made from the tree's content.
+    is_unsure: bool,
+    /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
+    took: Vec<(String, BTreeSet<Vec<u8>>)>,
+}
+
+/// The maker of a change that happened in a tool call of the work.
+pub(super) enum MadeCommits {
+    ByWork,
+    ByCommit,
+    /// It cannot be known, and why.
+    Unsure(&'static str),
+}
+
+impl OthersCommits {
+    /// `known`: the paths that the work changed; `recorded`: its own commits.
+    pub(super) fn of(
+        workspace: &Workspace<'_>,
+        (attribution, ids): (&Attribution, &[DispatchId]),
+        recorded: &[String],
+        known: &BTreeSet<Vec<u8>>,
+    ) -> Result<Self> {
+        // A pull seldom brings more commits.
+        const MOST: usize = 10_000;
+        let looks = &attribution.looks;
+        // No call of the work brought what was checked out as its first call began, whatever others did to the paths before that.
+        let mut shas = match (attribution.first_head(ids), head_of(workspace, last_of(looks))?) {
+            (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
+            _ => heads_between(workspace, looks, MOST)?,
+        };
+        shas.retain(|sha| !is_recorded(recorded, sha));
+        if shas.is_empty() {
+            return Ok(Self::default());
+        }
+        // The order is that of git's log and not of a clock: commits that the log has before the first call were there when the work began.
+        let since = attribution.first_log_size(ids);
+        let taken = since.and_then(|since| Some((git::took_from_tree(&workspace.root, since)?, since)));
+        let is_taken = |sha: &str| {
+            let found = taken.as_ref().map(|(taken, since)| taken.get(sha).is_some_and(|at| at >= since));
+            found.unwrap_or(false)
+        };
+        let mut others = Self { is_unsure: taken.is_none(), ..Self::default() };
+        let mut asked = Vec::new();
+        for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
+            let paths: BTreeSet<Vec<u8>> = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
+            if paths.is_disjoint(known) {
+                continue;
+            }
+            if is_taken(&commit.sha) {
+                others.took.push((commit.sha, paths));
+            } else {
+                let paths = paths.into_iter().filter(|path| known.contains(path));
+                asked.extend(paths.map(|path| (commit.sha.clone(), path)));
+            }
+        }
+        let contents = git::contents(&workspace.root, &asked);
+        for ((_, path), content) in asked.into_iter().zip(contents) {
+            others.brought.entry(path).or_default().insert(content.map(|content| hash_of(&content)));
+        }
+        others.look(workspace, attribution)?;
+        Ok(others)
+    }
+
+    /// Notes the paths that a checkpoint shows with the content that a commit brought.
+    fn look(&mut self, workspace: &Workspace<'_>, attribution: &Attribution) -> Result<()> {
+        if self.brought.is_empty() {
+            return Ok(());
+        }
+        for window in attribution.windows() {
+            let (from, to) = (&window.from.tree, &window.to.tree);
+            diff::diff(&workspace.objects, Some(from), Some(to), &mut |difference| {
+                if self.has_brought(&difference.path, difference.after.as_ref()) {
+                    self.seen.insert(difference.path);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn has_brought(&self, path: &[u8], after: Option<&DiffState>) -> bool {
+        let Some(contents) = self.brought.get(path) else { return false };
+        contents.contains(&match after {
+            Some(DiffState::File { hash, .. }) => Some(*hash),
+            Some(DiffState::Symlink(target)) => Some(hash_of(target)),
+            Some(DiffState::Directory { .. } | DiffState::Passed(_)) => return false,
+            None => None,
+        })
+    }
+
+    /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in the call brought content of others.
+    pub(super) fn made(&self, path: &[u8], after: Option<&DiffState>) -> MadeCommits {
+        if !self.brought.contains_key(path) {
+            return MadeCommits::ByWork;
+        }
+        match self.has_brought(path, after) {
+            true if self.is_unsure => MadeCommits::Unsure(
+                "a commit that this work did not make has it, and git's log does not tell which came first",
+            ),
+            true => MadeCommits::ByCommit,
+            false if self.seen.contains(path) => MadeCommits::ByWork,
+            false => {
+                MadeCommits::Unsure("a commit that this work did not make changed it too, while the work was under way")
+            }
+        }
+    }
+
+    /// Whether commits brought anything.
+    pub(super) fn brought_any(&self) -> bool {
+        !self.brought.is_empty()
+    }
+
+    /// The commits of others that contain changes of the work, newest first: they stay. A commit of another agent is its own; any other
+    /// commit that has nothing but this work can be reverted.
+    pub(super) fn took(&self, workspace: &Workspace<'_>, changes: &Own) -> Result<Vec<OwnCommit>> {
+        let known = changes.known();
+        let is_its = |path: &Vec<u8>| known.contains(path) && !changes.is_of_several(path);
+        let mut is_shared = BTreeMap::new();
+        for (sha, paths) in &self.took {
+            let is_recorded = workspace.kernel.read(|snapshot| code::is_recorded(snapshot, sha))?;
+            is_shared.insert(sha.clone(), is_recorded || !paths.iter().all(is_its));
+        }
+        let shas: Vec<String> = self.took.iter().map(|(sha, _)| sha.clone()).collect();
+        let commits = git::commits(&workspace.root, &shas).into_iter();
+        let own = |commit: GitCommit| {
+            let is_shared = is_shared.get(&commit.sha).copied().unwrap_or(true);
+            OwnCommit { commit, is_shared }
+        };
+        Ok(commits.map(own).collect())
+    }
+}
+
+/// Leaves changes that came off a stash which was there before the work: they are not the work's own, and exist nowhere else by now.
+pub(super) fn leave_unstashed(
+    workspace: &Workspace<'_>,
+    changes: &mut Own,
+    captures: &[CheckpointRecord],
+) -> Result<()> {
+    let mut looks = captures.iter().filter(|look| !look.link.of_call);
+    let (Some(first), Some(last)) = (looks.next(), looks.next_back()) else { return Ok(()) };
+    let stash = |look: &CheckpointRecord| -> Result<Vec<String>> {
+        let git = CheckpointManifest::read(&workspace.objects, &look.manifest)?.git;
+        Ok(git.map(|git| git.stash.into_iter().map(|entry| entry.commit).collect()).unwrap_or_default())
+    };
+    let (had, has) = (stash(first)?, stash(last)?);
+    let known = changes.paths();
+    for entry in had.iter().filter(|entry| !has.contains(entry)) {
+        let paths = git::stashed_paths(&workspace.root, entry);
+        for path in paths.into_iter().filter(|path| known.contains(path)) {
+            changes.leave(path, "it came off the stash, where others had put it");
+        }
+    }
+    Ok(())
+}
+
+/// The commits that are reached from HEAD at the last checkpoint and were not at the first, newest first.
+pub(super) fn heads_between(
+    workspace: &Workspace<'_>,
+    captures: &[CheckpointRecord],
+    at_most: usize,
+) -> Result<Vec<String>> {
+    let first = captures.iter().find(|look| has_git(look));
+    let ends = head_of(workspace, first)?.zip(head_of(workspace, last_of(captures))?);
+    let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
+    Ok(between.unwrap_or_default())
+}
+
+/// Checkpoints around a call do not record git's state.
+fn has_git(look: &CheckpointRecord) -> bool {
+    !look.link.of_call
+}
+
+fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
+    captures.iter().rfind(|look| has_git(look))
+}
+
+fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
+    let Some(look) = look else { return Ok(None) };
+    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
+}
+
+/// Leaves out the commits that other work recorded, and this one did not.
+pub(super) fn leave_recorded(snapshot: &Snapshot<'_>, shas: &mut Vec<String>, recorded: &[String]) -> Result<()> {
+    let mut own = Vec::new();
+    for sha in shas.drain(..) {
+        if is_recorded(recorded, &sha) || !code::is_recorded(snapshot, &sha)? {
+            own.push(sha);
+        }
+    }
+    *shas = own;
+    Ok(())
+}
+
+fn is_recorded(recorded: &[String], sha: &str) -> bool {
+    recorded.iter().any(|own| sha.starts_with(own.as_str()))
+}
+
+/// The commits that were made during a dispatch, and those that were recorded for it.
+pub(super) fn commits_of(
+    workspace: &Workspace<'_>,
+    mut shas: Vec<String>,
+    recorded: &[String],
+    is_shared: bool,
+) -> Vec<OwnCommit> {
+    // A rebase or an amend drops commits that were recorded; they are named too.
+    let lost: Vec<String> =
+        recorded.iter().filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str()))).cloned().collect();
+    shas.extend(lost);
+    let found = git::commits(&workspace.root, &shas).into_iter();
+    let own = |commit: GitCommit| OwnCommit { is_shared: is_shared && !is_recorded(recorded, &commit.sha), commit };
+    found.map(own).collect()
+}

@@ -1,0 +1,342 @@
+//! The histories of paths that one piece of work and others changed: the content without the work, and with it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+
+use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
+use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::record;
+use ic_checkpoint::restore::journal;
+use ic_checkpoint::restore::reverse::{ChangeOwner, Own, Past, ReplayedPath, without_returns};
+use ic_dispatch::dispatch;
+use ic_kernel::journal::kept_checkpoints::goes_of;
+use ic_kernel::journal::step_results::safety_of;
+use ic_kernel::journal::table::{self, RollbackRecord};
+use ic_kernel::journal::{LayerName, RollbackStatus, steps};
+use ic_ledger::Snapshot;
+use ic_ledger::events::EventType;
+use ic_phase::run;
+use ic_session::attribution::{Attribution, Window};
+use ic_worktree::Workspace;
+
+use super::commits::{MadeCommits, OthersCommits};
+use super::span::WorkSpan;
+
+/// A piece of work whose paths are replayed.
+pub(super) struct PathWork<'w> {
+    /// The dispatch and those that it began.
+    pub(super) ids: &'w [DispatchId],
+    /// The checkpoint with which it began.
+    pub(super) began: (Seq, Timestamp),
+    /// What commits of others have of it.
+    pub(super) by_others: &'w OthersCommits,
+    /// For work that was undone and comes back: the event since which the tree was without it.
+    pub(super) undone_at: Option<Seq>,
+}
+
+/// An undo of one dispatch.
+struct Undo {
+    /// The event up to which it affects the tree: its own, if it stands; otherwise that which undid it. Until then the tree was without its
+    /// work.
+    until: Seq,
+    seq: Seq,
+    stands: bool,
+    work: Vec<DispatchId>,
+    /// The checkpoint with which that work began.
+    began: (Seq, Timestamp),
+}
+
+impl Undo {
+    /// Whether it stands now, or stood at the event `at`.
+    fn stands_at(&self, at: Option<Seq>) -> bool {
+        match at {
+            None => self.stands,
+            Some(at) => self.seq < at && (self.stands || self.until > at),
+        }
+    }
+}
+
+/// What is needed to tell whose a change is.
+struct Facts {
+    undos: Vec<Undo>,
+    /// The makers of what restores left, and effects of undos of one dispatch, by the checkpoint that shows it. For a checkpoint that is
+    /// not in it nothing is known.
+    restored: HashMap<CheckpointId, ChangeOwner>,
+    attribution: Attribution,
+}
+
+/// The history of a path, oldest first.
+type History = Vec<Past>;
+
+/// Adds to what is known of the work what others did to the same paths, and which of that is undone.
+pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &mut Own) -> Result<()> {
+    let known = changes.known();
+    let has_met = changes.met().next().is_some();
+    let facts = workspace.kernel.read(|snapshot| facts(snapshot, workspace, work, has_met))?;
+    let Some(facts) = facts.filter(|_| !known.is_empty()) else { return Ok(()) };
+    // The state when the work was undone, for paths that the undo left: others may have reset them, and have been undone themselves since.
+    let unchanged: BTreeSet<Vec<u8>> = known.iter().filter(|path| changes.pairs(path).is_empty()).cloned().collect();
+    let then = match work.undone_at {
+        Some(_) if !unchanged.is_empty() => histories(workspace, work, &facts, &unchanged, work.undone_at)?,
+        _ => BTreeMap::new(),
+    };
+    for (path, history) in histories(workspace, work, &facts, &known, None)? {
+        if is_met(&history) {
+            let then = then.get(&path).map_or(&[][..], Vec::as_slice);
+            let undone = work.undone_at.map(|at| ReplayedPath { at, then });
+            changes.replay(&workspace.objects, &path, &history, undone)?;
+        }
+    }
+    let parents = known.iter().flat_map(|path| parents_of(path)).filter(|path| !known.contains(path));
+    for (path, history) in histories(workspace, work, &facts, &parents.collect(), None)? {
+        if is_of_undone(&history) {
+            changes.leave_if_empty(path);
+        }
+    }
+    Ok(())
+}
+
+/// The directories above a path, without the root.
+fn parents_of(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.map(|end| path[..end].to_vec())
+}
+
+/// Whether a directory was made by work that is undone, and nothing else happened to it: its undo left it only for what others had in it.
+fn is_of_undone(history: &History) -> bool {
+    let is_made = history.first().is_some_and(|first| first.change.0.is_none());
+    is_made && history.iter().all(|past| past.whose == ChangeOwner::Undone)
+}
+
+/// Returns `None` where no other work and no undo affected the paths.
+fn facts(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    work: &PathWork<'_>,
+    has_met: bool,
+) -> Result<Option<Facts>> {
+    let all = table::all(snapshot)?;
+    let undos = undos(snapshot, workspace, work, &all)?;
+    if undos.is_empty() && !has_met && work.undone_at.is_none() {
+        return Ok(None);
+    }
+    let began = undos.iter().map(|undo| undo.began).fold(work.began, Ord::min);
+    let until = ic_ledger::events::head(snapshot)?.0;
+    let attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
+    let restored = restored(snapshot, workspace, &all)?;
+    Ok(Some(Facts { undos, restored, attribution }))
+}
+
+/// The makers of what restores left in this tree. An undo of one dispatch, or any rollback that was undone or aborted, cancels out with
+/// what reverted it: only the work says what stands. What one restore replaced and another one restored is as it was before the first. Any
+/// other restore that a person made is left out.
+fn restored(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    all: &[RollbackRecord],
+) -> Result<HashMap<CheckpointId, ChangeOwner>> {
+    let mut made: HashMap<CheckpointId, (ChangeOwner, Range<Seq>)> = HashMap::new();
+    let mut whose_left = HashMap::new();
+    for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
+        let whose = if one.only().is_some() || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted) {
+            ChangeOwner::Undone
+        } else {
+            let run = run::get(snapshot, &one.run_id)?;
+            match crate::points::checkpoint_at(snapshot, &run, one.cut_seq)? {
+                Some(look) => ChangeOwner::Back { to: look.seq },
+                None => ChangeOwner::Others,
+            }
+        };
+        let steps = steps::of_rollback(snapshot, &one.id)?;
+        let during = put_back(snapshot, one)?;
+        if one.only().is_some() {
+            let looks = steps.iter().flat_map(goes_of).filter_map(|(_, after)| after);
+            whose_left.extend(looks.map(|after| (CheckpointId::from_ledger(after), ChangeOwner::Undone)));
+        }
+        made.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, (whose, during.clone()))));
+    }
+    let again = made_again(snapshot, &workspace.root, all)?;
+    let restores = journal::finished(snapshot, &workspace.root)?;
+    let mut replaced = HashSet::new();
+    for one in &restores {
+        let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
+        let of_it = made.get(&one.safety_id);
+        let of_its_end = made.get(&one.target_id).filter(|(_, during)| during.contains(&one.seq));
+        let known = of_it.or(of_its_end).map(|(whose, _)| *whose);
+        let back = match known.or(is_again.then_some(ChangeOwner::Undone)) {
+            None if replaced.contains(&one.target_id) => {
+                Some(ChangeOwner::Back { to: record::get(snapshot, &one.target_id)?.seq })
+            }
+            known => known,
+        };
+        replaced.insert(&one.safety_id);
+        whose_left.extend(one.restored_id.clone().zip(back));
+    }
+    Ok(whose_left)
+}
+
+/// The last checkpoints of work that was undone alone and came back, and when it did. Where its undo had restored nothing, that checkpoint
+/// is what was restored.
+pub(crate) fn made_again(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    all: &[RollbackRecord],
+) -> Result<Vec<(CheckpointId, Range<Seq>)>> {
+    let mut again = Vec::new();
+    for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
+        let Some(only) = one.only() else { continue };
+        if let Ok(span) = WorkSpan::of(snapshot, root, &only, &one.descendants()) {
+            again.push((span.ended, put_back(snapshot, one)?));
+        }
+    }
+    Ok(again)
+}
+
+/// The undos of one dispatch each in this tree that were made, or undone, after the work had begun; and in turn those that came after the
+/// work of these had begun.
+fn undos(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    work: &PathWork<'_>,
+    all: &[RollbackRecord],
+) -> Result<Vec<Undo>> {
+    let mut rest = Vec::new();
+    for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
+        if let Some(only) = one.only().filter(|only| !work.ids.contains(only)) {
+            rest.extend(undo(snapshot, workspace, &only, one)?);
+        }
+    }
+    let (mut undos, mut from) = (Vec::new(), work.began.0);
+    // An undo that is met may reach further back, and so meet others: until none is added.
+    loop {
+        let (met, later): (Vec<Undo>, Vec<Undo>) = rest.into_iter().partition(|undo| undo.until > from);
+        if met.is_empty() {
+            return Ok(undos);
+        }
+        from = met.iter().map(|undo| undo.began.0).fold(from, Seq::min);
+        undos.extend(met);
+        rest = later;
+    }
+}
+
+/// Returns `None` if it was made in another tree, was not finished, or the checkpoint with which its work began is pruned.
+fn undo(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    only: &DispatchId,
+    record: &RollbackRecord,
+) -> Result<Option<Undo>> {
+    let until = match record.status {
+        RollbackStatus::Done => record.seq,
+        RollbackStatus::Undone => put_back(snapshot, record)?.end,
+        _ => return Ok(None),
+    };
+    let dispatch = dispatch::get(snapshot, only)?;
+    let run = run::get(snapshot, &dispatch.run_id)?;
+    if ic_ledger::project_root(&run.project_dir) != workspace.root {
+        return Ok(None);
+    }
+    let place = crate::points::place_of(snapshot, &run, &dispatch)?;
+    let began = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
+    let work = std::iter::once(only.clone()).chain(record.descendants()).collect();
+    let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
+    Ok(began.map(|began| Undo { until, seq: record.seq, stands: record.status == RollbackStatus::Done, work, began }))
+}
+
+/// The events between which a rollback was undone or aborted: restores between them reverted it. Empty for one that stands.
+pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Range<Seq>> {
+    let [begun, ended] = [
+        [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str),
+        [EventType::RollbackUndone, EventType::RollbackAborted].map(EventType::as_str),
+    ];
+    let mut during = one.seq..one.seq;
+    ic_ledger::events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
+        let what = event.event_type.as_str();
+        if event.subject_id.as_deref() != Some(one.id.as_str()) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if begun.contains(&what) {
+            during.start = event.seq;
+        } else if ended.contains(&what) {
+            during.end = event.seq;
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(during)
+}
+
+/// The event with which the last undo of a rollback began; the rollback's own event where it has none.
+pub(crate) fn undo_begun(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
+    let mut begun = one.seq;
+    ic_ledger::events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
+        let is_own = event.subject_id.as_deref() == Some(one.id.as_str());
+        if is_own && event.event_type.as_str() == EventType::RollbackUndoBegun.as_str() {
+            begun = event.seq;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(begun)
+}
+
+/// The histories of these paths: complete, or up to an event, as if that was now.
+fn histories(
+    workspace: &Workspace<'_>,
+    work: &PathWork<'_>,
+    facts: &Facts,
+    known: &BTreeSet<Vec<u8>>,
+    until: Option<Seq>,
+) -> Result<BTreeMap<Vec<u8>, History>> {
+    let mut histories: BTreeMap<Vec<u8>, History> = BTreeMap::new();
+    for window in facts.attribution.all().filter(|window| until.is_none_or(|until| window.to.seq <= until)) {
+        let trees = (Some(&window.from.tree), Some(&window.to.tree));
+        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+            if known.contains(&difference.path) {
+                let whose = whose(&window, &difference, work, facts, until);
+                let change = (difference.before, difference.after);
+                histories.entry(difference.path).or_default().push(Past { seq: window.to.seq, whose, change });
+            }
+            Ok(())
+        })?;
+    }
+    for history in histories.values_mut() {
+        without_returns(history);
+    }
+    Ok(histories)
+}
+
+fn whose(
+    window: &Window<'_>,
+    difference: &Difference,
+    work: &PathWork<'_>,
+    facts: &Facts,
+    at: Option<Seq>,
+) -> ChangeOwner {
+    let restored = facts.restored.get(&window.to.id).copied();
+    if window.is_restore() {
+        return restored.unwrap_or(ChangeOwner::Others);
+    }
+    let makers = window.makers(&difference.path);
+    let is_of = |ids: &[DispatchId]| !makers.is_empty() && makers.iter().all(|maker| ids.contains(&maker.id));
+    let made = || work.by_others.made(&difference.path, difference.after.as_ref());
+    if is_of(work.ids) {
+        if matches!(made(), MadeCommits::ByWork) { ChangeOwner::Work } else { ChangeOwner::Others }
+    } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
+        ChangeOwner::Undone
+    } else if makers.is_empty() {
+        // No call made it: the effects of an undo did, or a person.
+        restored.unwrap_or(ChangeOwner::Person)
+    } else {
+        ChangeOwner::Others
+    }
+}
+
+/// Whether the path has another history than that of the work alone: others changed it after the work, or it held what is undone by now.
+fn is_met(history: &History) -> bool {
+    let first = history.iter().position(|past| past.whose == ChangeOwner::Work);
+    first.is_some_and(|first| {
+        history[..first].iter().any(|past| past.whose == ChangeOwner::Undone)
+            || history[first..].iter().any(|past| past.whose != ChangeOwner::Work)
+    })
+}

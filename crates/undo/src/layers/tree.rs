@@ -1,0 +1,372 @@
+//! The working tree and git's state: restored on the way forward; an undo or abort reverts those restores.
+
+pub(super) mod effects_bracket;
+mod manual_restore;
+mod outside_files;
+mod target;
+mod tree_revert;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ic_base::{Code, Diagnosis, Result, Seq, Timestamp, shell_word};
+use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
+use ic_checkpoint::restore::reverse::Own;
+use ic_dispatch::dispatch;
+use ic_kernel::Kernel;
+use ic_kernel::journal::steps::{self, StepEvent};
+use ic_kernel::journal::{Course, LayerName as Name, RollbackStep, layer};
+use ic_session::call;
+use ic_worktree::capture::Shot;
+use ic_worktree::{
+    Conflict, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace, files_of_database,
+    left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
+};
+use serde_json::{Value, json};
+
+use super::layer::{LayerDriver, LayerWork, Site};
+use crate::concurrent_work::{self, ConcurrentWork};
+use crate::coverage::Covered;
+use crate::dispatch_changes;
+use crate::leaving_commits;
+use crate::plan_approval;
+use crate::refusals::{alone_first, command_alone};
+use crate::rollback_marks::cancelled_dispatches;
+
+use target::{require_content, require_whole_project, target};
+pub(crate) use tree_revert::require_own;
+
+/// Git's state and files: one restore forward, after a safety checkpoint; the undo of that restore in the other direction.
+pub(super) struct TreeLayer;
+
+impl LayerDriver for TreeLayer {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
+        if course.is_back() {
+            tree_revert::go(site, course, work)?;
+            return outside_files::go(site, course, work).map(|()| Value::Null);
+        }
+        let goal = Goal::of(site)?;
+        let earlier = goal.restored_before(site.is_dry())?;
+        let mut report = match goal.restore_as_seen(site, work.seen.take()) {
+            Ok(report) => report,
+            Err(error) => return Err(goal.explained(error)),
+        };
+        // Files that effects restored are not in the safety checkpoint, which the journal keeps with the step.
+        let own = both(earlier, &report.plan.steps);
+        let done = site.covered.remembered().filter(|_| !site.is_dry());
+        let by_effects = if let Some(remembered) = done {
+            let keeps_theirs = site.covered.choices()?.keep_theirs;
+            effects_bracket::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
+        } else {
+            effects_bracket::foretell_restored(&mut report, work);
+            Vec::new()
+        };
+        // Files that effects restored by themselves do not count as left.
+        let RestoreReport { plan, parts_left, .. } = &mut report;
+        parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
+        let detail = goal.detail(&own, parts_left.len())?;
+        let whole = both(by_effects, &own);
+        // A rollback that is made again after its undo was aborted reports only what that undo had restored.
+        if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
+            report.plan.steps = whole;
+            if report.status == RestoreStatus::UpToDate {
+                report.status = RestoreStatus::Restored;
+            }
+        }
+        outside_files::go(site, course, work)?;
+        work.own_commits.clone_from(&goal.own_commits);
+        work.commits = match &report.git {
+            Some(git) => {
+                let ground = (goal.workspace.root.as_path(), &git.plan);
+                Some(site.kernel.read(|snapshot| leaving_commits::commits(snapshot, &site.covered.run, ground))?)
+            }
+            None => None,
+        };
+        let failed = report.failed.first().map(|(path, why)| {
+            let path = String::from_utf8_lossy(&path.0).into_owned();
+            Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.')))
+        });
+        work.has_changed |= !site.is_dry();
+        work.tree.push(report);
+        if let (Some(_), Some(saga), Some(remembered)) = (&failed, site.saga, site.covered.remembered()) {
+            // The step may be skipped, and then its journal must name what it did restore.
+            saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&detail)))?;
+        }
+        failed.map_or(Ok(detail), Err)
+    }
+}
+
+/// The state to which a rollback restores the tree.
+struct Goal<'a> {
+    workspace: Workspace<'a>,
+    target: CheckpointRecord,
+    covered: &'a Covered,
+    strategy: Strategy,
+    /// Files that stay whatever the checkpoint has: those of a database whose rows are a layer of their own.
+    keep: BTreeSet<Vec<u8>>,
+    /// What one dispatch did, where only that is undone.
+    work: Option<Own>,
+    /// The commits of that dispatch; `None` where the run goes back.
+    own_commits: Option<Vec<dispatch_changes::OwnCommit>>,
+}
+
+impl<'a> Goal<'a> {
+    fn of(site: &Site<'a, '_>) -> Result<Self> {
+        let (kernel, settings, covered) = (site.kernel, site.settings, site.covered);
+        let run = &covered.run;
+        if let Some(only) = &covered.cut.only {
+            let workspace = Workspace::of_run(kernel, run, settings)?;
+            let mut met = effects_bracket::met(&workspace, covered.remembered())?;
+            met.takes_unsure = covered.force(site.force)?.files;
+            let dispatch_changes::OwnWork { before: target, changes, commits } =
+                dispatch_changes::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
+            require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
+            let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
+            let (work, own_commits) = (Some(changes), Some(commits));
+            return Ok(Self { workspace, target, covered, strategy, keep, work, own_commits });
+        }
+        let target = target(kernel, covered)?;
+        if let Some(planned) = covered.as_planned() {
+            require_content(&target, planned)?;
+        }
+        require_whole_project(covered, &target, "roll the run back alone: --layer=workflow")?;
+        let workspace = Workspace::of_run(kernel, run, settings)?;
+        let strategy = match covered.strategy(&workspace)? {
+            // A repository that was made after the target stays, and is named: the checkpoint has no state of it.
+            Strategy::Full if target.pruned_at.is_none() && workspace.had_no_repository(&target)? => {
+                Strategy::FilesOnly
+            }
+            strategy => strategy,
+        };
+        // If no configuration names the plan's database, the layer of the rows refuses it and says what to do.
+        let is_configured = covered.remembered().is_some() || settings.state.is_some();
+        let keep = if covered.layers.contains(&Name::Data) && is_configured {
+            files_of_database(&workspace.root, &covered.database(settings)?.database)
+        } else {
+            BTreeSet::new()
+        };
+        Ok(Self { workspace, target, covered, strategy, keep, work: None, own_commits: None })
+    }
+
+    /// Restores the tree, or says what that would do. `expect_plan`: nothing but this plan may be done.
+    fn restore(
+        &self,
+        site: &Site<'_, '_>,
+        dry_run: bool,
+        expect_plan: Option<&str>,
+        taken: Option<Shot>,
+    ) -> Result<RestoreReport> {
+        let said = self.covered.choices()?;
+        let is_of_one = self.work.is_some();
+        let request = RestoreRequest {
+            which: Which::Id(self.target.id.as_str()),
+            strategy: Some(self.strategy),
+            paths: &[],
+            mine: said.mine,
+            dry_run,
+            force: site.force.or(said.force),
+            keep_theirs: said.keep_theirs,
+            into: false,
+            compares_all: !is_of_one,
+            beside_others: is_of_one,
+            expect_plan,
+        };
+        let (workspace, target) = (&self.workspace, self.target.clone());
+        if let Some(work) = &self.work {
+            return restore_without(workspace, target, work.clone(), &request, site.watch);
+        }
+        let theirs = self.kept_for_others(site, &request)?;
+        let remembered = self.covered.remembered();
+        let deed = RestoreDeed {
+            keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
+            until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
+            did: remembered.map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
+            taken,
+        };
+        let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
+        report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
+        report.warnings.extend(effects_bracket::ended(&report));
+        report.warnings.extend(self.running_call(site.kernel)?);
+        let alone = match (self.covered.as_planned(), remembered) {
+            (Some(planned), _) => command_alone(planned.point_of_one.as_deref()),
+            // This hint is read after the rollback, so it first brings back what was undone.
+            (None, Some(remembered)) => {
+                command_alone(remembered.point()).map(|command| format!("ic redo --yes; then: {command}"))
+            }
+            (None, None) => None,
+        };
+        let between = concurrent_work::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
+        report.warnings.extend(between);
+        let others = self.others_asked();
+        if let Some(others) = others.filter(|_| !request.force.files) {
+            let asked = (others, &[][..]);
+            let steps = &report.plan.steps;
+            let mut found = concurrent_work::conflicts(site.kernel, workspace, &self.target.id, asked, steps)?;
+            found.retain(|one| report.conflicts.iter().all(|known| known.path != one.path));
+            report.conflicts.append(&mut found);
+            report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        Ok(report)
+    }
+
+    /// A warning about a tool call of the run that still runs: this program cannot stop it.
+    fn running_call(&self, kernel: &Kernel) -> Result<Option<Warning>> {
+        // The calls of cancelled work are recorded as ended by the undo, and run on.
+        let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
+        kernel.read(|snapshot| {
+            // A call without an end that began earlier was cut off with its client.
+            const LONGEST: i64 = 10 * 60 * 1000;
+            let since = Timestamp(kernel.context.now().millis() - LONGEST);
+            for call in call::not_told_of_end(snapshot, since)? {
+                let work = dispatch::get(snapshot, &call.dispatch_id)?;
+                let is_running = call.ended_seq.is_none() || called_off.contains(&work.id);
+                if is_running && work.run_id == self.covered.run.id {
+                    let after = work.work.parent_id.as_ref().unwrap_or(&work.id).short().to_owned();
+                    let tool = ic_base::title(&call.tool);
+                    return Ok(Some(Warning {
+                        code: "call_running",
+                        message: format!(
+                            "a tool call of this work may still run ({tool}): what it writes from now on is not undone; \
+                             afterwards: ic undo prompt:{after} --dry-run"
+                        ),
+                    }));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// The runs whose changes are checked; `None`: that was decided when the rollback began.
+    fn others_asked(&self) -> Option<ConcurrentWork> {
+        // A run whose agent reports each call changed nothing else, so its conflicts are certain.
+        let asked = |all: bool| if all { ConcurrentWork::All } else { ConcurrentWork::Told };
+        self.covered.as_planned().map(|planned| asked(planned.beside_runs))
+    }
+
+    /// Conflicts that stay because another session's agent may have changed them, where the caller keeps what others changed.
+    fn kept_for_others(&self, site: &Site<'_, '_>, request: &RestoreRequest<'_>) -> Result<Vec<Conflict>> {
+        let kernel = site.kernel;
+        if !request.keep_theirs {
+            return Ok(Vec::new());
+        }
+        // The question that the plan asked; the plan itself is not at hand when it is carried out.
+        let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
+        let others = if of_session { ConcurrentWork::All } else { self.others_asked().unwrap_or(ConcurrentWork::Told) };
+        let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
+        let deed = RestoreDeed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
+        let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
+        let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
+        let asked = (others, called_off.as_slice());
+        concurrent_work::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
+    }
+
+    /// Restores the tree as the caller approved it in a plan: less may be done by now, but nothing else. `taken`: the capture of the tree
+    /// with which the layer before ended.
+    fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<RestoreReport> {
+        let dry_run = site.is_dry();
+        let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
+            return self.restore(site, dry_run, None, taken);
+        };
+        match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
+            Err(error) if error.code() == Code::PlanChanged => {
+                let now = self.restore(site, true, None, None)?;
+                plan_approval::require_tree(seen, &now)?;
+                self.restore(site, dry_run, Some(&now.plan_hash), None)
+            }
+            done => done,
+        }
+    }
+
+    /// What this rollback set out to restore before it stopped or its process died; in a preview, the part of that which is still to be
+    /// done.
+    fn restored_before(&self, is_dry: bool) -> Result<Vec<PlanStep>> {
+        let Some(remembered) = self.covered.remembered() else { return Ok(Vec::new()) };
+        if is_dry {
+            return left_of_interrupted(&self.workspace, |restore| {
+                restore.target_id == self.target.id && restore.seq > remembered.seq
+            });
+        }
+        let mut steps = Vec::new();
+        for restore in restores_since(&self.workspace, &self.target.id, remembered.seq, true)? {
+            steps.extend(steps_of(&self.workspace, &restore)?);
+        }
+        Ok(steps)
+    }
+
+    /// The detail that the journal keeps of the step.
+    fn detail(&self, whole: &[PlanStep], parts_left: usize) -> Result<Value> {
+        let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
+        let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
+        Ok(json!({
+            "target": self.target.id.as_str(),
+            "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
+            "changes": whole.len(),
+            "directories": whole.iter().filter(|step| step.is_of_directory()).count(),
+            steps::PARTS_LEFT: parts_left,
+        }))
+    }
+
+    /// A refusal of a plan, with a hint how to plan without what is refused.
+    fn explained(&self, error: Diagnosis) -> Diagnosis {
+        let Some(planned) = self.covered.as_planned().filter(|_| self.work.is_none()) else { return error };
+        // An unfinished restore must be settled first, whatever is left out.
+        if error.details().contains_key("unfinished") {
+            return error;
+        }
+        match error.code() {
+            Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
+                if self.strategy == Strategy::Full =>
+            {
+                let rest = layer::all_but(&self.covered.layers, Name::Git);
+                let moved = error.details().get("moved").and_then(Value::as_str);
+                let (left, forced) = match moved {
+                    Some("index") => (
+                        "git unchanged, with what is staged",
+                        "; or take it off the index anyway (a checkpoint keeps it, and `ic redo` brings it back): --force-commits",
+                    ),
+                    Some("stash") => (
+                        "git unchanged, with the stash",
+                        "; or put the stash back as it was anyway (`ic redo` brings back what it is): --force-commits",
+                    ),
+                    Some(_) => ("git unchanged", "; or move the branch back anyway: --force-commits"),
+                    None => ("git unchanged", "; or take them off their branch anyway: --force-commits"),
+                };
+                let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
+                    (Code::ForeignCommits, false) => ("", forced),
+                    // A file can be left out; a commit that others built upon cannot.
+                    (Code::ForeignCommits, true) => (" --keep-theirs", forced),
+                    (_, true) => (" --keep-theirs", ""),
+                    _ => ("", ""),
+                };
+                let lock = error.details().get("lock").and_then(Value::as_str).map(shell_word);
+                let wait = match (error.code(), lock) {
+                    (Code::GitBusy, Some(lock)) => {
+                        format!("wait until git is done, or, when none runs here, remove what one left: rm {lock}; or ")
+                    }
+                    (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
+                    // The way to end the operation comes before the way around it.
+                    (Code::GitInProgress, _) => {
+                        let hint = error.get_hint().unwrap_or_default();
+                        hint.split("restore the files alone").next().unwrap_or_default().to_owned()
+                    }
+                    _ => String::new(),
+                };
+                let alone = match error.code() {
+                    Code::ForeignCommits => alone_first(planned.point_of_one.as_deref()),
+                    _ => String::new(),
+                };
+                error.hint(format!("{alone}{wait}leave {left}: --layer={rest}{theirs}{forced}"))
+            }
+            Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),
+            _ => error,
+        }
+    }
+}
+
+/// The steps of an earlier attempt, which a later one found done, together with those of the later one.
+fn both(earlier: Vec<PlanStep>, now: &[PlanStep]) -> Vec<PlanStep> {
+    let mut all: BTreeMap<Vec<u8>, PlanStep> = earlier.into_iter().map(|step| (step.path.0.clone(), step)).collect();
+    all.extend(now.iter().map(|step| (step.path.0.clone(), step.clone())));
+    all.into_values().collect()
+}

@@ -1,0 +1,71 @@
+//! The checkpoint to which the tree is restored, and what refuses it.
+
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_checkpoint::record::CheckpointRecord;
+use ic_kernel::Kernel;
+use ic_phase::{Run, point};
+use ic_worktree::root_of;
+
+use crate::coverage::{Covered, PlannedCoverage};
+
+/// The checkpoint of the place at which the cut is. Errors: `no_checkpoint`; another one is never taken instead.
+pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<CheckpointRecord> {
+    let seq = covered.cut.seq;
+    let is_prompt = || {
+        let newest = kernel.read(|snapshot| point::newest_of_run(snapshot, &covered.run.id, seq + 1, 1));
+        newest.is_ok_and(|found| found.iter().any(|one| one.seq == seq && one.kind == point::PointKind::Prompt))
+    };
+    kernel.read(|snapshot| crate::points::checkpoint_at(snapshot, &covered.run, seq))?.ok_or_else(|| {
+        if is_prompt() {
+            return Diagnosis::new(
+                Code::NoCheckpoint,
+                "The tree was not captured before this prompt, so it is unsure what the prompt changed. Nothing was changed.",
+            )
+            .hint("why: ic hooks doctor; go back to a prompt before it: ic log; or to a checkpoint of your choice: ic checkpoint list; the record alone: --layer=workflow")
+            .detail("cut_seq", seq);
+        }
+        Diagnosis::new(
+            Code::NoCheckpoint,
+            format!("The run took no checkpoint there (event {seq})."),
+        )
+        .hint("roll the record back alone: --layer=workflow; or restore a checkpoint of your choice: ic checkpoint list")
+        .detail("cut_seq", seq)
+    })
+}
+
+/// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.
+pub(super) fn require_content(target: &CheckpointRecord, planned: &PlannedCoverage) -> Result<()> {
+    let (Some(point), Some(at)) = (&planned.point, target.pruned_at) else { return Ok(()) };
+    Err(Diagnosis::new(
+        Code::NoCheckpoint,
+        format!("The checkpoint of {point} was pruned on {at}: its files are gone."),
+    )
+    .hint("choose another point, or roll the run back alone: --layer=workflow")
+    .detail("checkpoint_id", target.id.as_str()))
+}
+
+/// Errors: `foreign_root` for a plan whose project is not where it was. A rollback that was begun has no other choice.
+pub(super) fn require_whole_project(covered: &Covered, target: &CheckpointRecord, way: &str) -> Result<()> {
+    match covered.as_planned() {
+        Some(_) => require_project(&covered.run, &target.id, way),
+        None => Ok(()),
+    }
+}
+
+/// Errors: `foreign_root` if the project of a run is not where it was; `way`: what can be done about it.
+pub(super) fn require_project(run: &Run, kept: &CheckpointId, way: &str) -> Result<()> {
+    // A directory within a work tree is restored with it, so only the root must exist.
+    if root_of(&run.project_dir).is_dir() {
+        return Ok(());
+    }
+    let project = run.project_dir.display();
+    Err(Diagnosis::new(
+        Code::ForeignRoot,
+        format!("The project of the run, {project}, is gone or has moved. Nothing was changed."),
+    )
+    .hint(format!(
+        "{way}; its files into another directory, from there: ic checkpoint restore {} --into --dry-run",
+        kept.short()
+    ))
+    .detail("project", project.to_string()))
+}

@@ -1,0 +1,378 @@
+//! What a rollback will do, listed before it is done.
+
+use crate::points::PointPosition;
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
+use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
+use ic_kernel::Kernel;
+use ic_kernel::journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
+use ic_ledger::Snapshot;
+use ic_ledger::events::Cut;
+use ic_phase::skip::{self, SkipRecord};
+use ic_phase::{Run, RunStatus, machine};
+use ic_runtrack::{Agent, AgentStatus, Artifact, agent, artifact};
+use ic_session::call;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::cut;
+
+/// Everything that a rollback over the workflow layer changes, with the states before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollbackPlan {
+    /// The run, before the rollback.
+    pub run: Run,
+    /// The phase that it goes back to.
+    pub to_phase: String,
+    /// Whether what was done in that phase is rolled back too.
+    pub include_target: bool,
+    /// The point that it goes back to, by its reference; `None`: it goes back to the phase.
+    pub point: Option<String>,
+    /// The cut, with the rolled-back phases.
+    pub cut: Cut,
+    /// Unfinished dispatches: they are cancelled and marked. Oldest first.
+    pub cancelled_dispatches: Vec<Dispatch>,
+    /// Finished dispatches: they are marked. Oldest first.
+    pub marked_dispatches: Vec<Dispatch>,
+    /// Artifacts: they are marked. Oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Active agents: they become failed and are marked. Oldest first.
+    pub failed_agents: Vec<Agent>,
+    /// Agents that had ended: they are marked. Oldest first.
+    pub marked_agents: Vec<Agent>,
+    /// Skips: they are cleared. Oldest first.
+    pub skips: Vec<SkipRecord>,
+    /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
+    pub reinstated: Vec<RollbackId>,
+    /// Those of the dispatches that began before the cut and are covered because of what they did after it. Oldest first.
+    pub straddling: Vec<DispatchId>,
+}
+
+/// Plans the rollback of `run` to `to_phase`; reads only.
+///
+/// Errors: `unknown_phase`, `phase_ahead`, `already_at_phase`, `run_not_active`, `rolling_back`.
+pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: bool) -> Result<RollbackPlan> {
+    let phases = machine::check_rollback(&run, to_phase, include_target)?;
+    let seq = cut::find(snapshot, &run, to_phase, include_target)?.ok_or_else(|| {
+        Diagnosis::new(
+            Code::Corrupt,
+            format!("The run {} is beyond {to_phase}, but no event says how it got there.", run.id),
+        )
+        .hint("run `ic events verify`")
+    })?;
+    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None, descendants: Vec::new() };
+    of_cut(snapshot, run, cut, (to_phase, include_target))
+}
+
+/// Plans the rollback of `run` to a place: what was recorded after it, whatever its phase. The phases that are left only move the pointer.
+///
+/// Errors: those of [`make`].
+pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: PointPosition) -> Result<RollbackPlan> {
+    machine::check_rollback(&run, &place.phase, true).map_err(|error| at_the_end(&run, &place, error))?;
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None, descendants: Vec::new() };
+    let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
+    Ok(RollbackPlan { point: Some(place.reference), ..plan })
+}
+
+/// A refusal for a place within a phase gets another hint: the caller named no phase that could be replaced by another.
+fn at_the_end(run: &Run, place: &PointPosition, error: Diagnosis) -> Diagnosis {
+    if error.code() != Code::TerminalPhase {
+        return error;
+    }
+    let earlier =
+        format!("name a point from before the run was completed, of those that ic log {} lists", run.id.short());
+    match place.reference.strip_prefix("checkpoint:") {
+        Some(id) => error.hint(format!("the files alone: ic checkpoint restore {id} --yes; or {earlier}")),
+        None => error.hint(earlier),
+    }
+}
+
+/// Plans to undo what one dispatch and its descendants did, and nothing else. The run stays where it is, and so does what others did since.
+///
+/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
+/// tool call, `run_not_active`, `rolling_back`.
+pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<RollbackPlan> {
+    // In a completed run, too, one piece of work can be undone. The run stays completed.
+    if run.status != RunStatus::Completed {
+        run.require_active()?;
+    }
+    let id = dispatch.id.short();
+    if let Some(by) = &dispatch.rolled_back_by {
+        let by = by.short();
+        let back = format!("bring it back: ic rollback undo {by} --yes");
+        let (part, hint) = match dispatch.undone_in_part_from() {
+            Some(cut) => (
+                format!(", what it did after event {cut}"),
+                format!("{back}; or undo the rest of it too, with all that came after: ic undo dispatch:{id} --yes"),
+            ),
+            None => (String::new(), back),
+        };
+        return Err(Diagnosis::new(
+            Code::PointTakenBack,
+            format!("The work of the dispatch {id} was rolled back already{part}, by the rollback {by}."),
+        )
+        .hint(hint)
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    if dispatch.status == DispatchStatus::Running {
+        return Err(Diagnosis::new(
+            Code::WorkRunning,
+            format!("The dispatch {id} is still running, so its changes are not known yet."),
+        )
+        .hint(format!(
+            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY; or undo it with all that came after it: ic undo dispatch:{id} --yes"
+        ))
+        .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    let descendants = dispatch::descendants(snapshot, &dispatch.id)?;
+    for one in &descendants {
+        // Work between two calls is refused at its next call; in the middle of one it would write into what is being undone.
+        if one.rolled_back_by.is_none() && call::is_running(snapshot, &one.id)? {
+            let named = one.work.name.as_deref().map_or_else(|| one.id.short().to_owned(), ic_base::title);
+            return Err(Diagnosis::new(
+                Code::WorkRunning,
+                format!("A subagent of the dispatch {id} is in the middle of a tool call: {named}."),
+            )
+            .hint("wait for its end, then call again")
+            .detail("dispatch_id", one.id.as_str()));
+        }
+    }
+    let cut = Cut {
+        run_id: run.id.clone(),
+        seq: crate::points::place_of(snapshot, &run, dispatch)?.seq,
+        phases: Vec::new(),
+        only: Some(dispatch.id.clone()),
+        descendants: descendants.into_iter().map(|one| one.id).collect(),
+    };
+    let phase = run.phase.clone();
+    of_cut(snapshot, run, cut, (&phase, false))
+}
+
+fn of_cut(
+    snapshot: &Snapshot<'_>,
+    run: Run,
+    cut: Cut,
+    (to_phase, include_target): (&str, bool),
+) -> Result<RollbackPlan> {
+    let dispatches = cancel::taken_back(snapshot, &cut)?;
+    let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
+    let (marked_dispatches, cancelled_dispatches) = dispatches.into_iter().partition(|d| d.status.is_finished());
+    let (failed_agents, marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
+    Ok(RollbackPlan {
+        artifacts: artifact::taken_back(snapshot, &cut)?,
+        skips: skip::taken_back(snapshot, &cut, to_phase)?,
+        cancelled_dispatches,
+        marked_dispatches,
+        failed_agents,
+        marked_agents,
+        reinstated: reinstated(snapshot, &cut)?,
+        straddling: Vec::new(),
+        to_phase: to_phase.to_owned(),
+        include_target,
+        point: None,
+        cut,
+        run,
+    })
+}
+
+fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
+    if cut.only.is_some() {
+        return Ok(Vec::new());
+    }
+    undone_across(snapshot, &cut.run_id, cut.seq)
+}
+
+/// The undos of one dispatch each that stand, were made after the event `seq`, and undid work from before it. Oldest first.
+fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
+    let is_across =
+        |one: &RollbackRecord| one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
+    let all = table::of_run(snapshot, run)?;
+    Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
+}
+
+/// The newest undo of one dispatch that stands and that a rollback to before this event of the run would lift, so that its work would come
+/// back.
+///
+/// Errors: those of the store.
+pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<RollbackId>> {
+    kernel.read(|snapshot| Ok(undone_across(snapshot, run, seq)?.pop()))
+}
+
+impl RollbackPlan {
+    /// The point that it goes back to, where the work after that point can be undone alone: it has ended, and stands.
+    pub fn point_of_one(&self) -> Option<&str> {
+        let point = self.point.as_deref()?;
+        let (_, id) = point.split_once(':')?;
+        self.marked_dispatches.iter().any(|one| one.id.as_str().ends_with(id)).then_some(point)
+    }
+
+    /// The plan with work that began before the cut too, and the agents that work on it. `straddling`: oldest first.
+    pub(super) fn with_straddling(mut self, snapshot: &Snapshot<'_>, straddling: Vec<Dispatch>) -> Result<Self> {
+        if straddling.is_empty() {
+            return Ok(self);
+        }
+        self.straddling = straddling.iter().map(|one| one.id.clone()).collect();
+        let (marked, cancelled): (Vec<_>, Vec<_>) = straddling.into_iter().partition(|one| one.status.is_finished());
+        for (list, more) in [(&mut self.marked_dispatches, marked), (&mut self.cancelled_dispatches, cancelled)] {
+            list.extend(more);
+            list.sort_by_key(|one| one.seq);
+        }
+        let dispatches = self.cancelled_dispatches.iter().chain(&self.marked_dispatches);
+        // Looked up anew: agents that work on the added dispatches are covered, too.
+        let agents = agent::taken_back(snapshot, &self.cut, &dispatches.map(|one| &one.id).collect())?;
+        (self.failed_agents, self.marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
+        Ok(self)
+    }
+
+    /// The event after which work of this dispatch is rolled back; `None`: all of it is.
+    pub fn undone_in_part_from(&self, dispatch: &Dispatch) -> Option<Seq> {
+        self.straddling.contains(&dispatch.id).then_some(self.cut.seq)
+    }
+
+    /// The epoch that the run will have: a new one where the run goes back.
+    pub fn next_epoch(&self) -> i64 {
+        self.run.epoch + i64::from(self.cut.only.is_none())
+    }
+
+    /// Whether the run is completed: a rollback makes it active again.
+    pub fn reopens(&self) -> bool {
+        self.run.status == RunStatus::Completed && self.cut.only.is_none()
+    }
+
+    /// The phases that the run leaves, in chain order. A run that goes back to a point leaves phases too, but no record is covered for its
+    /// phase alone.
+    pub fn rolled_back_phases(&self) -> Vec<String> {
+        match &self.point {
+            Some(_) => self.run.chain.phases_after(&self.to_phase, &self.run.phase),
+            None => self.cut.phases.clone(),
+        }
+    }
+
+    /// The plan of a rollback that finds its run at the target already. `cut`: that of the rollback that moved it there.
+    pub(super) fn of_nothing(run: Run, cut: Seq) -> Self {
+        let (run_id, to_phase) = (run.id.clone(), run.phase.clone());
+        Self {
+            run,
+            to_phase,
+            include_target: false,
+            point: None,
+            cut: Cut { run_id, seq: cut, phases: Vec::new(), only: None, descendants: Vec::new() },
+            cancelled_dispatches: Vec::new(),
+            marked_dispatches: Vec::new(),
+            artifacts: Vec::new(),
+            failed_agents: Vec::new(),
+            marked_agents: Vec::new(),
+            skips: Vec::new(),
+            reinstated: Vec::new(),
+            straddling: Vec::new(),
+        }
+    }
+
+    /// How many rows of each kind are changed.
+    pub fn counts(&self) -> PlanCounts {
+        PlanCounts {
+            phases: self.rolled_back_phases().len(),
+            dispatches: self.cancelled_dispatches.len() + self.marked_dispatches.len(),
+            artifacts: self.artifacts.len(),
+            agents: self.failed_agents.len() + self.marked_agents.len(),
+            skips: self.skips.len(),
+        }
+    }
+
+    /// The SHA-256 of the plan's JSON, in hex: the same for a dry run and the real call over the same ledger.
+    pub fn hash(&self) -> String {
+        ic_ledger::events::hex(&Sha256::digest(self.to_json().to_string().as_bytes()).into())
+    }
+
+    /// The plan as the row of the rollback keeps it: ids, with the states before.
+    pub fn to_json(&self) -> Value {
+        let dispatches = |list: &[Dispatch]| -> Vec<Value> {
+            list.iter().map(|d| json!([d.id.as_str(), d.status.as_str()])).collect()
+        };
+        let agents =
+            |list: &[Agent]| -> Vec<Value> { list.iter().map(|a| json!([a.id.as_str(), a.status.as_str()])).collect() };
+        let mut plan = json!({
+            "version": 1,
+            "run_id": self.run.id.as_str(),
+            "run_status": self.run.status.as_str(),
+            "epoch": self.run.epoch,
+            "layers": ["workflow"],
+            "from_phase": self.run.phase,
+            "to_phase": self.to_phase,
+            "include_target": self.include_target,
+            "cut_seq": self.cut.seq,
+            "rolled_back_phases": self.cut.phases,
+            "cancelled_dispatches": dispatches(&self.cancelled_dispatches),
+            "marked_dispatches": dispatches(&self.marked_dispatches),
+            "artifacts": self.artifacts.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(),
+            "failed_agents": agents(&self.failed_agents),
+            "marked_agents": agents(&self.marked_agents),
+            "skips": self.skips.iter().map(|s| s.seq).collect::<Vec<_>>(),
+        });
+        // A member only where there is a point: the plan of a phase has the same hash whether it was named as a phase or as its point.
+        if let Some(point) = &self.point {
+            plan["point"] = json!(point);
+            plan[LEFT_PHASES] = json!(self.rolled_back_phases());
+        }
+        if let Some(only) = &self.cut.only {
+            plan[ONLY] = json!(only.as_str());
+        }
+        if !self.cut.descendants.is_empty() {
+            plan[DESCENDANTS] = json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+        }
+        if !self.straddling.is_empty() {
+            plan["straddling"] = json!(self.straddling.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+        }
+        if !self.reinstated.is_empty() {
+            plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());
+        }
+        plan
+    }
+}
+
+/// The key of the phases that a run leaves which goes back to a point. `rolled_back_phases` of a plan are those whose records it covers.
+const LEFT_PHASES: &str = "left_phases";
+
+/// The phases that the run left, from a plan that [`Plan::to_json`] made.
+pub(super) fn left_phases(plan: &Value) -> &Value {
+    plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
+}
+
+/// The numbers of rows that a rollback changes, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PlanCounts {
+    /// Phases that the run leaves.
+    pub phases: usize,
+    /// Dispatches, cancelled or only marked.
+    pub dispatches: usize,
+    /// Artifacts that are marked.
+    pub artifacts: usize,
+    /// Agents, failed or only marked.
+    pub agents: usize,
+    /// Skips that are cleared.
+    pub skips: usize,
+}
+
+impl PlanCounts {
+    /// The member `counts` of an event: the same keys for every set of layers.
+    pub(super) fn to_json(self) -> Value {
+        json!({
+            "phases": self.phases,
+            "dispatches": self.dispatches,
+            "artifacts": self.artifacts,
+            "agents": self.agents,
+            "skips": self.skips,
+        })
+    }
+
+    /// The counts of a plan that [`Plan::to_json`] made.
+    pub(super) fn of_json(plan: &Value) -> Self {
+        let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
+        Self {
+            phases: left_phases(plan).as_array().map_or(0, Vec::len),
+            dispatches: count("cancelled_dispatches") + count("marked_dispatches"),
+            artifacts: count("artifacts"),
+            agents: count("failed_agents") + count("marked_agents"),
+            skips: count("skips"),
+        }
+    }
+}

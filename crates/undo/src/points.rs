@@ -1,0 +1,29 @@
+//! Points: what a reference to one means, and where it lies.
+//!
+//! `created`, `phase:P`, `step:NAME` (or `step:NAME#2`), `dispatch:ID`, `prompt:ID`, `guard:ID`, `checkpoint:ID`; without a prefix, the end
+//! of an id.
+
+mod change_bounds;
+mod idle_prompts;
+mod list;
+pub mod log;
+mod newer_work;
+mod other_places;
+mod other_runs;
+mod point_position;
+mod prompt_changes;
+mod undo_target;
+
+pub use ic_phase::run_reference::moved_from;
+pub use idle_prompts::{has_changed, is_idle, is_of_idle};
+pub use list::{ListedPoint, list};
+pub use newer_work::{NewerWork, beside};
+pub use other_places::elsewhere;
+pub use other_runs::{OtherRuns, others_open, prompts_outside};
+pub use point_position::{
+    PointGoal, PointPosition, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of,
+};
+pub use undo_target::{
+    UndoTarget, checkpoint_meant, checkpoint_named, earlier, last, meant, named_by_a_flag, only_sessions, run_here,
+    run_or_newest,
+};

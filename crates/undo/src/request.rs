@@ -1,0 +1,165 @@
+//! What a caller asks of a rollback.
+
+use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_checkpoint::restore::Strategy;
+use ic_kernel::journal::{Force, LayerName};
+use ic_worktree::CaptureSettings;
+
+/// The target of a rollback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RollbackTarget<'a> {
+    /// To where the run last left this phase.
+    Phase {
+        /// A phase of the run's chain.
+        name: &'a str,
+        /// Whether what was done in it is rolled back too.
+        include_target: bool,
+    },
+    /// To a point, by its reference (`ic_ops::point`).
+    Point(&'a str),
+    /// Only what this dispatch did is undone, and the run does not move.
+    Without(&'a str),
+}
+
+/// The point before a dispatch, for a command.
+pub(crate) fn before(dispatch: &str) -> String {
+    let id = dispatch.strip_prefix("dispatch:").unwrap_or(dispatch);
+    shell_word(&format!("dispatch:{id}"))
+}
+
+/// A rollback of the record, as the caller asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RollbackRequest<'a> {
+    /// A reference to the run, as a person types it.
+    pub run: &'a str,
+    /// The target of the rollback.
+    pub to: RollbackTarget<'a>,
+    /// The caller's reason, for the record.
+    pub reason: Option<&'a str>,
+    /// Only plan; write nothing.
+    pub dry_run: bool,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
+}
+
+/// The layers that are rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layers<'a> {
+    /// All that apply: rows only where a state database is configured; of one dispatch alone its record, effects and files.
+    All,
+    /// Exactly these layers, in any order.
+    Only(&'a [LayerName]),
+}
+
+impl Layers<'_> {
+    /// The layers of a rollback to there.
+    ///
+    /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
+    /// git where checkpoints do not have its state.
+    pub(crate) fn of(self, to: RollbackTarget<'_>, settings: &CaptureSettings) -> Result<Vec<LayerName>> {
+        let is_of_one = matches!(to, RollbackTarget::Without(_));
+        let goes = |layer: &LayerName| match layer {
+            LayerName::Workflow | LayerName::Effects | LayerName::Files => true,
+            // Git's state is included only where checkpoints have it.
+            LayerName::Git => !is_of_one && settings.checkpointing.include_git,
+            LayerName::Data => !is_of_one && settings.state.is_some(),
+        };
+        let chosen = match self {
+            Self::All => return Ok(LayerName::ALL.into_iter().filter(goes).collect()),
+            Self::Only(chosen) => chosen,
+        };
+        if let RollbackTarget::Without(dispatch) = to
+            && chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
+        {
+            return Err(Diagnosis::new(
+                Code::Usage,
+                "Only the record, effects and files of one dispatch can be undone: it moves no branch, and no rows.",
+            )
+            .hint(format!(
+                "leave --layer out; with branches and rows, but with all that came after it: ic undo {} --yes",
+                before(dispatch)
+            )));
+        }
+        if chosen.contains(&LayerName::Git) && !settings.checkpointing.include_git {
+            return Err(Diagnosis::new(
+                Code::NoCheckpoint,
+                "The state of git is in no checkpoint here: include-git is false in the configuration.",
+            )
+            .hint(format!(
+                "keep it unchanged: --layer={}",
+                ic_kernel::journal::layer::all_but(chosen, LayerName::Git)
+            )));
+        }
+        ic_kernel::journal::layer::checked(chosen)
+    }
+
+    /// The strategy of a restore where no run goes back, so that there is no record and no effect: files and git's state. `None`: what it
+    /// restores without a choice.
+    ///
+    /// Errors: `usage` where neither is named, and for rows, which it does not restore.
+    pub fn of_restore(self) -> Result<Option<Strategy>> {
+        let Self::Only(chosen) = self else { return Ok(None) };
+        let no_run = "No run is rolled back here, only a checkpoint restored";
+        if chosen.contains(&LayerName::Data) {
+            return Err(Diagnosis::new(Code::Usage, format!("{no_run}: that restores no rows."))
+                .hint("leave the layer data out; rows alone: ic rewind to TASK --yes"));
+        }
+        match (chosen.contains(&LayerName::Files), chosen.contains(&LayerName::Git)) {
+            (true, true) => Ok(None),
+            (true, false) => Ok(Some(Strategy::FilesOnly)),
+            (false, true) => Ok(Some(Strategy::GitOnly)),
+            (false, false) => Err(Diagnosis::new(Code::Usage, format!("{no_run}: it has files and git alone."))
+                .hint("name one of them: --layer=files")),
+        }
+    }
+
+    /// Whether everything is to go back: then what stays is warned about.
+    pub(crate) fn is_everything(self, to: RollbackTarget<'_>) -> bool {
+        self == Self::All && !matches!(to, RollbackTarget::Without(_))
+    }
+}
+
+/// A rollback over several layers, as the caller asks for it.
+#[derive(Debug, Clone)]
+pub struct LayeredRequest<'a> {
+    /// The run, the phase, and what the caller expects.
+    pub base: RollbackRequest<'a>,
+    /// The layers that are rolled back.
+    pub layers: Layers<'a>,
+    /// The refusals that the caller has decided to pass.
+    pub force: Force,
+    /// Whether files that others changed too stay unchanged.
+    pub keep_theirs: bool,
+    /// Whether only files that this run recorded are restored.
+    pub mine: bool,
+    /// Whether files that another run may have changed are checked too, though no record says whose they are.
+    pub beside_runs: bool,
+}
+
+/// The resuming of a rollback, as the caller asks for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResumeRequest<'a> {
+    /// The rollback, or its run.
+    pub rollback: &'a str,
+    /// Whether the step that failed is skipped.
+    pub skip_step: bool,
+    /// The steps whose effects are left.
+    pub skip_effects: &'a [String],
+    /// Why they are left.
+    pub reason: Option<&'a str>,
+    /// The refusals that the caller passes, in addition to those that were passed when the rollback began.
+    pub force: Force,
+}
+
+/// The undo of a rollback, as the caller asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct UndoRequest<'a> {
+    /// The rollback, or its run: then its newest rollback.
+    pub rollback: &'a str,
+    /// Whether the rest is undone though effects that the rollback undid cannot be made again.
+    pub without_effects: bool,
+    /// The caller's reason, for the record.
+    pub reason: Option<&'a str>,
+    /// The hash of the plan that the caller approved.
+    pub expect_plan: Option<&'a str>,
+}
