@@ -28,7 +28,7 @@ types|0|20|names that two public types or more share
 comments|0.021|0.05|plain comments a line of code
 docs|2|50|doc comments of three words or fewer
 circles|0|0|circles of imports over more than two files
-words|11|0|phrases of scripts/words.txt
+words|10|0|phrases of scripts/words.txt
 clients|9|6|files that name one client (OpenCode)
 status.functions|245|250|run status
 status.files|54|40|

@@ -129,7 +129,7 @@ impl RelationalRollbackEngine {
         look: impl FnOnce(&DatabaseSession, &Catalog, &ArchiveManifest) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let manifest = archive.manifest()?;
-        // A connection of its own, so that the archive is attached only as long as it is read.
+        // A connection of its own, so that the archive is attached only while it is read.
         let session = DatabaseSession::open(&self.target.database, self.options.busy_timeout)?;
         session.attach(archive.path(), SCHEMA)?;
         session.reading(|| look(&session, &Catalog::read(&session)?, &manifest))
