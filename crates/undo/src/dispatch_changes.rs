@@ -27,7 +27,7 @@ use ic_worktree::{TreeChanges, Workspace};
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{MadeCommits, OthersCommits, commits_of, heads_between, leave_recorded, leave_unstashed};
-pub(crate) use history::{made_again, put_back, undo_begun};
+pub(crate) use history::{made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 

@@ -121,7 +121,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
         let ended = [that_restored(snapshot, &one.target_id, false)?, that_left_effects(snapshot, &one.target_id)?];
         let mut is_redo = false;
         for ended in ended.iter().flatten() {
-            is_redo |= dispatch_changes::put_back(snapshot, ended)?.contains(&one.seq);
+            is_redo |= dispatch_changes::reverts(snapshot, ended)?.iter().any(|during| during.contains(&one.seq));
         }
         let is_redo = is_redo || again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         if !is_redo && that_restored(snapshot, &one.safety_id, false)?.is_none() {

@@ -377,3 +377,40 @@ fn what_is_said_of_a_conflict_is_so() {
         ]
     );
 }
+
+/// A redo that was killed leaves a restore behind that the abort finishes and reverts: it is no change of others.
+#[test]
+fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
+    let lines = |set: &[(usize, &'static str)]| {
+        let mut lines = [VERSIONS[0]; LINES];
+        set.iter().for_each(|(at, version)| lines[*at] = version);
+        lines
+    };
+    let mut aborted = 0;
+    for n in (20..).step_by(11) {
+        let world = in_git().begun();
+        write(&world, &lines(&[]));
+        world.commit("base");
+        did(&world, "first", || write(&world, &lines(&[(0, "two")])));
+        let second = did(&world, "second", || write(&world, &lines(&[(0, "two"), (1, "two"), (3, "two")])));
+        let report = undone(&world, &second, &[]);
+        let undo = report["rollback_id"].as_str().expect("an id");
+        did(&world, "third", || write(&world, &lines(&[])));
+        let mut command = world.cli.command(["rollback", "undo", undo, "--yes", "--json"]);
+        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+        if output.status.signal().is_none() {
+            break;
+        }
+        let status = || world.cli.json(["rollback", "list", &world.run, "--json"])[0]["status"].clone();
+        if status() == "in_progress" {
+            world.ic(&["rollback", "abort", undo, "--yes"]);
+            aborted += 1;
+        }
+        if status() == "done" {
+            assert_eq!(read(&world), VERSIONS[..1].repeat(LINES), "{n}: it stands");
+            world.ic(&["rollback", "undo", undo, "--yes"]);
+        }
+        assert_eq!(read(&world), ["one", "two", "one", "two"], "{n}");
+    }
+    assert!(aborted > 3, "{aborted}");
+}

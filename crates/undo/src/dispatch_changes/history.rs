@@ -136,7 +136,7 @@ fn restored(
     workspace: &Workspace<'_>,
     all: &[RollbackRecord],
 ) -> Result<HashMap<CheckpointId, ChangeOwner>> {
-    let mut made: HashMap<CheckpointId, (ChangeOwner, Range<Seq>)> = HashMap::new();
+    let mut made: HashMap<CheckpointId, (ChangeOwner, Vec<Range<Seq>>)> = HashMap::new();
     let mut whose_left = HashMap::new();
     for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
         let whose = if one.only().is_some() || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted) {
@@ -149,7 +149,7 @@ fn restored(
             }
         };
         let steps = steps::of_rollback(snapshot, &one.id)?;
-        let during = put_back(snapshot, one)?;
+        let during = reverts(snapshot, one)?;
         if one.only().is_some() {
             let looks = steps.iter().flat_map(goes_of).filter_map(|(_, after)| after);
             whose_left.extend(looks.map(|after| (CheckpointId::from_ledger(after), ChangeOwner::Undone)));
@@ -162,7 +162,8 @@ fn restored(
     for one in &restores {
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         let of_it = made.get(&one.safety_id);
-        let of_its_end = made.get(&one.target_id).filter(|(_, during)| during.contains(&one.seq));
+        let is_during = |reverts: &[Range<Seq>]| reverts.iter().any(|during| during.contains(&one.seq));
+        let of_its_end = made.get(&one.target_id).filter(|(_, reverts)| is_during(reverts));
         let known = of_it.or(of_its_end).map(|(whose, _)| *whose);
         let back = match known.or(is_again.then_some(ChangeOwner::Undone)) {
             None if replaced.contains(&one.target_id) => {
@@ -184,10 +185,14 @@ pub(crate) fn made_again(
     all: &[RollbackRecord],
 ) -> Result<Vec<(CheckpointId, Range<Seq>)>> {
     let mut again = Vec::new();
-    for one in all.iter().filter(|one| one.status == RollbackStatus::Undone) {
+    for one in all.iter().filter(|one| matches!(one.status, RollbackStatus::Undone | RollbackStatus::Done)) {
         let Some(only) = one.only() else { continue };
+        let reverts = reverts(snapshot, one)?;
+        if reverts.is_empty() {
+            continue;
+        }
         if let Ok(span) = WorkSpan::of(snapshot, root, &only, &one.descendants()) {
-            again.push((span.ended, put_back(snapshot, one)?));
+            again.extend(reverts.into_iter().map(|during| (span.ended.clone(), during)));
         }
     }
     Ok(again)
@@ -229,7 +234,7 @@ fn undo(
 ) -> Result<Option<Undo>> {
     let until = match record.status {
         RollbackStatus::Done => record.seq,
-        RollbackStatus::Undone => put_back(snapshot, record)?.end,
+        RollbackStatus::Undone => reverts(snapshot, record)?.last().map_or(record.seq, |revert| revert.end),
         _ => return Ok(None),
     };
     let dispatch = dispatch::get(snapshot, only)?;
@@ -244,27 +249,25 @@ fn undo(
     Ok(began.map(|began| Undo { until, seq: record.seq, stands: record.status == RollbackStatus::Done, work, began }))
 }
 
-/// The events between which a rollback was undone or aborted: restores between them reverted it. Empty for one that stands.
-pub(crate) fn put_back(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Range<Seq>> {
-    let [begun, ended] = [
-        [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str),
-        [EventType::RollbackUndone, EventType::RollbackAborted].map(EventType::as_str),
-    ];
-    let mut during = one.seq..one.seq;
+/// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it. An undo that was aborted
+/// itself is one of them, because its restores count although the rollback stands again.
+pub(crate) fn reverts(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Vec<Range<Seq>>> {
+    let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
+    let ended = [EventType::RollbackUndone, EventType::RollbackAborted, EventType::RollbackUndoAborted];
+    let ended = ended.map(EventType::as_str);
+    let (mut reverts, mut start) = (Vec::new(), None);
     ic_ledger::events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
         let what = event.event_type.as_str();
-        if event.subject_id.as_deref() != Some(one.id.as_str()) {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if begun.contains(&what) {
-            during.start = event.seq;
-        } else if ended.contains(&what) {
-            during.end = event.seq;
-            return Ok(ControlFlow::Break(()));
+        if event.subject_id.as_deref() == Some(one.id.as_str()) {
+            if begun.contains(&what) {
+                start = Some(event.seq);
+            } else if ended.contains(&what) {
+                reverts.extend(start.take().map(|start| start..event.seq));
+            }
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(during)
+    Ok(reverts)
 }
 
 /// The event with which the last undo of a rollback began; the rollback's own event where it has none.
