@@ -74,7 +74,7 @@ pub struct Captured {
     pub unsettled: Vec<Vec<u8>>,
     /// What is at these paths is not in the tree, though git may track it.
     pub unseen: Vec<Vec<u8>>,
-    /// Files, links and directories that were touched since [`Options::since`].
+    /// Files, links and directories that were touched since [`CaptureOptions::since`].
     pub young: Vec<Vec<u8>>,
     /// Directories that are git repositories of their own, by path.
     pub nested_git: Vec<Vec<u8>>,

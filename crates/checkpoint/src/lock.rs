@@ -26,7 +26,7 @@
 //! file, and needs no cache's lock: every user of a cache holds the store shared. The ledger comes last, because every process
 //! needs it: under its write lock no other lock is waited for.
 //!
-//! Debug builds stop a thread that waits in another order ([`ic_ledger::lock::Held`]).
+//! Debug builds stop a thread that waits in another order ([`ic_ledger::lock::HeldLock`]).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for PathText {
 pub struct ChangedCounts {
     /// Relative to the root of the tree; lossless, also where it is not UTF-8.
     pub path: PathText,
-    /// What became of it: the text of a [`Change`].
+    /// What became of it: the text of a [`TreeChange`].
     pub change: String,
 }
 

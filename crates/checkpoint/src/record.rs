@@ -85,7 +85,7 @@ pub struct CheckpointRecord {
     pub advance_seq: Option<Seq>,
     /// The root's directory object.
     pub tree: Hash,
-    /// The object that has its [`crate::manifest::Manifest`].
+    /// The object that has its [`crate::manifest::CheckpointManifest`].
     pub manifest: Hash,
     /// The hash of git's state in it, or of there being none.
     pub git_hash: Hash,
@@ -174,7 +174,7 @@ pub struct NewCheckpoint<'a> {
     pub epoch: Option<i64>,
     /// What the capture found; its content is durable in the store already.
     pub captured: &'a Captured,
-    /// The object that has its [`crate::manifest::Manifest`]; durable already.
+    /// The object that has its [`crate::manifest::CheckpointManifest`]; durable already.
     pub manifest: Hash,
     /// The hash of git's state in it.
     pub git_hash: Hash,

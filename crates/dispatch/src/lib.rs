@@ -1,6 +1,6 @@
 //! Work handed to agents. Owns `dispatches`, `dispatch_commits` and `dispatch_files`.
 //!
-//! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables, [`spent`]
+//! [`status`], [`report`] and [`revert`] are pure; [`dispatch`], [`code`] and [`cancel`] read and write the tables, [`token_totals`]
 //! sums them up.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]

@@ -107,7 +107,7 @@ impl CommandOutcome {
 ///
 /// `born` gets the identity of the process, which leads its group, before the command begins; when it fails,
 /// nothing has run and its error is returned. It is not called when the command cannot be begun, which is
-/// [`Exit::NotStarted`] and no error. `live` gets the output as it comes, on another thread; a slow one slows
+/// [`ChildExit::NotStarted`] and no error. `live` gets the output as it comes, on another thread; a slow one slows
 /// the command down, but delays neither timeout nor cancellation. `cancelled` is asked about every 20 ms.
 ///
 /// Output of what the command left running is read for at most about 200 ms after its end. After a timeout or a

@@ -37,9 +37,9 @@ impl CompensationReport {
     /// The report on these steps.
     ///
     /// ```
-    /// use ic_effects::coverage::{CompensationReport, Coverage};
+    /// use ic_effects::coverage::{CompensationReport, EffectCoverage};
     ///
-    /// let steps = [("build", Coverage::Skip), ("deploy", Coverage::Compensated), ("announce", Coverage::Undeclared)];
+    /// let steps = [("build", EffectCoverage::Skip), ("deploy", EffectCoverage::Compensated), ("announce", EffectCoverage::Undeclared)];
     /// let report = CompensationReport::new(steps.map(|(step, coverage)| (step.to_owned(), coverage)));
     /// assert_eq!(report.percentage, 66);
     /// assert_eq!(report.undeclared, ["announce"]);

@@ -1,6 +1,6 @@
 //! Compensations: actions that undo outside effects, registered before the action and run in reverse (seed 004).
 //!
-//! What undoes a step outlives the program that ran it: it is a row ([`compensation`]) with an [`action::Action`] that
+//! What undoes a step outlives the program that ran it: it is a row ([`compensation`]) with an [`action::EffectAction`] that
 //! [`undo`] carries out.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]

@@ -21,7 +21,7 @@ impl<A: Args> CommandPath for A {
     }
 }
 
-/// [`Named::only`] for a noun with the verbs `V`; `narrow` has a function for each, in their order.
+/// [`CommandPath::only`] for a noun with the verbs `V`; `narrow` has a function for each, in their order.
 pub(crate) fn only<V: Subcommand>(noun: Command, words: &[OsString], narrow: &[Only]) -> Command {
     // The verbs are deferred, so this builds their names, and not their arguments.
     let mut all = V::augment_subcommands(Command::new(""));

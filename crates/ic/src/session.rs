@@ -325,7 +325,7 @@ impl Opening {
         Ok(with_floors_above(Kernel::new(ledger, context, project)))
     }
 
-    /// As [`Session::settings_of_project`], which reads the configuration anew at every call.
+    /// As [`CliSession::settings_of_project`], which reads the configuration anew at every call.
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<CaptureSettings> {
         let root = config::root_of(kernel, project_dir);
         let config = config::load(&root, self.named_config.as_deref())?.config;

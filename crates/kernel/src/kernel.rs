@@ -82,7 +82,7 @@ impl Kernel {
         self.ledger.path().parent().unwrap_or(Path::new("/"))
     }
 
-    /// The run that a reference names. Errors: those of [`resolve::resolve`].
+    /// The run that a reference names. Errors: those of [`run_reference::resolve`].
     pub fn run(&self, snapshot: &Snapshot<'_>, reference: &str) -> Result<Run> {
         if let ("@", Some(own)) = (reference, &self.own_run) {
             return ic_phase::run::get(snapshot, own);

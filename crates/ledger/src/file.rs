@@ -53,7 +53,7 @@ impl FileLedger {
 
     /// Opens the ledger at `path` for reading alone: it is never migrated, and refuses writes.
     ///
-    /// `None` if it is of an older schema. Errors: as of [`File::open`].
+    /// `None` if it is of an older schema. Errors: as of [`FileLedger::open`].
     pub(crate) fn open_to_look(path: &Path, options: OpenOptions) -> Result<Option<Self>> {
         require_file(path)?;
         let remembered = Remembered::before_opening(path, options)?;

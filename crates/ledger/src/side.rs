@@ -158,18 +158,18 @@ impl SideDatabase {
         std::fs::metadata(path).is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// The path of the database's file, as it was given to [`Side::open`].
+    /// The path of the database's file, as it was given to [`SideDatabase::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a view that every [`Side::read`] shares until [`Side::close_view`]: many small reads pay for one. Nothing may be written
+    /// Opens a view that every [`SideDatabase::read`] shares until [`SideDatabase::close_view`]: many small reads pay for one. Nothing may be written
     /// until it is closed.
     pub fn open_view(&self) -> Result<()> {
         self.execute("BEGIN DEFERRED")
     }
 
-    /// Ends what [`Side::open_view`] began.
+    /// Ends what [`SideDatabase::open_view`] began.
     pub fn close_view(&self) {
         // A failure to end a read loses nothing, and must not hide what was read.
         let _ = self.connection.execute_batch("ROLLBACK");

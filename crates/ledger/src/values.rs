@@ -25,11 +25,11 @@ pub enum ValueKind {
 pub enum Value<'a> {
     /// Nothing; a statement must know of what kind.
     Null(ValueKind),
-    /// The value of an [`Kind::Int`] column; a boolean is 0 or 1.
+    /// The value of an [`ValueKind::Int`] column; a boolean is 0 or 1.
     Int(i64),
-    /// The value of a [`Kind::Text`] column, in UTF-8.
+    /// The value of a [`ValueKind::Text`] column, in UTF-8.
     Text(&'a str),
-    /// The value of a [`Kind::Bytes`] column: a path or a hash, in no encoding.
+    /// The value of a [`ValueKind::Bytes`] column: a path or a hash, in no encoding.
     Bytes(&'a [u8]),
 }
 
@@ -294,7 +294,7 @@ impl LedgerRow<'_> {
         Ok(path_from_bytes(&self.get::<Vec<u8>>(index)?))
     }
 
-    /// As [`Row::path`], for a column that may be NULL.
+    /// As [`LedgerRow::path`], for a column that may be NULL.
     pub fn optional_path(&self, index: usize) -> Result<Option<PathBuf>> {
         Ok(self.get::<Option<Vec<u8>>>(index)?.map(|b| path_from_bytes(&b)))
     }

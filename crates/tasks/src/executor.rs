@@ -85,10 +85,10 @@ impl<'k> WorkflowExecutor<'k> {
     /// use std::cell::Cell;
     ///
     /// use ic_base::{Context, Diagnosis};
-    /// use ic_worktree::Settings;
+    /// use ic_worktree::CaptureSettings;
     /// use ic_kernel::config::Config;
     /// use ic_kernel::Kernel;
-    /// use ic_phase::resolve::Project;
+    /// use ic_phase::run_reference::ProjectScope;
     /// use ic_ledger::{Ledger, Lookup, OpenOptions};
     /// use ic_tasks::{
     ///     CompensationAction, Status, TaskContext, TaskError, TaskId, TaskResult, WorkflowExecutor, WorkflowTask,
@@ -114,10 +114,10 @@ impl<'k> WorkflowExecutor<'k> {
     /// let lookup = Lookup { db: None, env_db: None, directory };
     /// let place = ic_ledger::initial_place(&lookup, None)?;
     /// let (ledger, _) = ic_ledger::create(&place, false, directory, OpenOptions::default(), &context)?;
-    /// let project = Project { directory: directory.to_owned(), root: place.root };
+    /// let project = ProjectScope { directory: directory.to_owned(), root: place.root };
     /// let kernel = Kernel::new(ledger, context, project);
     /// let patience = std::time::Duration::from_secs(5);
-    /// let settings = Settings::of(Config::default(), directory, directory, None, patience);
+    /// let settings = CaptureSettings::of(Config::default(), directory, directory, None, patience);
     ///
     /// let mut executor = WorkflowExecutor::on_ledger(&kernel, &settings, "nightly")?;
     /// executor.add_task(Test);
@@ -171,7 +171,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// in this process: see [`ToolCompensation::file_compensation`] for files that then cannot be restored.
     ///
     /// ```
-    /// use ic_tasks::{Coverage, WorkflowExecutor};
+    /// use ic_tasks::{EffectCoverage, WorkflowExecutor};
     /// # use ic_tasks::{TaskContext, TaskError, TaskId, TaskResult, WorkflowTask};
     /// # struct Generate;
     /// # impl WorkflowTask for Generate {
@@ -183,7 +183,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// executor.add_task(Generate);
     /// executor.register_file_compensation("generate", "target/generated.rs");
     /// let report = executor.validate_compensation_coverage();
-    /// assert_eq!(report.steps, [("generate".to_owned(), Coverage::Compensated)]);
+    /// assert_eq!(report.steps, [("generate".to_owned(), EffectCoverage::Compensated)]);
     /// ```
     pub fn register_file_compensation(&mut self, task_id: impl Into<TaskId>, path: impl AsRef<Path>) {
         let (task_id, path) = (task_id.into(), path.as_ref());

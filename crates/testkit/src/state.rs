@@ -48,7 +48,7 @@ impl ProjectState {
         assert_eq!(self.ledger, wanted.ledger, "{when}: the ledger");
     }
 
-    /// As [`State::assert_is`], the ledger aside.
+    /// As [`ProjectState::assert_is`], the ledger aside.
     ///
     /// # Panics
     /// If they are not.

@@ -162,7 +162,7 @@ impl TestWorld {
         }
     }
 
-    /// Keeps the ledger, and what lies around the project under each of these names, for [`World::reset`].
+    /// Keeps the ledger, and what lies around the project under each of these names, for [`TestWorld::reset`].
     ///
     /// # Panics
     /// If there is no room for it.
@@ -175,7 +175,7 @@ impl TestWorld {
         }
     }
 
-    /// Makes the ledger, and what lies around the project under each of these names, what it was at [`World::save`].
+    /// Makes the ledger, and what lies around the project under each of these names, what it was at [`TestWorld::save`].
     pub fn reset(&self, names: &[&str]) {
         self.cli.put_back_ledger("saved");
         for name in names {

@@ -1,6 +1,6 @@
 //! Rolling a run back to an earlier phase: the cut, the plan, and the one transaction that applies it.
 //!
-//! The preview is the plan: a dry run and the real call make the same [`Plan`] with the same code, the real call inside the transaction
+//! The preview is the plan: a dry run and the real call make the same [`RollbackPlan`] with the same code, the real call inside the transaction
 //! that applies it. A rollback does not compare the run with an earlier read: it takes the write lock and wins.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]

@@ -332,7 +332,7 @@ impl RollbackPlan {
 /// The key of the phases that a run leaves which goes back to a point. `rolled_back_phases` of a plan are those whose records it covers.
 const LEFT_PHASES: &str = "left_phases";
 
-/// The phases that the run left, from a plan that [`Plan::to_json`] made.
+/// The phases that the run left, from a plan that [`RollbackPlan::to_json`] made.
 pub(super) fn left_phases(plan: &Value) -> &Value {
     plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
 }
@@ -364,7 +364,7 @@ impl PlanCounts {
         })
     }
 
-    /// The counts of a plan that [`Plan::to_json`] made.
+    /// The counts of a plan that [`RollbackPlan::to_json`] made.
     pub(super) fn of_json(plan: &Value) -> Self {
         let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
         Self {

@@ -22,7 +22,7 @@ pub struct Overrides {
     pub force: Force,
     /// The checkpoint to which a rollback goes, one of [`crate::points`]; `None`: to before the first step.
     pub to: Option<CheckpointId>,
-    /// The hash that the plan of the rollback must have, as in [`crate::Preview`].
+    /// The hash that the plan of the rollback must have, as in [`crate::WorkflowPreview`].
     pub expect_plan: Option<String>,
     /// Set by another thread: processes are ended, and no further step begins.
     pub interrupted: Arc<AtomicBool>,

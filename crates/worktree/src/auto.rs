@@ -140,7 +140,7 @@ impl TakenTree {
         Self::take(kernel, settings, &new.project_dir, link)
     }
 
-    /// As [`Taken::take`] if there are `settings`; without them, nothing is captured.
+    /// As [`TakenTree::take`] if there are `settings`; without them, nothing is captured.
     pub fn take_if(
         kernel: &Kernel,
         settings: Option<&CaptureSettings>,
@@ -151,7 +151,7 @@ impl TakenTree {
     }
 
     /// Looks at the tree at the beginning or the end of a tool call: at files alone, while no other call looks at it. The result
-    /// becomes a checkpoint only if it differs from the newest one ([`Taken::record_news`]).
+    /// becomes a checkpoint only if it differs from the newest one ([`TakenTree::record_news`]).
     /// `with_git`: git's state too, and it is recorded whatever is seen.
     pub fn look_for_call(
         kernel: &Kernel,
@@ -179,7 +179,7 @@ impl TakenTree {
         }
     }
 
-    /// As [`Taken::look_for_call`], of a subagent that begins its work with this call: what is seen is a point of the run, with git's state
+    /// As [`TakenTree::look_for_call`], of a subagent that begins its work with this call: what is seen is a point of the run, with git's state
     /// and where a state database is.
     pub fn look_for_subagent(
         kernel: &Kernel,

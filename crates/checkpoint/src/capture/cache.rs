@@ -6,7 +6,7 @@
 //! living, all are written anew. An entry is
 //! trusted when it was last touched at least two seconds before the capture began; a younger one may be changed again
 //! within the same tick of the file system's clock, so it is read again until it was seen older ("racy git", as git's own
-//! documentation calls it). Nor is a file trusted that a process has mapped into memory ([`super::mapped`]).
+//! documentation calls it). Nor is a file trusted that a process has mapped into memory ([`super::memory_maps`]).
 
 use std::borrow::Cow;
 use std::fs::File;

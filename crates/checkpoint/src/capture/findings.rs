@@ -19,7 +19,7 @@ pub(crate) struct WalkFindings {
     pub(crate) unsettled: Vec<Vec<u8>>,
     /// What is not in the tree, though git may track it.
     pub(crate) unseen: Vec<Vec<u8>>,
-    /// Files, links and directories that were touched since [`super::Options::since`].
+    /// Files, links and directories that were touched since [`super::CaptureOptions::since`].
     pub(crate) young: Vec<Vec<u8>>,
     since: i64,
     /// Files that have more than one name: device and inode, and one of them.

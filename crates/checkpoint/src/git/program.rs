@@ -1,5 +1,5 @@
 //! Calling the `git` program: every call of the project goes through here, so that it changes nothing by the way, runs
-//! nothing that the repository names ([`super::quiet`]), and says the same everywhere.
+//! nothing that the repository names ([`super::safe_settings`]), and says the same everywhere.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};

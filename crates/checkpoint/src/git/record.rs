@@ -166,7 +166,7 @@ impl FoundGit {
         self.rules_left_out.iter().filter(is_left_out).cloned().collect()
     }
 
-    /// The same, and what [`Look::keep_ahead`](super::Look::keep_ahead) kept need not be kept once more.
+    /// The same, and what [`GitLook::keep_ahead`](super::GitLook::keep_ahead) kept need not be kept once more.
     #[must_use]
     pub fn with(self, ahead: Option<KeptObjects>) -> Self {
         Self { ahead, ..self }

@@ -32,7 +32,7 @@ pub(super) struct CommandLog {
 }
 
 impl CommandLog {
-    /// Opens the file at its end, or makes it, with mode 0600. Errors are kept for [`Log::finish`].
+    /// Opens the file at its end, or makes it, with mode 0600. Errors are kept for [`CommandLog::finish`].
     pub(super) fn append_to(path: &Path, longest: u64) -> Self {
         let mut log = Self { path: path.to_owned(), file: None, error: None, base: 0, length: 0, total: 0, longest };
         match log.open() {

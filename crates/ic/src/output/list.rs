@@ -59,7 +59,7 @@ impl<'o> ListOutput<'o> {
         self.output.flush()
     }
 
-    /// As [`List::end`], with a table for people at the end: its columns depend on every row.
+    /// As [`ListOutput::end`], with a table for people at the end: its columns depend on every row.
     pub(crate) fn end_with(self, text: impl FnOnce() -> String) -> Result<ExitStatus> {
         if self.output.format == OutputFormat::Text {
             self.output.text(text())?;

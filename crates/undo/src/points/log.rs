@@ -102,7 +102,7 @@ impl Files {
 }
 
 /// The newest points and rollbacks of a run, newest first. Changes of files stay unknown where the content store is missing, damaged, or
-/// that of another ledger, and [`Log::unread`] says why. A list must not fail for what `ic health` reports.
+/// that of another ledger, and [`PointLog::unread`] says why. A list must not fail for what `ic health` reports.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: LogPage) -> Result<PointLog> {
     let mut log = counted(kernel, options, run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;

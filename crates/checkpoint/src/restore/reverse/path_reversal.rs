@@ -34,7 +34,7 @@ pub(super) enum PathReversal {
 /// What becomes of a path in one step.
 pub(super) enum PathStep {
     To(Option<DiffState>),
-    /// As [`Step::To`], with something that is as the work left it, and that others made so again.
+    /// As [`PathStep::To`], with something that is as the work left it, and that others made so again.
     Again(Option<DiffState>),
     Merged(DiffState, Vec<u8>),
     Stays(String),

@@ -115,7 +115,7 @@ fn ended(undone: &UndoneRollback) -> String {
     }
 }
 
-/// A rollback that was undone or aborted, or would be, and what stays. `files_alone`: as in [`show`].
+/// A rollback that was undone or aborted, or would be, and what stays. `files_alone`: as in `layers_plan::show`.
 pub(crate) fn undone(undone: &UndoneRollback, files_alone: Option<&ic_undo::FilesAlone>) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
