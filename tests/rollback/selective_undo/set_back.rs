@@ -383,7 +383,9 @@ fn what_is_said_of_a_conflict_is_so() {
 fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
     let lines = |set: &[(usize, &'static str)]| {
         let mut lines = [VERSIONS[0]; LINES];
-        set.iter().for_each(|(at, version)| lines[*at] = version);
+        for (at, version) in set {
+            lines[*at] = version;
+        }
         lines
     };
     let mut aborted = 0;
