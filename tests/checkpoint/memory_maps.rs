@@ -238,7 +238,7 @@ fn let_store(place: &Place, writer: &mut Child, turn: &str) {
 fn what_a_process_stored_and_died_is_seen() {
     for place in Place::all() {
         let mut writer = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "mapped::a_writer_in_a_process_of_its_own", "--nocapture"])
+            .args(["--exact", "memory_maps::a_writer_in_a_process_of_its_own", "--nocapture"])
             .env(WRITER, place.room.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

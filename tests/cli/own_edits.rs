@@ -781,17 +781,19 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
     for (tool, input) in
         [("Edit", json!({ "file_path": "named.txt" })), ("Bash", json!({ "command": "echo its > named.txt; make" }))]
     {
-        for is_next_prompt_told in [false, true] {
+        for then in ["", "a prompt", "the end of the session"] {
             let project = in_git();
             stopped(&project, tool, &input);
-            if is_next_prompt_told {
-                asks(&project, "A", "go on");
+            match then {
+                "a prompt" => asks(&project, "A", "go on"),
+                "the end of the session" => drop(say(&project, &Said::new("claude-code", "A", "SessionEnd"))),
+                _ => {}
             }
             let plan = preview(&project, "undo");
             let said = plan["warnings"].to_string() + &plan["files"]["warnings"].to_string();
             assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
             assert!(!said.contains(" named.txt"), "{plan}");
-            if !is_next_prompt_told {
+            if then.is_empty() {
                 // What runs is not undone alone.
                 continue;
             }
@@ -860,4 +862,48 @@ fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() 
     stop(&project, "A");
     project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
     assert!(!project.root().join("made.txt").exists());
+}
+
+/// Of two calls at the same time, the one that speaks of git made the commit, whichever ends first.
+#[test]
+fn a_commit_is_of_the_call_that_speaks_of_git_though_another_ends_first() {
+    let project = in_git();
+    ask(&project, "A", "A");
+    ask(&project, "B", "B");
+    before(&project, "A", "A", "Bash", json!({ "command": "echo a > onlya; git add onlya; git commit -qm A" }));
+    before(&project, "B", "B", "Bash", json!({ "command": "echo b > onlyb" }));
+    project.write("onlya", "a\n");
+    git(&project, &["add", "onlya"]);
+    git(&project, &["commit", "-qm", "A"]);
+    project.write("onlyb", "b\n");
+    after(&project, "B", "B", "Bash");
+    stop(&project, "B");
+    after(&project, "A", "A", "Bash");
+    stop(&project, "A");
+    let commits = |session: &str| {
+        let shown = project.json(&format!("dispatch show {}", work_of(&project, session)));
+        shown["commits"].as_array().map(Vec::len)
+    };
+    assert_eq!([commits("A"), commits("B")], [Some(1), Some(0)]);
+    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "B")));
+    let is_there = |file: &str| project.root().join(file).exists();
+    assert_eq!([is_there("onlya"), is_there("onlyb")], [true, false]);
+}
+
+/// A rule that changes is no change of the files that it means.
+#[test]
+fn files_that_a_rule_means_since_are_not_left_by_an_undo() {
+    let project = in_git();
+    project.write(".gitignore", "config.local\n");
+    project.write("config.local", "mine\n");
+    project.write("a.log", "mine\n");
+    ask(&project, "A", "ignore logs");
+    before(&project, "A", "1", "Bash", json!({ "command": "echo '*.log' > .gitignore" }));
+    project.write(".gitignore", "*.log\n");
+    after(&project, "A", "1", "Bash");
+    stop(&project, "A");
+    let undone = project.run(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    let files = [".gitignore", "config.local", "a.log"].map(|name| read(&project, name));
+    assert_eq!(files, ["config.local\n", "mine\n", "mine\n"]);
 }

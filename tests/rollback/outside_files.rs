@@ -322,3 +322,19 @@ fn a_named_file_that_is_captured_is_no_file_outside() {
     assert_eq!((code, &plan["outside"]), (Some(0), &Value::Null), "{plan}");
     assert_eq!(read_in(world.root(), "kept.log").as_deref(), Some("mine\n"));
 }
+
+/// One prompt alone: the file is named once, and nothing of the prompt is left.
+#[test]
+fn an_ignored_file_of_one_prompt_goes_with_it() {
+    let (world, _) = project();
+    write_in(world.root(), ".gitignore", "*.local\n");
+    let path = world.root().join("new.local");
+    edit(&world, &path, || drop(write_in(world.root(), "new.local", "its\n")));
+    let log = world.cli.json(["log", "--json"]);
+    let id = log[0]["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id").to_owned();
+    let (code, report) = undo(&world, &["--dispatch", &id]);
+    assert_eq!((code, &report["files"]["skipped"]), (Some(0), &json!([])), "{report}");
+    assert!(!path.exists());
+    assert_eq!(world.cli.json(["redo", "--yes", "--json"])["status"], "undone");
+    assert_eq!(read_in(world.root(), "new.local").as_deref(), Some("its\n"));
+}

@@ -84,7 +84,7 @@ fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &
 fn cut_off_of(workers: &[Dispatch], calls: &[ToolCall]) -> HashSet<CallId> {
     let came_to_its_end = |call: &ToolCall| {
         let mut all = workers.iter().filter(|worker| worker.id == call.dispatch_id);
-        all.any(|worker| !matches!(worker.status, DispatchStatus::Running | DispatchStatus::Cancelled))
+        all.any(|worker| worker.status == DispatchStatus::Completed)
     };
     let has_next = |call: &ToolCall| {
         let is_next =

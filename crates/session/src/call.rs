@@ -301,6 +301,14 @@ pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
 
+/// Whether the newest call of this work's own agent was cut off: its end was not reported.
+pub fn is_newest_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
+    let sql = "SELECT finished_at FROM calls WHERE dispatch_id = $1 AND agent_id IS NULL \
+               ORDER BY began_seq DESC, created_at DESC, id DESC LIMIT 1";
+    let newest = snapshot.query_opt(sql, &[&dispatch.as_str()], |row| row.get::<Option<i64>>(0))?;
+    Ok(newest.is_some_and(|finished_at| finished_at.is_none()))
+}
+
 /// The event after which interrupted work changed nothing, if its client reports each call. The end of such work is reported only when a
 /// person types again, which may be hours later. `None`: it was not interrupted.
 pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Seq>> {

@@ -8,6 +8,7 @@ mod skipped_files;
 mod span;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
 use ic_checkpoint::diff::{self, DiffState};
@@ -20,8 +21,9 @@ use ic_effects::action::{CompensatedFile, EffectBefore};
 use ic_effects::{Compensation, EffectAction, compensation};
 use ic_kernel::journal::RollbackStatus;
 use ic_kernel::journal::table::{self, RollbackRecord};
-use ic_ledger::Snapshot;
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
+use ic_session::outside_files;
 use ic_worktree::{TreeChanges, Workspace};
 
 use branch::require_one_branch;
@@ -272,11 +274,21 @@ fn changes_of(
     ids: &[DispatchId],
     by_others: &OthersCommits,
 ) -> Result<Own> {
+    // Ignored files that a call named are kept, and restored, by themselves.
+    let named = workspace.kernel.read(|snapshot| {
+        let of_all = ids.iter().map(|id| outside_files::of_dispatch(snapshot, id)).collect::<Result<Vec<_>>>()?;
+        Ok(of_all.into_iter().flatten().map(|file| PathBuf::from(file.path)).collect::<BTreeSet<_>>())
+    })?;
+    let is_by_itself = |path: &[u8]| named.contains(&workspace.root.join(path_from_bytes(path)));
     let is_own = |work: &&Dispatch| ids.contains(&work.id);
     let mut changes = Own::default();
     let mut differences = Differences::new(workspace);
     for window in attribution.windows() {
-        for difference in differences.between(window.from, window.to)? {
+        let found = differences.between(window.from, window.to)?;
+        for difference in found.into_iter().filter(|difference| !skipped_files::is_of_rule(difference)) {
+            if skipped_files::is_ignored(&difference) && is_by_itself(&difference.path) {
+                continue;
+            }
             let makers = window.makers(&difference.path);
             let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
             match (others.len() < makers.len(), others.as_slice()) {

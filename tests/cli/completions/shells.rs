@@ -248,8 +248,8 @@ fn fish_is_offered_what_fits() {
         "~/notes.md>",
         "elsewhere\tbehind>",
         "only.md>",
-        "git,files\tThe working tree>",
-        "--layer=git,files\tThe working tree>",
+        "git,files\tFiles of the working tree>",
+        "--layer=git,files\tFiles of the working tree>",
         "--gates=@flow.yaml>",
     ] {
         assert!(offered(part), "{part:?} is not in:\n{text}");

@@ -193,6 +193,8 @@ pub fn end(
     let named = kernel.read(|snapshot| outside_files::of_call(snapshot, &call.id))?;
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
     let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);
+    let is_beside = kernel.read(|snapshot| commits::may_be_of_another(snapshot, &call, &root))?;
+    let prompt = prompt.filter(|_| !is_beside);
     let made = prompt.map(|prompt| commits::made(kernel, &root, &prompt, &Since::call(&call)));
     // Accepted from undone work too: what the call committed must be on record.
     kernel.write_late_too(|tx, now| {

@@ -13,13 +13,13 @@ use ic_checkpoint::git;
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record;
 use ic_dispatch::code;
-use ic_dispatch::dispatch::Dispatch;
+use ic_dispatch::dispatch::{self, Dispatch};
 use ic_dispatch::report::{self, DispatchReport};
 use ic_kernel::Kernel;
 use ic_ledger::{OpenOptions, Snapshot, Transaction};
-use ic_phase::point;
+use ic_phase::{point, run};
 use ic_session::{Prompt, ToolCall, call};
-use ic_worktree::look_into_store;
+use ic_worktree::{look_into_store, root_of};
 
 /// From where on commits belong to a piece of work.
 pub(super) struct Since {
@@ -50,6 +50,31 @@ pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prom
         return Ok(Some(Since { head: prompt.head.clone(), at: prompt.created_at, log_start: None }));
     }
     Ok(calls.iter().find(|call| call.finished_at.is_none()).map(Since::call))
+}
+
+/// Whether a call may make commits, as far as it says what it does. A tool that names files makes none, and a redacted line says nothing.
+fn may_commit(call: &ToolCall) -> bool {
+    call.paths.is_empty() && call.line.as_deref().is_none_or(|line| line.contains("git"))
+}
+
+/// Whether what was committed during a call belongs to another that still runs in this root: that one speaks of git, and this one does not.
+/// The other one records it as it ends.
+pub(super) fn may_be_of_another(snapshot: &Snapshot<'_>, call: &ToolCall, root: &Path) -> Result<bool> {
+    if may_commit(call) {
+        return Ok(false);
+    }
+    /// No call that is older still runs: its client was killed.
+    const LONGEST: i64 = 24 * 60 * 60 * 1000;
+    let since = Timestamp(call.created_at.millis().saturating_sub(LONGEST));
+    for other in call::not_told_of_end(snapshot, since)? {
+        if other.ended_seq.is_none() && other.dispatch_id != call.dispatch_id && may_commit(&other) {
+            let work = dispatch::get(snapshot, &other.dispatch_id)?;
+            if root_of(&run::get(snapshot, &work.run_id)?.project_dir) == root {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// As [`unrecorded`], of work that a person stopped: what was committed since is its own only where the call that was cut off speaks of

@@ -9,7 +9,7 @@ use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter};
 use ic_kernel::Kernel;
 use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
-use ic_session::{self as session, AgentSession};
+use ic_session::{self as session, AgentSession, call};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention};
 
@@ -26,6 +26,17 @@ pub fn stop(
     kept: Option<&CaptureSettings>,
     count: Counted<'_>,
 ) -> Result<Option<(Dispatch, Vec<Warning>)>> {
+    end_newest(kernel, teller, kept, count, false)
+}
+
+/// As [`stop`]. `is_session_over`: the session ended, perhaps without a stop.
+fn end_newest(
+    kernel: &Kernel,
+    teller: Teller<'_>,
+    kept: Option<&CaptureSettings>,
+    count: Counted<'_>,
+    is_session_over: bool,
+) -> Result<Option<(Dispatch, Vec<Warning>)>> {
     let open = kernel.read(|snapshot| {
         let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
         let work = match prompt.ended_at {
@@ -41,9 +52,16 @@ pub fn stop(
         let warnings = subagents::finish(kernel, &work, kept, None)?;
         return Ok(Some((work, warnings)));
     }
-    let (run, since) = kernel.read(|snapshot| {
+    let (run, since, is_cut_off) = kernel.read(|snapshot| {
         let run = run::get(snapshot, &work.run_id)?;
-        Ok((run, commits::unrecorded(snapshot, &work, &prompt)?))
+        // A session that ends in the middle of a call was stopped by a person, who may have changed files before.
+        let is_cut_off = is_session_over && call::is_newest_cut_off(snapshot, &work.id)?;
+        let since = if is_cut_off {
+            commits::unrecorded_by_interrupted(snapshot, &work, &prompt)?
+        } else {
+            commits::unrecorded(snapshot, &work, &prompt)?
+        };
+        Ok((run, since, is_cut_off))
     })?;
     let link = CheckpointLink {
         run_id: Some(run.id.clone()),
@@ -73,7 +91,9 @@ pub fn stop(
         if !is_recorded {
             taken.record_after(tx, now, &run)?;
         }
-        dispatch::finish(tx, now, &work, &DispatchEnding::Completed { summary: None, verdict: None })
+        let completed = DispatchEnding::Completed { summary: None, verdict: None };
+        let cancelled = DispatchEnding::Cancelled { reason: Some("interrupted") };
+        dispatch::finish(tx, now, &work, if is_cut_off { &cancelled } else { &completed })
     })?;
     let mut warnings = taken.warnings.clone();
     // Pruning waits for the store's locks, which `taken` still has.
@@ -115,7 +135,7 @@ pub fn end(
     kept: Option<&CaptureSettings>,
     count: Counted<'_>,
 ) -> Result<()> {
-    stop(kernel, teller, kept, count)?;
+    end_newest(kernel, teller, kept, count, true)?;
     let session = kernel.write(|tx, now| {
         let session = session::by_client(tx, teller.client, teller.client_id)?;
         if let Some(session) = &session {

@@ -67,7 +67,7 @@ fn a_crash_before_any_statement_leaves_nothing_or_everything() {
                 app.connect().query_row("PRAGMA journal_mode=WAL", [], |_| Ok(())).unwrap();
             }
             let status = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "tests::trouble::a_crash_before_any_statement_leaves_nothing_or_everything"])
+                .args(["--exact", "tests::faults::a_crash_before_any_statement_leaves_nothing_or_everything"])
                 .env(DIRECTORY, app.path().parent().unwrap())
                 .env("IC_REWIND_CRASH_AT", n.to_string())
                 .stdout(std::process::Stdio::null())

@@ -21,6 +21,20 @@ pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
     sides.into_iter().flatten().find_map(passed).filter(|_| is_all)
 }
 
+/// Whether a rule ignores the path on one side alone: a rule changed, and perhaps not the file.
+pub(super) fn is_of_rule(difference: &Difference) -> bool {
+    let is_ignored = |state: &Option<DiffState>| matches!(state, Some(DiffState::Passed(Reason::Ignored)));
+    let is_kept = |state: &Option<DiffState>| matches!(state, Some(DiffState::File { .. } | DiffState::Symlink(_)));
+    let (before, after) = (&difference.before, &difference.after);
+    is_ignored(before) && is_kept(after) || is_kept(before) && is_ignored(after)
+}
+
+/// Whether a rule ignores the path on one side.
+pub(super) fn is_ignored(difference: &Difference) -> bool {
+    let is_passed = |state: &DiffState| matches!(state, DiffState::Passed(Reason::Ignored));
+    [&difference.before, &difference.after].into_iter().flatten().any(is_passed)
+}
+
 type Gaps = BTreeMap<Vec<u8>, Skipped>;
 
 /// Finds the differences between checkpoints of a workspace.

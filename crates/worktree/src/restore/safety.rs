@@ -78,7 +78,7 @@ impl Workspace<'_> {
             Ok(others)
         })?;
         let Some(first) = others.first() else { return Ok(()) };
-        let named = |call: &ToolCall| json!({ "id": call.id.as_str(), "session_id": call.session_id.as_str(), "tool": call.tool });
+        let named = |call: &ToolCall| json!({ "id": call.id.as_str(), "session_id": call.session_id.as_str(), "dispatch_id": call.dispatch_id.as_str(), "tool": call.tool });
         Err(Diagnosis::new(
             Code::WorkRunning,
             format!(

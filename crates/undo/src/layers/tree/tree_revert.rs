@@ -3,7 +3,7 @@
 //!
 //! Both can be repeated: a path that is restored already has a content that one of the restores found.
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
@@ -160,7 +160,18 @@ fn own_of<'k>(
         return Ok(tree);
     }
     tree.require_own(look).map_err(|error| match error.code() {
-        Code::WorkRunning => error.hint("end it first; then call again"),
+        Code::WorkRunning => {
+            let calls = error.details().get("calls").and_then(|calls| calls.as_array()).cloned().unwrap_or_default();
+            let work = calls.iter().find_map(|call| call["dispatch_id"].as_str());
+            let work = work.map(|id| DispatchId::from_ledger(id.to_owned()));
+            match work {
+                Some(work) => error.hint(format!(
+                    "wait for its end; if that agent was stopped or killed: ic dispatch cancel {}; then call again",
+                    work.short()
+                )),
+                None => error.hint("end it first; then call again"),
+            }
+        }
         Code::GitBusy if !error.details().contains_key("unfinished") => {
             error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
         }
