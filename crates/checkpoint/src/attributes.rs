@@ -180,12 +180,14 @@ pub(crate) fn gather(
         if !is_kept(name.to_bytes()) {
             continue;
         }
+        // One that grows between the two calls does not fit, and counts as not there.
         let mut value = vec![0; get(name, &mut []).unwrap_or(0)];
         if let Ok(length) = get(name, &mut value) {
             value.truncate(length);
             extended.push((name.to_bytes().to_vec(), value));
         }
     }
+    // The kernel lists them in no fixed order, and a directory has one byte form.
     extended.sort_unstable();
     let mut length = 0;
     extended.retain(|(name, value)| {

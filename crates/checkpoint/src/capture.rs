@@ -166,6 +166,7 @@ pub fn capture_with(
     // Attributes are kept relative to the root's owner: with another owner nothing in the cache is true any more.
     let cache = space.load(objects).filter(|cache| cache.header().owner == number);
     let old = cache.as_ref().map(Cache::header).unwrap_or_default();
+    // Before the walk: what is touched from here on is read again by the next capture.
     let now = space.moment()?;
     let mut sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), now);
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
@@ -227,6 +228,7 @@ pub fn capture_with(
 /// Adds what git may judge otherwise than it was judged here.
 fn add_doubts(sources: &mut RuleSources, index: &mut IndexSeen, rules: &rules::CaptureRules<'_>, root: &Path) {
     if rules.lacks_tracked() {
+        // The next capture must not find that git was asked about this index.
         index.forget();
     }
     sources.doubts.extend(index.doubt());
@@ -254,6 +256,7 @@ fn with_links(objects: &Objects, writer: &Writer<'_>, plain: Hash, links: &Group
     if links.is_empty() {
         return Ok(plain);
     }
+    // The plain root may be in a pack that is not written yet.
     writer.expose()?;
     writer.put_tree(&TreeObject { links: links.clone(), ..objects.tree(&plain)? }.encode())
 }

@@ -302,6 +302,7 @@ pub fn prune(tx: &Transaction<'_>, now: Timestamp, checkpoint: &CheckpointRecord
     };
     ic_ledger::events::append(tx, now, &event)?;
     tx.execute_one(
+        // Of two prunes at the same time, the second finds no row and is rolled back with its event.
         "UPDATE checkpoints SET pruned_at = $1 WHERE id = $2 AND pruned_at IS NULL",
         &[&now.millis(), &checkpoint.id.as_str()],
     )?;

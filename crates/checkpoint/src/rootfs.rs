@@ -92,6 +92,7 @@ impl RootDir {
 
     /// Waits until everything that was written is on the disk.
     pub fn sync(&self) -> Result<()> {
+        // One call for all: a flush of each file would be as many waits for the disk.
         rustix::fs::syncfs(&self.fd)
             .map_err(io::Error::from)
             .while_doing(|| format!("flushing {}", self.path.display()))
@@ -106,6 +107,7 @@ impl RootDir {
         let (parent, name) = split(path);
         match self.directory(parent) {
             Ok(directory) => found(&directory, name),
+            // A file or a link where a directory should be: below the root there is no such path.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(EntryState::Absent),
             Err(e) => Err(e.into()),
         }
@@ -170,6 +172,7 @@ impl RootDir {
         let around = Cell::new(FileOwner::default());
         let create = |directory: &OwnedFd| {
             around.set(FileOwner::of(&fstat(directory)?));
+            // Only its owner can read it before it has its content, its owner and its mode.
             openat(directory, temporary, flags, Mode::from_raw_mode(0o600))
         };
         self.put(path, temporary, still, create, &mut |file| {
@@ -246,6 +249,7 @@ impl RootDir {
             };
             let handle = openat(directory, name, HANDLE, Mode::empty()).at(path)?;
             let stat = stat_of(&fstat(&handle).at(path)?);
+            // Between the look and this handle, another file may have taken the name.
             if (stat.dev, stat.ino) != (expected.dev, expected.ino) {
                 return Err(changed(path));
             }
@@ -285,6 +289,7 @@ impl RootDir {
             let unplaced = Temporary::new(directory, temporary);
             fill(made)?;
             self.require_place(parent, directory, path)?;
+            // The last look before the rename, which replaces whatever has the name.
             require(still, &found(directory, name).while_doing(|| at(path))?, path)?;
             renameat(directory, temporary, directory, name).at(path)?;
             unplaced.keep();

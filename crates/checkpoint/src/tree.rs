@@ -59,6 +59,7 @@ impl Reason {
     }
 
     pub(crate) fn byte(self) -> u8 {
+        // Its place in the list is what trees on the disk hold: another order would give old ones other reasons.
         Self::ALL.iter().position(|r| *r == self).map_or(0, |at| u8::try_from(at).unwrap_or(0))
     }
 
@@ -138,6 +139,7 @@ impl TreeObject {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = Reader(bytes);
         let tree = reader.tree().ok_or_else(damaged)?;
+        // Names are found by binary search: in another order one would seem absent, and a restore would delete it.
         let sorted = tree.entries.windows(2).all(|pair| pair[0].name < pair[1].name);
         if sorted && is_mode(tree.mode) && tree.entries.iter().all(TreeEntry::is_possible) {
             Ok(tree)
@@ -297,6 +299,8 @@ impl<'a> Reader<'a> {
             let low = u64::from(byte & 0x7f);
             number |= low << shift;
             if byte & 0x80 == 0 {
+                // The tenth byte has room for one bit. What is beyond is lost in the shift, and would be a second form
+                // of a number.
                 let is_shortest = byte != 0 || shift == 0;
                 return (is_shortest && number >> shift == low).then_some(number);
             }

@@ -86,6 +86,7 @@ impl Looker<'_, '_> {
         }
         let stat = match statat(&self.place.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
+            // It was removed after the directory was listed.
             Err(Errno::NOENT) => return Ok(Todo::Drop),
             Err(e) => return self.unreadable(name, e),
         };
@@ -139,6 +140,7 @@ impl Looker<'_, '_> {
         }
         match readlinkat(&self.place.fd, name, Vec::new()) {
             Ok(target) => Ok(Todo::Target(key, target.into_bytes())),
+            // It was removed after the look, or is no link any more.
             Err(Errno::NOENT | Errno::INVAL) => Ok(Todo::Drop),
             Err(e) => self.unreadable(name, e),
         }
@@ -222,6 +224,7 @@ impl Looker<'_, '_> {
 
     /// How a file begins; zeros where it cannot be read so far.
     fn head(&self, name: &[u8]) -> [u8; 72] {
+        // Without NONBLOCK, a pipe of that name would make the capture wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut head = [0; 72];
         let _ = openat(&self.place.fd, name, flags, Mode::empty()).and_then(|fd| rustix::io::read(fd, &mut head));

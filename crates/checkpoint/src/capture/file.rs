@@ -226,6 +226,7 @@ impl Read for Source<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         (&mut self.file).read(buffer).map_err(|error| {
             let kind = error.kind();
+            // An interrupted read is made again: it says nothing of the file.
             if kind != io::ErrorKind::Interrupted {
                 self.failed = Some(error);
             }

@@ -167,6 +167,7 @@ impl Walk<'_> {
                 fd
             }
             Ok(fd) => fd,
+            // It was removed or replaced after the look.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Entered::Known(None)),
             Err(e) if !is_ours(e) => return Ok(Entered::Known(Some(passed(Reason::Unreadable)))),
             Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(&place.path, name)),
@@ -183,6 +184,7 @@ impl Walk<'_> {
         way: ReadingWay,
     ) -> Result<Option<(CacheSeen<'static>, bool)>> {
         self.progress.limit.check()?;
+        // Of a database in use the stat proves nothing: what changes is its log.
         if way == ReadingWay::Usual
             && let Some(known) = self.unfinished.find(key)
             && !self.maps.may_hide_changes(key)

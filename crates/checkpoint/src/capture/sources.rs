@@ -136,6 +136,7 @@ fn state_of(path: &Path) -> Option<Key> {
 fn number_of_state(key: Option<Key>) -> u64 {
     key.map_or(0, |key| {
         let numbers = [key.dev, key.ino, key.size, key.mtime.cast_unsigned(), key.ctime.cast_unsigned()];
+        // 0 stands for a file that is not there.
         number_of(&numbers.map(u64::to_le_bytes).concat()).max(1)
     })
 }

@@ -40,6 +40,7 @@ impl Walk<'_> {
     /// What was found, sorted, and whether anything differs from the last cache.
     pub(crate) fn finish(self) -> (WalkFindings, bool) {
         let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // The threads of the walk find them in any order.
         found.skipped.sort_unstable();
         found.nested_git.sort_unstable();
         found.work_trees.sort_unstable();
@@ -175,6 +176,7 @@ impl Walk<'_> {
     /// Leaves a directory as the last capture found it.
     fn stay(&self, place: &VisitedDirectory, old: &Old<'_>) -> Result<Visited> {
         self.add(place, &old.record, |maker| {
+            // Without a base the cache is written anew, and no record stays where it lies.
             if self.base.is_none() {
                 return maker.add(&old.record);
             }

@@ -212,6 +212,7 @@ impl<'r> GitLook<'r> {
             changed: paths(&now.changed),
             is_staged: now.is_staged,
             rules_left_out: paths(&now.rules_left_out),
+            // No answer is kept of a repository that has submodules or is unusual.
             has_submodules: false,
             is_unusual: false,
             since: None,
@@ -280,10 +281,12 @@ impl<'r> GitLook<'r> {
     /// that was moved there and back was touched itself.
     fn changed_among(&self, paths: BTreeSet<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
         let pattern = |path: Vec<u8>| {
+            // Without this magic, git takes a `*` or a `[` in a name for a pattern.
             let whole = if path.is_empty() { b":(glob)*".to_vec() } else { [b":(literal)", &path[..]].concat() };
             path_from_bytes(&whole).into_os_string()
         };
         let said = status_of(&Git::new(self.root), paths.into_iter().map(pattern))?;
+        // The answer is of the files that have these stamps only if none changed while git was asked.
         let is_same = files::of_repository(self.root, &self.dirs, self.began) == self.files;
         is_same.then_some(said)
     }

@@ -38,6 +38,7 @@ pub struct CommitDescription {
 
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
 pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
+    // Anything else could be an option or an expression to git.
     let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
     if ic_ledger::git_dirs(root).is_none() {
         return Vec::new();
@@ -67,6 +68,7 @@ pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
 
 /// What each of these commits has at a path, in their order; `None`: nothing, or nothing that could be asked for.
 pub fn contents(root: &Path, asked: &[(String, Vec<u8>)]) -> Vec<Option<Vec<u8>>> {
+    // There is one question a line, so a name with a line break would be two.
     let is_name = |path: &[u8]| !path.contains(&b'\n');
     let lines = asked.iter().filter(|(_, path)| is_name(path));
     let lines: Vec<u8> =
@@ -93,6 +95,7 @@ pub fn contents(root: &Path, asked: &[(String, Vec<u8>)]) -> Vec<Option<Vec<u8>>
 /// The paths of an entry of the stash, those that git did not track too. Without the entry there are none.
 pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
     let git = Git::new(root);
+    // The third parent of an entry has the files that git did not track; most entries have none.
     let (base, untracked) = (format!("{entry}^1"), format!("{entry}^3"));
     let tracked = git.ask(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", &base, entry, "--"]);
     let untracked = git.ask(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &untracked]);

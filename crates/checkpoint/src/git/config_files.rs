@@ -25,6 +25,7 @@ pub(super) fn expanded(value: &[u8]) -> Option<PathBuf> {
     if let Some(rest) = value.strip_prefix(b"~/") {
         return std::env::var_os("HOME").map(|home| Path::new(&home).join(path_from_bytes(rest)));
     }
+    // Users' homes, the prefix and what is optional are for git to resolve.
     let is_plain = !value.starts_with(b"~") && !value.starts_with(b"%(") && !value.starts_with(b":(");
     is_plain.then(|| path_from_bytes(value))
 }
@@ -66,6 +67,7 @@ impl<'l> FoundConfig<'l> {
                     found.is_by_branch |= key.starts_with(b"includeif.onbranch:");
                     match (expanded(value), file.as_deref().and_then(Path::parent)) {
                         (Some(path), Some(directory)) => drop(found.included.insert(directory.join(path))),
+                        // A file whose place is not known cannot be watched for changes.
                         _ => found.is_whole = false,
                     }
                 }

@@ -58,6 +58,7 @@ pub(super) fn watching<T>(child: &Child, limit: Option<&Limit>, work: impl FnOnc
             None
         });
         let worked = work();
+        // The watch wakes by this, and not only at its next look.
         drop(done);
         (worked, watch.join().unwrap_or_default())
     })

@@ -61,6 +61,7 @@ impl GitError {
         let command = line(arguments);
         // Git has no status of its own for a lock; its words are the same in every version since 2.25.
         let is_denied = text.contains("Permission denied") || text.contains("Read-only file system");
+        // A lock that cannot be made at all is held by no other git.
         if (said.contains(".lock") || said.contains("cannot lock ref")) && !is_denied {
             Self::Locked { command, said }
         } else {

@@ -183,6 +183,7 @@ impl Stamp {
             entries => entries.ok()?,
         };
         let mut entries = entries.collect::<Result<Vec<_>, _>>().ok()?;
+        // A directory lists its names in no fixed order.
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let (name, kind) = (entry.file_name(), entry.file_type().ok()?);
@@ -194,6 +195,7 @@ impl Stamp {
             if kind.is_dir() {
                 self.bytes.push(b'/');
                 self.refs(&entry.path(), false, left)?;
+                // The end of a directory counts, too: `a/b` must not have the stamp of `a` beside `b`.
                 self.bytes.push(b'.');
                 continue;
             }

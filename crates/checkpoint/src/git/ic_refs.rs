@@ -64,11 +64,13 @@ pub(super) fn patterns_of_others(dirs: &GitDirs) -> Vec<String> {
             found.insert(first.to_vec());
         }
     }
+    // With none of ours, to name the others would spare git nothing.
     let is_only_others = !found.remove(&b"ic"[..]);
     // A table of refs has other files than these; git then lists its refs quickly itself.
     if is_only_others || !found.contains(&b"heads"[..]) {
         return Vec::new();
     }
+    // A name that is not UTF-8 fits into no argument here: git then lists all.
     let names: Option<Vec<String>> = found.into_iter().map(|name| String::from_utf8(name).ok()).collect();
     names.unwrap_or_default().into_iter().map(|name| format!("refs/{name}")).collect()
 }

@@ -187,6 +187,7 @@ pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
 
 /// The paths of the index that are only intended to be added.
 pub(crate) fn intended(git: &Git<'_>) -> Result<Vec<Vec<u8>>> {
+    // Git's own CE_INTENT_TO_ADD, which `--debug` prints among the other flags.
     const INTENT_TO_ADD: u32 = 1 << 29;
     if let Some(intended) = entries_where(git, IndexEntry::is_intended) {
         return Ok(intended.into_iter().map(|entry| entry.path).collect());

@@ -37,6 +37,7 @@ pub fn blobs_of(root: &Path, files: &BTreeMap<Vec<u8>, Metadata>) -> BTreeMap<Ve
         if entry.size != 0 && u64::from(entry.size) != file.size() & u64::from(u32::MAX) {
             return false;
         }
+        // As for git itself: a file as young as the index may have changed within the same tick.
         let is_before_index = index.as_ref().is_some_and(|index| written_at(file) < written_at(index));
         let is_known = entry.size != 0 && is_before_index && is_written_at(file, entry.written_at);
         is_known || is_content(&git, &entry.path, &name(entry))

@@ -214,6 +214,7 @@ fn packed(
         let mut output = Bounded { inner: stdout, left: max_bytes.unwrap_or(u64::MAX), is_over: &mut is_over };
         writer.put_reader(&mut output)
     });
+    // Before the error: what a stream that was cut off makes git say is no failure.
     if is_over {
         return Ok(None);
     }
@@ -261,6 +262,7 @@ pub(super) fn is_whole(git: &Git<'_>, target: &GitState) -> Result<bool> {
     let walk = ["rev-list", "--objects", "--quiet", "--stdin", "--not", "--all"];
     match git.run_with(&walk, input.as_bytes()) {
         Ok(_) => Ok(true),
+        // Git has no status of its own for a missing object, and to put objects back that are there does no harm.
         Err(GitError::Failed { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }

@@ -71,6 +71,7 @@ impl<'r> Git<'r> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let ((found, said), over) = deadline::watching(&child, limit.as_ref(), || {
             std::thread::scope(|scope| {
+                // Read at the same time: with a full pipe, git would wait for ever.
                 let said = scope.spawn(move || read(stderr));
                 (read(stdout), said.join().unwrap_or_default())
             })
@@ -119,6 +120,7 @@ impl<'r> Git<'r> {
             return Err(over.into());
         }
         if !status.success() {
+            // First the error of the reader: git fails, too, when its output is not read to the end.
             taken.transpose()?;
             return Err(GitError::ended(arguments, status, &said));
         }

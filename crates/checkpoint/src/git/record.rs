@@ -121,12 +121,14 @@ pub fn ask_clean(root: &Path, clean: &Clean) -> Option<AskedGit> {
     let (name, refs, index) = (name.ok()?.ok()?, refs.ok()?.ok()?, index.ok()?);
     let (name, refs) = (name.strip_suffix(b"\n").unwrap_or(&name), parse_refs(&refs));
     let head = refs.get(name)?.oid;
+    // An empty status: `clean` knew of no difference, and whether HEAD and index still agree with it is decided below.
     let status = GitStatusOutput { head: Some(head), ..GitStatusOutput::default() };
     let mut found = found(&git, &dirs, &status, (Some(name), &refs), index).ok()?;
     found.since = Some(clean.since);
     let has_index = matches!(&found.index, GitText::Listed(text) if hash_of(text) == clean.state.index.0);
     let is_so = has_index
         && clean.state.head.as_deref() == Some(head)
+        // The HEAD of a submodule may move without a trace in the index or in the captured tree.
         && !found.has_submodules
         && before == index_stamp(&dirs.git_dir);
     is_so.then(|| AskedGit::State(Box::new(found)))
@@ -279,6 +281,7 @@ const STATUS: [&str; 8] = [
 
 /// `None` if there is no `git`.
 fn texts(git: &Git<'_>, refs: &[String]) -> Result<Option<Texts>> {
+    // None of these needs the answer of another: together they take as long as the slowest.
     let (status, refs, index) = std::thread::scope(|scope| {
         let status = scope.spawn(|| git.ask(&STATUS));
         let list = refs_list(refs);
@@ -312,7 +315,10 @@ fn state(
     refs: &BTreeMap<&[u8], RefAt<'_>>,
 ) -> Result<GitState> {
     let stash = if refs.contains_key(&b"refs/stash"[..]) { stash(git)? } else { Vec::new() };
+    // A symbolic branch has the object of another ref. It is recorded by what it stands for, so that it does not move
+    // that one.
     let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
+    // The stash is recorded by its entries, and what is below refs/ic/ is no state of the user's.
     let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
     let path = |name: &[u8]| PathText(name.to_vec());
     let branch = head_name.and_then(|name| name.strip_prefix(BRANCHES));
@@ -361,6 +367,7 @@ fn parse_refs(text: &[u8]) -> BTreeMap<&[u8], RefAt<'_>> {
 
 /// The stash, newest entry first.
 pub(super) fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
+    // Without `--`, git calls the name ambiguous where a file has it, too.
     let text = git.run(&["log", "-g", "-z", "--encoding=UTF-8", "--format=%H %gs", "refs/stash", "--"])?;
     let entry = |line: &[u8]| {
         let space = line.iter().position(|b| *b == b' ')?;
@@ -372,6 +379,7 @@ pub(super) fn stash(git: &Git<'_>) -> Result<Vec<Stash>> {
 
 /// The operation that is in progress, by the files that git keeps for it.
 pub(super) fn operation(git_dir: &Path) -> Option<String> {
+    // The order matters: `git am` keeps its notes in rebase-apply, as one kind of rebase does.
     let signs = [
         ("rebase-merge", "rebase"),
         ("rebase-apply/applying", "am"),

@@ -119,6 +119,7 @@ pub fn moves(target: &GitState, current: &GitState) -> GitRestorePlan {
         .filter(|name| old.get(*name) != new.get(*name))
         .map(|name| Moved { name: name.clone(), from: old.get(name).cloned(), to: new.get(name).cloned() })
         .collect();
+    // No ref says where a detached HEAD is.
     let is_elsewhere = target.head_name().is_none() && target.head != current.head;
     GitRestorePlan {
         refs,
@@ -225,6 +226,7 @@ pub fn leaving_unmoved(target: &GitState, current: &GitState, left: &GitState) -
     if place(target) == place(left) {
         wanted.branch.clone_from(&current.branch);
         wanted.head_ref.clone_from(&current.head_ref);
+        // On a branch, HEAD is where that branch will be, which may be elsewhere than now.
         wanted.head = match current.head_name() {
             Some(name) => wanted.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid.clone()),
             None => current.head.clone(),
@@ -285,6 +287,7 @@ pub fn apply_refs(
 ) -> Result<()> {
     let dirs = dirs(root)?;
     let git = Git::new(root);
+    // Locks that the plan expected to be gone by now must be gone, and others may have come since.
     refuse::locks(&dirs, plan, &[])?;
     index::expect(&git, target, current, objects)?;
     let head = if plan.head { move_refs::pending_head(&git, target, current)? } else { None };
@@ -297,6 +300,7 @@ pub fn apply_refs(
     let refs = refs?;
     let ended_early = |_| Diagnosis::new(Code::Internal, "A thread that asked git ended early.");
     if !is_whole.map_err(ended_early)?? {
+        // Git puts no ref on an object that it lacks.
         pack::bring_back(&git, target, objects)?;
     }
     let below = format!("refs/ic/rolled-back/{id}/");
@@ -307,6 +311,7 @@ pub fn apply_refs(
     // Until here every error leaves refs, HEAD and stash where they were.
     let mut done = Vec::new();
     let moved = (|| {
+        // Branches go first: HEAD may go to one that comes back with them.
         move_refs::apply(&git, &refs, &kept)?;
         done.push("refs");
         if let Some(head) = head {
@@ -346,6 +351,7 @@ fn new_commits(git: &Git<'_>, plan: &GitRestorePlan, target: &GitState, current:
     let mut full = lists.into_iter().filter(|list| !list.is_empty());
     let first = full.next().unwrap_or_default();
     let rest: Vec<String> = full.flatten().collect();
+    // One list is in the order of git; several have to be merged into one.
     if rest.is_empty() {
         return Ok(first);
     }

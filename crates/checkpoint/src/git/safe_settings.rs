@@ -32,11 +32,13 @@ const SETTINGS: [&str; 16] = [
     "gpg.ssh.program=false",
     "gpg.ssh.defaultKeyCommand=false",
     "interactive.diffFilter=cat",
+    // Git's own upkeep writes to the repository, and may remove what no ref reaches.
     "gc.auto=0",
     "maintenance.auto=false",
     "log.showSignature=false",
     "submodule.recurse=false",
     "status.submoduleSummary=false",
+    // An index in two files cannot be copied, edited and replaced as one.
     "core.splitIndex=false",
     "core.ignoreStat=false",
 ];
@@ -167,6 +169,7 @@ pub(super) fn named(names: &[u8], filters: Filters) -> NamedSettings {
             }
         };
         if let Some(name) = name_in(key, b"filter.").filter(|_| is_silenced) {
+            // Without its program, a filter that is required would make git fail.
             add("filter", name, &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]);
         } else if let Some(name) = name_in(key, b"hook.") {
             add("hook", name, &[("enabled", "false")]);

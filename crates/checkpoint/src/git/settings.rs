@@ -85,6 +85,7 @@ impl Listed {
         if !found.is_whole {
             return None;
         }
+        // Settings may be included by branch, so where HEAD is decides, too.
         let branch = ["HEAD", "reftable/tables.list"].map(|name| dirs.git_dir.join(name));
         let branch = branch.into_iter().filter(|_| found.is_by_branch);
         let mut files = contents(before.keys().cloned());

@@ -100,6 +100,7 @@ impl Objects {
                     parts.extend(self.without(*id, &kept)?);
                 }
             }
+            // Not waited for: the last transaction is, and before it the copy has no name.
             copy.side().write(Durability::Buffered, |tx| {
                 parts
                     .iter()

@@ -82,6 +82,7 @@ impl Objects {
     pub fn at_one_moment<T>(&self, look: impl FnOnce() -> Result<T>) -> Result<T> {
         self.side().open_view()?;
         let found = look();
+        // Closed after an error, too: an open view would show all later reads the same moment.
         self.side().close_view();
         found
     }
@@ -111,6 +112,7 @@ impl Objects {
     }
 
     fn read_trusting(&self, hash: &Hash, sink: &mut dyn Write, trust: Trust) -> Result<u64> {
+        // A statement of its own: the lock is released before the sink, which may be slow, is written to.
         let looked_at = self.looked_at().get(hash).cloned();
         if let Some(bytes) = looked_at {
             sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
@@ -248,6 +250,7 @@ impl Objects {
     }
 
     fn place(&self, hash: &Hash) -> Result<Option<PackPlace>> {
+        // What this handle writes is not in the index before the last transaction.
         if let Some(place) = self.unfinished().get(hash) {
             return Ok(Some(*place));
         }
@@ -306,6 +309,7 @@ impl Objects {
             Packed::Closed(data, size) => Arc::new(pack::open(&data, size)?),
         };
         let mut recent = self.recent();
+        // Another thread may have opened it at the same time, or a sweep has written other content under its number.
         recent.packs.retain(|(other, _)| *other != id);
         recent.packs.push_front((id, raw.clone()));
         recent.packs.truncate(RECENT_PACKS);

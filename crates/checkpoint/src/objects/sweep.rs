@@ -73,6 +73,7 @@ impl Objects {
             }
             swept.objects += gone.len() as u64;
             self.rewrite(id, &kept, &gone)?;
+            // Every pack that is written anew goes through the log, which would become as long as all of them.
             self.side().empty_long_log()?;
         }
         self.drop_empty_packs(before)?;
@@ -96,6 +97,7 @@ impl Objects {
             // Of a damaged pack nothing can be kept, and something that is to go may still stand in it.
             let pack = self.without(id, &kept)?;
             let pack = pack.unwrap_or(Replacement { created_at: Timestamp(0), pack: None });
+            // Content and mark change together: after a crash in between, a capture would keep the content again.
             self.side().write(Durability::Synced, |tx| {
                 replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
                 out.iter().try_for_each(|object| mark_purged(tx, &object.hash, true))
@@ -118,6 +120,7 @@ impl Objects {
         live: &HashSet<Hash>,
     ) -> Result<TakenOut> {
         let is_to_go = |object: &&ListedPack| contents.contains(&object.hash) || pieces.contains(&object.hash);
+        // What was lost lies in no pack, so the loop below never comes to it.
         self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
         let mut taken = TakenOut::default();

@@ -254,6 +254,7 @@ impl Writer<'_> {
         if !self.keeps {
             return Ok(());
         }
+        // Before the gate is taken shared: entering takes it alone, and this thread would wait for itself.
         self.enter_if_due()?;
         let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
@@ -296,6 +297,8 @@ impl Writer<'_> {
         })?;
         let mut written = locked(&self.written);
         for (id, pack) in ids.into_iter().zip(packs) {
+            // Of what is not in the index yet, only directories are read: the tree of a capture is compared before its
+            // end.
             if pack.has_trees {
                 let places = pack.objects.iter().map(|placed| (placed.hash, place(id, placed)));
                 self.objects.unfinished().extend(places);

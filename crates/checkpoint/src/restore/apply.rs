@@ -91,6 +91,7 @@ pub fn apply(
     // What is tied to another path needs that one to be as it should be.
     pass(plan, &mut failed, false, &|step| applier.link(step));
     pass(plan, &mut failed, true, &|step| applier.dress_directory(step));
+    // A directory that became a work tree since the plan keeps its mode.
     for (path, mode) in plan.closed.iter().filter(|(path, _)| around.find(&path.0).is_none()) {
         // A failure is ignored: a directory that others removed since needs no mode.
         let _ = applier.set_looks_of_directory(&path.0, (*mode).into());
@@ -185,8 +186,10 @@ impl Applier<'_> {
             return Ok(());
         }
         match self.root.look_at(path)? {
+            // A restore that was interrupted removed it.
             EntryState::Absent => Ok(()),
             EntryState::Directory(_) if is_directory(before) => self.root.remove_directory(path),
+            // A restore that was interrupted has replaced it.
             found if step.after.as_ref().is_some_and(|after| self.root.has(path, &found, after)) => Ok(()),
             found => {
                 // Asked before the comparison: a database in use has often changed, and the message shall say that it is in use.
@@ -194,6 +197,7 @@ impl Applier<'_> {
                 if !self.root.has(path, &found, before) {
                     return Err(changed(path));
                 }
+                // Once more: the comparison closed the file, and that ended this process's locks on it.
                 let _unused = self.require_alone(path, None)?;
                 self.root.remove_file(path, &|now| same(now, &found))
             }
@@ -305,6 +309,7 @@ impl Applier<'_> {
         }
         let temporary = self.temporary(path);
         let tied = self.root.make_link(path, of, stat, &temporary, &|now| same(now, &found));
+        // What others changed is not overwritten by a copy either.
         if tied.as_ref().is_err_and(|error| error.code() == Code::FileConflict) {
             return tied;
         }
@@ -341,6 +346,7 @@ impl Applier<'_> {
 
     /// A name beside `path` that no other step uses at the same time.
     fn temporary(&self, path: &[u8]) -> Vec<u8> {
+        // A hash, because the name itself may already have the 255 bytes that a file system allows.
         [&self.prefix[..], &ic_ledger::events::hex(&hash_of(path)).as_bytes()[..16]].concat()
     }
 }

@@ -76,6 +76,7 @@ fn limit(wanted: &mut Attributes, has: Option<&Attributes>, rights: &Rights, usu
         wanted.owner = unusual(attainable, usual);
     }
     let is_there = |value: &[u8]| has.is_some_and(|has| has.get(CAPABILITY) == Some(value));
+    // The kernel lets only root set capabilities; one that is there already stays.
     if let Some(at) = wanted.extended.iter().position(|(name, value)| name == CAPABILITY && !is_there(value)) {
         missing.extended.push(wanted.extended.remove(at));
     }

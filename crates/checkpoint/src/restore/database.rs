@@ -43,6 +43,7 @@ fn database_of(path: &[u8]) -> Option<&[u8]> {
     DATABASE_SIDE_SUFFIXES
         .iter()
         .find_map(|end| path.strip_suffix(*end))
+        // A name that is an ending and nothing else belongs to no database.
         .filter(|path| path.last().is_some_and(|last| *last != b'/'))
 }
 
@@ -193,6 +194,7 @@ pub(super) fn require_unused(root: &RootDir, database: &[u8]) -> Result<Unused> 
         let Ok(EntryState::File(_)) = root.state(&path) else { continue };
         match lock(root, &path) {
             Ok(file) => held.extend(file),
+            // POSIX lets a system say either where another process holds a lock.
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(in_use("a program holds a lock on it")),
             // Where the file system has no locks, what is open must tell.
             Err(_) => {}
@@ -267,6 +269,7 @@ fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
     for process in processes {
         let number = process.file_name();
         let is_process = path_bytes(Path::new(&number)).iter().all(u8::is_ascii_digit);
+        // This process has the files open itself, to lock them.
         if !is_process || number.to_str() == Some(own.as_str()) {
             continue;
         }

@@ -202,6 +202,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Restore
 
 /// Every restore, of every root, oldest first, but those that were marked as lost.
 pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<RestoreRecord>> {
+    // `seq > 0` is true of each row, and makes the plan a search by the index.
     let sql = format!("SELECT {} FROM restores WHERE seq > 0 AND lost_at IS NULL ORDER BY seq", RestoreRecord::COLUMNS);
     snapshot.query_all(&sql, &[], RestoreRecord::from_row)
 }

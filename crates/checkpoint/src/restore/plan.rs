@@ -233,6 +233,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             continue;
         }
         if !limits.allow(difference) {
+            // This restore may not make the directory, so what should lie in it has no place either.
             if after.as_ref().is_some_and(is_directory) {
                 in_the_way = before.as_ref().and_then(what_no_directory_is).map(|what| (path.as_slice(), what));
             }

@@ -92,6 +92,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
             work.wanted.insert(path.clone(), (now, None));
         }
     }
+    // First the directories: one that stays can hold what comes back.
     work.keep_directories()?;
     work.require_parents()?;
     Ok(work.done())

@@ -47,8 +47,10 @@ pub(super) fn set_mode(handle: &OwnedFd, directory: &OwnedFd, name: &[u8], mode:
         Err(Errno::NOENT) => {}
         result => return result,
     }
+    // A pipe that took the name must not be waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::empty())?;
+    // The name may stand for another file by now.
     if is_same(&file, handle)? { fchmod(&file, mode) } else { Err(Errno::STALE) }
 }
 

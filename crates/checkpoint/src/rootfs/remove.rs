@@ -47,6 +47,7 @@ impl RootDir {
 }
 
 fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
+    // Listed first, because a listing need not be whole while its names are removed.
     let mut names = Vec::new();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     for entry in Dir::new(openat(directory, ".", flags, Mode::empty())?)? {

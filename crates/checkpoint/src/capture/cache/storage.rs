@@ -52,6 +52,7 @@ fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
     let mut reader = Reader(&before);
     let (length, sum) = (fixed(&mut reader)?, fixed(&mut reader)?);
     let begin = at + BEFORE_RECORD;
+    // A damaged length must not reserve more memory than the file has.
     if length > end.checked_sub(begin)? {
         return None;
     }

@@ -34,6 +34,7 @@ fn stars(pattern: &[u8], at: usize, of_paths: bool) -> (Token, usize) {
     let length = pattern[at..].iter().take_while(|byte| **byte == b'*').count();
     let before = at.checked_sub(1).map(|before| pattern[before]);
     let after = &pattern[at + length..];
+    // An escaped slash after the stars is a slash to git as well.
     let is_whole = length > 1
         && matches!(before, None | Some(b'/'))
         && (after.is_empty() || after.starts_with(b"/") || after.starts_with(b"\\/"));
@@ -176,6 +177,7 @@ impl Class {
                         previous = None;
                         at += 2 + end;
                     } else {
+                        // Where no `:]` ends it, git takes the `[` for itself.
                         class.0[usize::from(byte)] = true;
                         previous = Some(byte);
                     }

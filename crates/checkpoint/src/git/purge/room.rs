@@ -51,6 +51,7 @@ impl Room {
                 stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
                 Ok(said)
             })?;
+            // `index-pack` prints a word and then the name.
             let name = said.split_whitespace().last().unwrap_or_default();
             let index = self.0.path().join(format!("objects/pack/pack-{name}.idx"));
             let index = std::fs::read(&index).while_doing(|| format!("reading {}", index.display()))?;

@@ -29,6 +29,7 @@ pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
     let listed = Git::new(root).run(&arguments)?;
     let entry = |line: &[u8]| {
         let space = line.iter().position(|b| *b == b' ')?;
+        // Directories that lead to the path are listed, too.
         (&line[space + 1..] == path).then(|| String::from_utf8_lossy(&line[..space]).into_owned())
     };
     Ok(listed.split(|b| *b == b'\n').filter_map(entry).collect())

@@ -26,6 +26,7 @@ impl<'s> GitStatusOutput<'s> {
             if let Some(name) = line.strip_prefix(b"# branch.head ") {
                 status.branch = Some(name);
             } else if let Some(oid) = line.strip_prefix(b"# branch.oid ") {
+                // A branch without commits has no id yet.
                 status.head = std::str::from_utf8(oid).ok().filter(|oid| *oid != "(initial)");
             } else if matches!(line[0], b'1' | b'u') {
                 status.dirty = true;

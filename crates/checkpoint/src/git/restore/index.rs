@@ -57,6 +57,7 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
         let git_dir = std::path::absolute(&dirs.git_dir).while_doing(|| "finding the index".to_owned())?;
         let lock = IndexLock::take(&git_dir)?;
         replace(&git, &git_dir, target, current, objects)?;
+        // `update-index` takes the same lock.
         drop(lock);
     }
     let git = Git::with(root, Filters::Users);
@@ -85,6 +86,7 @@ pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
     if other.is_empty() || !may_refresh(&git).unwrap_or(false) {
         return None;
     }
+    // An entry that is set anew has no stat, so git has to look into its file.
     let again = git.run_with(&["update-index", "-z", "--index-info"], &index::info(&git, &other));
     Some(again.is_ok() && refresh(&git))
 }
@@ -92,12 +94,14 @@ pub fn look_again(root: &Path, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
 fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState, objects: &Objects) -> Result<()> {
     match index::found_in(git, [current, target], objects)? {
         Some(found) if found.index == current.index => {}
+        // A restore that was interrupted has replaced it.
         Some(_) => return Ok(()),
         None => return Err(busy("another git command has changed the index")),
     }
     let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
+    // In the git directory, so that the rename at the end stays within one file system.
     let made = tempfile::Builder::new().prefix(index::SCRATCH).tempdir_in(git_dir).while_doing(doing)?;
     ic_ledger::private::mend(made.path()).while_doing(doing)?;
     // Locked until this process ends, in whatever way: another restore removes a directory whose owner's file is not locked.
@@ -114,6 +118,7 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
         return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
             .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
     }
+    // Where there was no index and nothing is added to it, git makes no file.
     if path.exists() {
         fs::rename(&path, git_dir.join("index")).while_doing(|| "replacing the index".to_owned())?;
     }
@@ -210,6 +215,7 @@ fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -
     for (path, held) in &before {
         let Some(entry) = held.entries.first() else { continue };
         let oid = entry.split(' ').nth(1).unwrap_or_default();
+        // Mode 0 takes a path out, with all stages of a conflict.
         put(&format!("0 {}", "0".repeat(oid.len())), path);
     }
     for (path, held) in after.iter().filter(|(_, held)| !held.is_intended) {
@@ -265,6 +271,7 @@ fn intend<'l>(
     }
     let git = Git { root: tree, repository: Some(git_dir), ..git.clone() };
     let add = ["add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"];
+    // The user's settings may tell git to believe neither modes nor links of the file system.
     let exact = ["--literal-pathspecs", "-c", "core.fileMode=true", "-c", "core.symlinks=true"];
     git.run_with(&[&exact[..], &add[..]].concat(), &paths)?;
     Ok(())

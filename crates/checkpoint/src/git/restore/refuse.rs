@@ -182,6 +182,7 @@ pub(super) fn in_use_elsewhere(git: &Git<'_>, root: &Path, dirs: &GitDirs) -> Re
         for file in ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"] {
             let Ok(text) = fs::read(place.join(file)) else { continue };
             let name = text.strip_suffix(b"\n").unwrap_or(&text);
+            // BISECT_START has the short name of a branch, the others have the whole one.
             taken.push((name.to_vec(), place.clone()));
             taken.push(([b"refs/heads/", name].concat(), place.clone()));
         }

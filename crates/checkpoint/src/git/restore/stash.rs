@@ -50,6 +50,7 @@ fn shared(a: &[Stash], b: &[Stash]) -> usize {
 
 impl Pending<'_> {
     pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
+        // Each drop moves the next entry to the top.
         for _ in 0..self.dropped {
             git.run(&["stash", "drop", "-q", "stash@{0}"])?;
         }
@@ -65,6 +66,7 @@ impl Pending<'_> {
                 arguments.extend([OsStr::new("-m"), OsStr::from_bytes(&message.0)]);
             }
             arguments.extend(["refs/stash", commit].map(OsStr::new));
+            // With the old value, git refuses if another process was faster.
             arguments.extend(below.map(OsStr::new));
             git.run(&arguments)?;
             below = Some(commit);

@@ -104,6 +104,7 @@ impl Applier<'_> {
             if !matches!(found, EntryState::Absent) {
                 return Err(changed(&step.path.0));
             }
+            // After a loss of power, the database must not be there without its log.
             if is_any && step.path == group.database.path {
                 self.root.sync()?;
             }

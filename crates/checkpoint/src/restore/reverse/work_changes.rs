@@ -208,6 +208,7 @@ impl Own {
     /// Paths that the work made of what it removed elsewhere, and where that was: to people it is a rename.
     pub(super) fn moved(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let content = |state: &Option<DiffState>| match state {
+            // All empty files are alike: that one is gone and another is there is no rename.
             Some(DiffState::File { hash, size, .. }) if *size > 0 => Some(*hash),
             _ => None,
         };
