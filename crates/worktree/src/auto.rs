@@ -335,6 +335,7 @@ fn look(
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,
     };
+    // Once more under the lock: another call may have looked while this one waited.
     if purpose.git == GitPart::FilesAlone && is_seen()? {
         return Ok((None, Some(held)));
     }

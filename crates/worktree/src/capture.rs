@@ -158,6 +158,7 @@ impl Workspace<'_> {
         let before = PackBase { newest: recorded[0].as_ref(), other: recorded[1].as_ref() };
         let asks = asks.then_some((before, is_look));
         let Looked { captured, seen, asked, ahead } = self.see(&purpose, asks, &writer, progress)?;
+        // Before the manifest, which a look never stores: with it, no look would ever keep its stat cache.
         let is_stored = writer.stores_all();
         writer.expose()?;
         let (manifest, has_changed_gaps) = self.manifest(&captured, parent.as_ref())?;

@@ -58,6 +58,7 @@ impl Workspace<'_> {
             () if !file.is_file() => "special",
             () if looks_secret(&name) => "secret",
             () if file.size() > self.options().max_file_size => "oversize",
+            // To replace the file would part it from its other names.
             () if file.nlink() > 1 => "it has other names",
             () => {
                 let writer = self.objects.writer(self.kernel.context.now())?;
@@ -251,6 +252,7 @@ fn real(path: &Path, depth: usize) -> Option<PathBuf> {
         return Some(real);
     }
     // A link may lead to a file that is made by writing through it.
+    // At most eight, because links may lead in a circle.
     if let Some(target) = path.read_link().ok().filter(|_| depth < 8) {
         return real(&path.parent()?.join(target), depth + 1);
     }

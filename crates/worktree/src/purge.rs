@@ -160,6 +160,7 @@ impl Workspace<'_> {
         let is_gone = |one: &&CheckpointRecord| one.root != self.root && !one.root.is_dir() && !is_outside;
         for checkpoint in all.iter().filter(is_gone) {
             let found = diff::find(&self.objects, &checkpoint.tree, path)?;
+            // What cannot be looked at counts as left: it is better named once too often.
             let is_left = |hash| !held.contents.contains(&hash) && self.objects.has(&hash).unwrap_or(true);
             if matches!(found, Some(DiffState::File { hash, size, .. }) if size > 0 && is_left(hash)) {
                 held.gone.insert(checkpoint.root.clone(), checkpoint.id.clone());

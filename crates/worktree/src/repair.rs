@@ -60,6 +60,7 @@ pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     }
     // Alone: a capture in between could store again what is about to be marked as lost.
     let lock = lock::store(workspace.objects.path(), LockMode::Exclusive, settings.busy_timeout)?;
+    // Once more: what the working tree still had is kept by now.
     let after = workspace.lost_for_certain()?;
     let mut found = Findings::of(&workspace, &after)?;
     found.restores = workspace.lost_restores(&found.lost)?;
@@ -152,6 +153,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     let objects = match store_location::look(kernel, options) {
         Ok(Some(objects)) => objects,
         Ok(None) => return Ok(None),
+        // What may be a ledger is never set aside.
         Err(error) if is_damage(&error) && !is_ledger(&path).unwrap_or(true) => {
             return set_aside(&path, None).map(Some);
         }
@@ -165,6 +167,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     // What can still be read is copied into a new file.
     let rebuilt = path.with_extension("rebuilt");
     let id = kernel.ledger.identity()?.id;
+    // A repair that was killed may have left one.
     ic_ledger::remove_side(&rebuilt)?;
     let copied =
         store_requirements::readable(kernel, &objects).and_then(|live| objects.copy_to(&rebuilt, &live, &id, options));

@@ -306,6 +306,8 @@ impl Workspace<'_> {
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
         let plan = kept_plan::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
+        // The first attempt may have left files under these temporary names, and a name that is taken makes a write
+        // fail.
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         // Recorded before the first write, as at the first attempt.
         self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;

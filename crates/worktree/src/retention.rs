@@ -204,6 +204,7 @@ impl Workspace<'_> {
             }
             record::all_kept(tx)
         })?;
+        // After the rows: a crash in between leaves refs, which the next prune removes.
         self.forget_refs(&left)?;
         match self.sweep(&left, grace, live) {
             Ok(mut swept) => {

@@ -129,6 +129,7 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
     for source in sources(identity, own, options) {
         // Under this lock, no other process captures into it, sweeps it or moves it.
         let _lock = lock::store(&source, LockMode::Exclusive, options.busy_timeout)?;
+        // Another process brought it while this one waited for the lock.
         if SideDatabase::exists(own) {
             return Ok(());
         }

@@ -50,6 +50,7 @@ impl SoundState {
 fn stamp(objects: &Path, kept: &[CheckpointRecord]) -> Option<String> {
     let mut log = objects.as_os_str().to_owned();
     log.push("-wal");
+    // A newer program may find damage that an older one did not look for.
     let mut bytes = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
     for file in [objects, Path::new(&log)] {
         let Ok(meta) = fs::metadata(file) else {

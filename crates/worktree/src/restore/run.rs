@@ -151,6 +151,7 @@ fn carry(
     // Decided here for both: a preview must not end otherwise than the real call.
     let refusal = (!report.conflicts.is_empty() && !request.force.files).then(|| refused(&report));
     if request.dry_run {
+        // Closed and not dropped: its stat cache spares the real call from reading that again.
         workspace.close(open)?;
         report.refusal = refusal;
         return Ok(report);
