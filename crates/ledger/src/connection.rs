@@ -134,6 +134,7 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
             .execute_batch("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON")
             .map_err(|e| diagnose(e, doing))?;
     }
+    // Two processes that waited here to have the file alone would wait for each other.
     in_a_hurry.store(is_alone, Relaxed);
     // A database that cannot be read is closed unchanged: at a usual close SQLite would play the log in, which may be another file's.
     log::leave(&connection);

@@ -82,6 +82,7 @@ pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
     }
     let recover = || -> rusqlite::Result<()> {
         let copy = Connection::open(to)?;
+        // The first read rolls the journal back, or plays the log in.
         copy.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         copy.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     };

@@ -90,6 +90,7 @@ pub fn other_work_trees(directory: &Path) -> Vec<OtherWorkTree> {
         let is_locked = entry.path().join("locked").exists();
         found.extend(dot_git.parent().map(|top| OtherWorkTree { top: real(top), is_locked }));
     }
+    // A bare repository has no main work tree.
     if dirs.git_dir != dirs.common_dir && dirs.common_dir.file_name().is_some_and(|name| name == ".git") {
         let main = dirs.common_dir.parent();
         found.extend(main.map(|top| OtherWorkTree { top: real(top), is_locked: false }));

@@ -130,6 +130,7 @@ fn permissions(path: &Path) -> HealthCheck {
         name.push(suffix);
         let mode = match std::fs::metadata(Path::new(&name)) {
             Ok(meta) => meta.permissions().mode() & 0o777,
+            // A ledger without a log has neither of the two.
             Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => continue,
             Err(e) => return check(false, e.to_string()),
         };

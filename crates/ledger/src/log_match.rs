@@ -37,6 +37,7 @@ pub(crate) fn require_together(
     if let Some(both) = &together {
         // A usual close would write the log into the file, which may not be its own.
         log::leave(both);
+        // File and log may come from anywhere: their schema must not call functions.
         let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
     }
     let Some(file) = alone(path) else { return Ok(()) };
@@ -49,6 +50,7 @@ pub(crate) fn alone(path: &Path) -> Option<Connection> {
     let mut uri = b"file:".to_vec();
     for byte in values::path_bytes(path) {
         match byte {
+            // In a URI these would end the path, or begin an escape.
             b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
             _ => uri.push(*byte),
         }

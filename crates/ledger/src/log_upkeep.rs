@@ -157,6 +157,7 @@ impl Remembered {
     /// Writes the log into the file as far as no reader needs it: a process that lives long would let it grow for ever.
     fn fold(&mut self, connection: &Connection) {
         log::limit(connection);
+        // First of all: a process that looks while the file is written must not take it for another one.
         self.tell(connection, false);
         faults::statement("PRAGMA wal_checkpoint(PASSIVE)");
         // Pages that a reader still needs are folded in another time.
@@ -201,6 +202,7 @@ impl Remembered {
             salts,
             base: match before {
                 Some(log) if log.salts == salts => log.base,
+                // A new log begins where the file alone ended.
                 _ => self.bare.take(),
             },
             file: std::fs::metadata(&self.path).ok().filter(|_| is_still).map(|meta| Stamp::of(&meta)),

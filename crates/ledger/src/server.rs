@@ -121,6 +121,7 @@ impl Server {
                 },
                 Err(error) => error,
             };
+            // Ended before the pause: other writers need the head's lock.
             open.end();
             let is_worth_it = matches!(open.fault(), Some(ServerFault::Conflict | ServerFault::Lost))
                 && self.left().is_none_or(|left| !left.is_zero());
@@ -235,6 +236,7 @@ impl Server {
             "ROLLBACK; SELECT 1 FROM pg_namespace WHERE nspname = '{}' AND NOT has_schema_privilege(oid, 'USAGE')",
             self.url.ledger
         );
+        // Where this question fails too, the first error is what is known.
         let found = self.wait(client.simple_query(&sql)).unwrap_or_default();
         let is_closed = found.iter().any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(_)));
         if is_closed { schema::closed_to(&self.url) } else { error }
@@ -290,6 +292,7 @@ impl Server {
                 Diagnosis::new(Code::PermissionDenied, format!("{doing}: the role does not own them.")).hint(by_hand)
             );
         }
+        // VACUUM refuses to run in a transaction, and an earlier read may have left one open.
         self.let_go();
         let client = self.client()?;
         let patience = self.options.busy_timeout.as_millis().max(1);

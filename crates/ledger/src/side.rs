@@ -104,6 +104,7 @@ impl SideDatabase {
             has_written: Cell::new(is_strange),
             noted: Cell::new(None),
         };
+        // It is new, or the process that made it died before its tables were there.
         if side.pragma("user_version")? == 0 {
             side.create()?;
             side.is_new = true;
@@ -177,6 +178,7 @@ impl SideDatabase {
 
     /// Runs `read` over one consistent view.
     pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        // SQLite has no transaction within a transaction: while a view is open, the read is part of it.
         if !self.connection.is_autocommit() {
             return read(&Snapshot::of_file(&self.connection)).map_err(|error| damaged(&self.path, error));
         }
@@ -205,6 +207,7 @@ impl SideDatabase {
             self.note_new_log();
             Ok(value)
         });
+        // After some errors, as on a full disk, SQLite has rolled back by itself.
         if result.is_err() && !self.connection.is_autocommit() {
             // When this fails too, closing the connection rolls the transaction back.
             let _ = self.connection.execute_batch("ROLLBACK");

@@ -26,6 +26,7 @@ pub fn is_believable(file: &Path, directory: &Path) -> bool {
 /// user, `no_ledger` if git tracks it: then it came with the repository.
 pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &Path) -> Result<()> {
     for path in [usual, store, db] {
+        // A link in the usual place counts by its own owner, who chose where it leads.
         let meta = if path == usual { fs::symlink_metadata(path) } else { fs::metadata(path) };
         if meta.as_ref().is_ok_and(|meta| !is_own(meta)) {
             let owner = meta.map_or(0, |meta| meta.uid());

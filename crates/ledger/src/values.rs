@@ -196,6 +196,7 @@ pub fn containing(text: &str) -> String {
         if matches!(c, '%' | '_' | '\\') {
             pattern.push('\\');
         }
+        // ASCII alone, because `lower` of SQLite knows no other letters.
         pattern.push(c.to_ascii_lowercase());
     }
     pattern + "%"

@@ -128,6 +128,7 @@ fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<HealthCheck> {
     };
     for right in ["SELECT", "INSERT", "UPDATE"] {
         let without: Vec<String> = lacks(right)?;
+        // The history of the schema is written by migrations alone.
         let needed: Vec<String> =
             without.into_iter().filter(|table| right == "SELECT" || table != "refinery_schema_history").collect();
         if !needed.is_empty() {

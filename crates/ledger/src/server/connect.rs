@@ -131,6 +131,7 @@ fn config(url: &ServerUrl, host: &Host, patience: Duration) -> Result<Config> {
         .application_name("ic")
         .ssl_mode(if url.is_verified() { SslMode::Require } else { SslMode::Disable })
         .connect_timeout(patience)
+        // By default, the kernel tries to reach a server that is gone for a quarter of an hour.
         .tcp_user_timeout(Duration::from_secs(20))
         .keepalives_idle(Duration::from_secs(20));
     if let Some(binding) = url.channel_binding {
@@ -140,6 +141,7 @@ fn config(url: &ServerUrl, host: &Host, patience: Duration) -> Result<Config> {
             ChannelBinding::Require => Binding::Require,
         });
     }
+    // A single host may be a standby, which can be read. Of several, the one that takes writes is meant.
     if url.hosts.len() > 1 {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }

@@ -79,6 +79,7 @@ fn code_of(error: &Error) -> Code {
         | SqlState::INVALID_PASSWORD
         | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Code::PermissionDenied,
         SqlState::DISK_FULL => Code::DiskFull,
+        // The version was compared before, so a column that is missing was removed from outside.
         SqlState::DATA_CORRUPTED
         | SqlState::INDEX_CORRUPTED
         | SqlState::UNDEFINED_COLUMN
@@ -123,6 +124,7 @@ fn sources(error: &Error) -> String {
     let mut next = std::error::Error::source(error);
     while let Some(source) = next {
         let more = source.to_string();
+        // Some errors have the text of their cause in their own.
         if !said.contains(&more) {
             said = format!("{said}: {more}");
         }

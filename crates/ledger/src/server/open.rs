@@ -115,6 +115,7 @@ impl<'s> OpenTransaction<'s> {
         params: &[Param<'_>],
         visit: &mut dyn FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        // A visitor may open another cursor while this one is open, so each has a name of its own.
         let number = self.cursors.get() + 1;
         self.cursors.set(number);
         let declare = format!("DECLARE ic_{number} NO SCROLL CURSOR FOR {sql}");

@@ -92,6 +92,7 @@ pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
         url.ledger
     );
     let answers = run(server, &client, &opening).map_err(said)?;
+    // From the end: the row of the head comes before that of the version.
     let version = answers.iter().rev().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
         _ => None,

@@ -36,6 +36,7 @@ pub(crate) fn triggers() -> BTreeSet<String> {
                 ["CREATE", "TRIGGER", name, ..] => {
                     found.insert((*name).to_owned());
                 }
+                // A later migration may drop what an earlier one made.
                 ["DROP", "TRIGGER", name, ..] => {
                     found.remove(*name);
                 }

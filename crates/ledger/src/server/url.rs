@@ -285,6 +285,7 @@ fn parse_host(text: &str, port: u16) -> Result<Host> {
 fn require_name(name: &str) -> Result<()> {
     let first = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
     let rest = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    // PostgreSQL cuts off what is longer than 63 bytes, and keeps names with `pg_` for itself.
     if first && rest && name.len() <= 63 && !name.starts_with("pg_") {
         return Ok(());
     }

@@ -27,6 +27,7 @@ impl SideDatabase {
             self.connection
                 .prepare("PRAGMA incremental_vacuum(64)")
                 .and_then(|mut statement| {
+                    // The pragma frees pages only while it is stepped, so it is run to its end.
                     let mut rows = statement.query([])?;
                     while rows.next()?.is_some() {}
                     Ok(())
