@@ -125,6 +125,7 @@ pub(crate) fn check(session: &DatabaseSession, cut: &CutTable, line: &PlanLine) 
             }
             OrderFormat::Number { unit } => {
                 let others = unit.map(|unit| unit.others(&order)).unwrap_or_default();
+                // Without a unit every number is usual, and texts come after all numbers.
                 let usual = unit.map_or_else(|| "-9e999 AND ''".to_owned(), Unit::usual);
                 // Nearly all rows are in the usual range, which two comparisons tell.
                 format!(

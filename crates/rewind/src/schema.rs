@@ -227,6 +227,7 @@ fn read_columns(session: &DatabaseSession, table: &str) -> Result<Vec<Column>> {
 
 /// Sets of columns that are unique, and whether the primary key has an index (then it is not the rowid).
 fn read_unique(session: &DatabaseSession, table: &str) -> Result<(Vec<Vec<String>>, bool)> {
+    // SQLite lists the newest index first: from the end they come as they were declared.
     let indexes = session.query_all(
         "SELECT name, origin FROM pragma_index_list(?1, 'main') WHERE \"unique\" AND NOT partial ORDER BY seq DESC",
         &[table.into()],

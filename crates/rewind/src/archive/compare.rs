@@ -19,6 +19,7 @@ pub(crate) fn missing_from(
     let mut same = same_key(info, table);
     same.extend(table.columns.iter().enumerate().map(|(i, column)| {
         let column = quote(column);
+        // `IS` takes 1 and 1.0 for the same, and an undo must restore the very value.
         format!("a.c{i} IS m.{column} AND typeof(a.c{i}) = typeof(m.{column})")
     }));
     without(session, info, n, &same)

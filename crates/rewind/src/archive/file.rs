@@ -103,6 +103,7 @@ impl Archive {
             if (id, version) != (APPLICATION_ID, VERSION) {
                 return Ok((id, version, None));
             }
+            // `max` gives a row even if the table is empty.
             let json = connection.query_row("SELECT max(json) FROM manifest", [], |row| row.get(0))?;
             // A NULL in its place is not JSON either.
             Ok((id, version, Some(json)))

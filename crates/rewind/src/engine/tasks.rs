@@ -57,6 +57,7 @@ impl TaskRef {
     /// The values that the key may have in the database.
     fn keys(&self) -> Vec<SqlScalar> {
         let mut keys = vec![SqlScalar::Text(self.id.clone())];
+        // Only in the form in which it is shown: `007` is a text and not the number 7.
         let number = self.id.parse::<i64>().ok().filter(|number| number.to_string() == self.id);
         keys.extend(number.map(SqlScalar::Integer));
         keys.extend(blob_literal(&self.id).map(|blob| SqlScalar::Blob { blob }));

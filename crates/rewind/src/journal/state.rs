@@ -47,6 +47,7 @@ pub(super) fn next((stage, status): (Stage, RewindStatus), happening: RewindEven
         (G::Planned | G::GitDone | G::DbDone, S::InProgress | S::Stopped, H::Resumes) => Ok((stage, S::InProgress)),
         // The stage stays: it tells what there was to restore.
         (_, S::InProgress | S::Stopped | S::Done, H::IsUndone) => Ok((stage, S::Undone)),
+        // Each pair is named, so that the compiler asks about a new state or event.
         (_, S::Stopped, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops)
         | (_, S::Done, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes)
         | (_, S::Undone, H::GitIsDone | H::DbIsDone | H::Ends | H::Stops | H::Resumes | H::IsUndone)

@@ -113,6 +113,7 @@ impl Namespace {
         let has_child = |at: &usize| self.children.get(at).into_iter().flatten().any(|child| !doomed.contains(child));
         let tips: Vec<usize> = stays.filter(|at| !has_child(at)).collect();
         if tips.len() > 1 {
+            // Without an order of ids, each of them may be what the thread did last.
             open.extend(tips.iter().map(|at| self.rows[*at].name()));
         }
         tips.first().copied()

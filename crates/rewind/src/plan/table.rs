@@ -159,6 +159,7 @@ fn follow_parent(
     let repeated = |name: &str| {
         let (child, up) = pairs.iter().find(|(_, up)| up.eq_ignore_ascii_case(name))?;
         let (child, up) = (info.column(child)?, parent.column(up)?);
+        // By another type, SQLite might order the same values in another way.
         child.declared.eq_ignore_ascii_case(&up.declared).then(|| child.name.clone())
     };
     let order = match &given.order {
