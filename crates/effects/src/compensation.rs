@@ -227,6 +227,7 @@ pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> R
         ..NewEvent::of(run_id, epoch, EventType::CompensationArmed)
     };
     ic_ledger::events::append(tx, now, &event)?;
+    // The number is chosen by the statement itself: under the writers' lock, no other compensation gets it.
     tx.execute_one(
         "INSERT INTO compensations (id, reversed_id, seq, run_id, dispatch_id, step, needs, phase, epoch, ord, kind, \
          args, description, state, attempts, created_at, updated_at) \
@@ -312,6 +313,7 @@ pub fn end_step(
 
 /// Records that an attempt to undo begins.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, compensation: &Compensation) -> Result<Compensation> {
+    // Read again, because the caller's copy is from before this transaction.
     let from = get(tx, &compensation.id)?.state;
     let state = next(from, CompensationEvent::Begins)?;
     let event = NewEvent {

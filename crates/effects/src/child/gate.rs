@@ -111,6 +111,7 @@ pub(super) fn is_failure(code: i32, name: &[u8]) -> bool {
 fn script(environment: &ChildEnvironment) -> Vec<u8> {
     let mut script = format!("{{ exec {ENV}").into_bytes();
     for (name, value) in environment {
+        // Other names the shell keeps by itself, and `env` cannot be given one that is empty or has a `=`.
         if !is_shell_name(name) && !name.is_empty() && !name.as_bytes().contains(&b'=') {
             script.push(b' ');
             let mut assignment = name.clone();
@@ -119,6 +120,7 @@ fn script(environment: &ChildEnvironment) -> Vec<u8> {
             push_quoted(&mut script, &assignment);
         }
     }
+    // The script was the standard input: the command must not read what is left of it.
     script.extend_from_slice(b" \"$@\" </dev/null; }\n");
     script
 }

@@ -150,6 +150,7 @@ fn ps_entries(selection: &[&str]) -> Result<Vec<ProcessEntry>> {
         .env("TZ", "UTC")
         .output()
         .while_doing(|| "asking ps for the processes".to_owned())?;
+    // Its exit code is not looked at: `ps` ends with 1 where there is no such process.
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(parse_ps).collect())
 }
 
