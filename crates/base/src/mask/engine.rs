@@ -99,6 +99,7 @@ impl Engine {
     pub(super) fn finish(&mut self) {
         let input = std::mem::take(&mut self.held);
         self.run(&input, true);
+        // Nothing follows, so the escapes after the last byte wait no longer.
         self.show(b"");
         self.state = State::Text;
     }

@@ -110,6 +110,7 @@ pub(super) fn verdict(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> 
         b'?' | b'&' => &[query],
         _ => &[],
     };
+    // A judge that needs more input may cover more than one that is sure: then the sure one waits, too.
     let mut is_open = false;
     // What covers more than a shape does comes first.
     for judge in judges {

@@ -199,6 +199,7 @@ pub(super) const SHAPES: &[TokenShape] = &[
     shape("sk-admin-", 16, Class::Dashed, Class::Dashed),
     shape("sk-or-v1-", 32, Class::Hex, Class::Hex),
     shape("sk-lf-", 30, Class::Dashed, Class::Dashed),
+    // Only at the beginning of a word: `task-` and `disk-` end with it.
     TokenShape { prefix: b"sk-", least: 32, of: Class::Alnum, hidden: Class::Dashed, is_word: true, is_exact: false },
     shape("hf_", 30, Class::Alnum, Class::Alnum),
     shape("api_org_", 30, Class::Alnum, Class::Alnum),

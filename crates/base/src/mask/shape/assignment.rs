@@ -194,6 +194,7 @@ fn value(name: Name, look: &[u8], end: usize, before: PrecedingBytes<'_>) -> Mas
     if body.is_empty() || is_placeholder(body) {
         return MaskVerdict::No;
     }
+    // `PWD=/home/me` is the directory that a shell works in.
     if name == Name::Short && look[..3].eq_ignore_ascii_case(b"pwd") && matches!(body[0], b'/' | b'~' | b'.') {
         return MaskVerdict::No;
     }
