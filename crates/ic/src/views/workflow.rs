@@ -227,6 +227,7 @@ pub(crate) fn steps(report: &WorkflowRunReport) -> String {
 fn taken_back(report: &WorkflowRunReport, taken: &UndoneSteps) -> String {
     let mut table = TextTable::headless();
     taken.compensations.iter().for_each(|one| table.row(views::compensation::compensation_report::result(one)));
+    // One that was tried is in the table already.
     let is_tried = |id: &CompensationId| taken.compensations.iter().any(|one| one.id == *id);
     for id in taken.left.iter().filter(|id| !is_tried(id)) {
         let of = |step: &&StepReport| step.row.as_ref().and_then(|row| row.compensation_id.as_ref()) == Some(id);
@@ -267,6 +268,7 @@ fn taken_back(report: &WorkflowRunReport, taken: &UndoneSteps) -> String {
             "{word} the files and git of {steps}: no checkpoint has the tree from before, and no undo is declared\n"
         );
     }
+    // Where paths failed, they are named above, and the error only repeats it.
     if let Some(error) = taken.error.as_ref().filter(|_| !has_failed_paths(taken)) {
         text += &format!("{} {}\n", styled(style::BAD, "stopped:"), plain(error));
         if let Some(hint) = &taken.hint {
