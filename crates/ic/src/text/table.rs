@@ -58,6 +58,7 @@ impl TextTable {
 
     /// A table without a header, for rows that explain themselves.
     pub(crate) fn headless() -> Self {
+        // In the header's place, which `render` does not count as a row.
         Self { rows: vec![Vec::new()] }
     }
 

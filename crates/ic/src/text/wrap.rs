@@ -64,6 +64,7 @@ fn width(line: &str) -> usize {
 fn step(c: char, is_escape: &mut bool) -> usize {
     match (*is_escape, c) {
         (true, _) => {
+            // Styles end with an `m`, and no other sequences are printed.
             *is_escape = c != 'm';
             0
         }

@@ -129,6 +129,7 @@ pub(crate) fn blame(blame: &BlameReport, now: Timestamp) -> String {
         }
         out += &table.render("");
     }
+    // Where the work is one of several, it is not known which to undo.
     if let Some(owner) = blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first()) {
         let id = owner.dispatch.id.short();
         if owner.dispatch.rolled_back_by.is_none() {

@@ -59,6 +59,7 @@ shape! {
 /// The commits to revert, newest first, and the files that were recorded, with phase and dispatch.
 pub(crate) fn code(report: &CodeReport) -> String {
     let mut origin: HashMap<&str, &CodeEntry> = HashMap::new();
+    // From the end: of several dispatches that recorded a commit, the first is named.
     for entry in report.entries.iter().rev() {
         for sha in &entry.commits {
             origin.insert(sha, entry);

@@ -186,6 +186,7 @@ pub(crate) fn list(all: &[Compensation]) -> String {
         let why = one.last_error.as_deref().unwrap_or("no reason was recorded");
         out += &format!("{} {}: {}\n", styled(style::BAD, "failed"), plain(&one.step), plain(why));
     }
+    // A step that needs no undo is not one that is left.
     let has_undo = |one: &&Compensation| !matches!(one.action, EffectAction::Skip { .. });
     let open = all.iter().filter(has_undo).filter(|one| one.state.is_open()).count();
     if let (Some(first), true) = (all.first(), open > 0) {

@@ -143,6 +143,7 @@ fn style_of(event_type: &str) -> anstyle::Style {
 }
 
 fn short(id: &str) -> String {
+    // The end, as in every short id: the beginning is its time, and alike for ids of one day.
     let start = id.char_indices().rev().nth(7).map_or(0, |(i, _)| i);
     plain(&id[start..])
 }

@@ -106,6 +106,7 @@ fn stayed(stay: &PhaseStay, is_current: bool) -> String {
         styled(colour, dot),
         plain(&stay.phase),
         styled(style::DIM, &second(stay.at)),
+        // The lane takes its columns from the phase, so that the times line up.
         width = 24 - lane.chars().count(),
     )
 }
@@ -161,5 +162,6 @@ pub(crate) fn mermaid(story: &Story) -> String {
 
 /// Escapes a text for quotes in a mermaid diagram.
 fn escaped(text: &str) -> String {
+    // To Mermaid, `#` begins an entity, a quote ends a label, and angle brackets are HTML.
     plain(text).replace('#', "#35;").replace('"', "#quot;").replace(['<', '>'], " ")
 }

@@ -216,5 +216,6 @@ fn worker(working: &Working, now: Timestamp) -> String {
 fn left(unfinished: &UnfinishedWork) -> String {
     let message = cut_to(&plain(&ic_base::title(&unfinished.message)), ROOM);
     let command = styled(style::STRONG, &plain(&unfinished.command));
+    // Two spaces, ten for a label, and two: the command stands below the message.
     format!("{}\n{:<14}{command}", styled(style::WARN, &message), "")
 }

@@ -184,5 +184,6 @@ fn tally(tree: &RestoreReport) -> String {
 }
 
 pub(crate) fn text(path: &PathText) -> String {
+    // The root itself has an empty path.
     if path.0.is_empty() { ".".to_owned() } else { path_text(&path_from_bytes(&path.0)) }
 }

@@ -95,6 +95,7 @@ pub(crate) fn plan(definition: &Definition, report: &CompensationReport) -> Stri
         let step = &definition.steps[at];
         let needs: Vec<&str> = step.needs.iter().map(|need| definition.steps[*need].id.as_str()).collect();
         let run = match &step.run {
+            // A row of the table has one line, and a script may have many.
             StepCommand::Script { text, .. } => text.lines().next().unwrap_or_default().to_owned(),
             StepCommand::Argv(argv) => argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
         };
