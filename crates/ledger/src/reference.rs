@@ -49,6 +49,7 @@ pub fn find<T>(
     }
     // 'g' sorts after every hex digit: the range is "begins with these digits".
     let rows: Vec<(String, T)> = snapshot.query_all(
+        // Ten are enough to show that more digits are needed.
         &format!("SELECT {columns} FROM {table} WHERE reversed_id >= $1 AND reversed_id < $2 LIMIT 10"),
         &[&digits, &format!("{digits}g")],
         |row| Ok((row.get(0)?, map(row)?)),
@@ -73,6 +74,7 @@ pub fn find<T>(
 /// The ids of the newest of a kind of thing, newest first, at most `limit`. Its table has an index on `seq`.
 pub fn newest(snapshot: &Snapshot<'_>, referent: Referent, limit: i64) -> Result<Vec<String>> {
     snapshot.query_all(
+        // True of each row: it lets the database follow the index from its end.
         &format!("SELECT id FROM {} WHERE seq > 0 ORDER BY seq DESC LIMIT $1", referent.table),
         &[&limit],
         |row| row.get(0),

@@ -41,6 +41,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
     let Some((top, dirs)) = level.ancestors().find_map(|top| Some((top, git_dirs(top)?))) else {
         return Ok(());
     };
+    // Git tracks nothing in its own directory.
     if usual.starts_with(&dirs.common_dir) || !came_with(top, &dirs, usual) {
         return Ok(());
     }
