@@ -17,6 +17,7 @@ pub fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
             other => clean.push(other),
         }
     }
+    // The root itself keeps its full path: an empty one would name nothing.
     match clean.strip_prefix(root) {
         Ok(inside) if !inside.as_os_str().is_empty() => inside.to_owned(),
         _ => clean,

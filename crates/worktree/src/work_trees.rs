@@ -37,6 +37,7 @@ impl Workspace<'_> {
         let mut finder = Finder::unveiled(&self.objects, &target.tree)?;
         let mut left = Vec::new();
         for path in all.into_iter().filter(|path| concerns(limits, is_without, &path.0)) {
+            // One that lies elsewhere has its whole path, and no checkpoint holds it.
             let is_below = !path.0.starts_with(b"/");
             let held = if is_below { finder.find(&path.0)? } else { None };
             let was = if held.is_some_and(|state| state.is_content()) {

@@ -46,6 +46,7 @@ impl AsIf {
             return found;
         }
         let as_now = found.into_iter().filter(|difference| !self.paths.contains(&difference.path));
+        // Sorted by path, because a plan needs a directory before what lies in it.
         let by_path = as_now.chain(self.differences).map(|difference| (difference.path.clone(), difference));
         by_path.collect::<BTreeMap<_, _>>().into_values().collect()
     }

@@ -45,6 +45,7 @@ impl Workspace<'_> {
                     outcome.not_kept.push((step.path.clone(), missing(&wanted, &has)));
                 }
             } else {
+                // It was counted when it was written.
                 outcome.done = outcome.done.saturating_sub(1);
                 outcome.failed.push((step.path.clone(), "it is not as it should be after the restore".to_owned()));
             }
