@@ -81,6 +81,7 @@ fn at_once(
         let is_since = since.is_some_and(|since| since.epoch < one.epoch || one.created_at > since.asked_at);
         is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
     };
+    // A caller that insists on a plan asked for that plan, and not for what another call did.
     let Some(by) = newest.filter(is_it).filter(|_| request.expect_plan.is_none()) else { return Ok(None) };
     // The caller learns of the other rollback, and that nothing was left for its own.
     let plan = RollbackPlan::of_nothing(run, by.cut_seq);

@@ -81,6 +81,7 @@ pub fn add(kernel: &Kernel, settings: &CaptureSettings, declaration: &Declaratio
         }
     };
     kernel.write(|tx, now| {
+        // Read again under the write lock: a rollback may have closed the run while its files were remembered.
         let run = ic_phase::run::get(tx, &run.id)?;
         run.require_active()?;
         let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
@@ -238,6 +239,7 @@ pub fn run(
     }
     let mut saga = Saga::take(kernel, settings, &run.id)?;
     saga.interrupted = request.interrupted.clone();
+    // Before the plan is made again, which then has nothing of what is left by decision.
     leave(&saga, request.skip.0, request.skip.1, None)?;
     // Planned again: a process that had the run until now may have undone some of it.
     let plan = make()?;
@@ -281,6 +283,7 @@ fn preview(kernel: &Kernel, run: &Run, request: &CompensationRequest<'_>) -> Res
         let run = ic_phase::run::get(snapshot, &run.id)?;
         let mut all = compensation::list(snapshot, &run.id)?;
         require_open(&all, &run.id, request.skip.0, &|one| one.state.is_open())?;
+        // The plan is made as if the skips were on record, which a preview must not write.
         for one in all.iter_mut().filter(|one| one.state.is_open() && request.skip.0.contains(&one.step)) {
             one.state = CompensationState::Skipped;
         }
@@ -376,6 +379,7 @@ fn has_unfinished(kernel: &Kernel, run: &RunId) -> Result<bool> {
 
 /// A compensation of a plan after the attempts to undo it.
 fn as_it_is(id: &CompensationId, tried: &[Compensation], plan: &UndoPlan) -> Result<Compensation> {
+    // What was tried is asked first: the plan has the states from before the attempts.
     tried
         .iter()
         .chain(plan.undo())

@@ -182,6 +182,7 @@ impl Drive<'_, '_> {
                 steps::restore(tx, now, self.id, step)?;
             }
             table::set_status(tx, now, self.id, before.status)?;
+            // After an abort that was not begun the run stays closed: its rollback is still unfinished.
             if is_undo {
                 run::reopen(tx, now, &remembered.run_id, choices::status_after(remembered)?)?;
             }

@@ -50,6 +50,7 @@ pub(super) fn remaining(
     let mut found = Vec::new();
     for (before, after) in &looks {
         let after = after.as_ref().map(state).transpose()?.flatten();
+        // Without a checkpoint at the end, the state that the restore found stands for it.
         let after = after.or_else(|| restored.map(|git| git.current.clone()));
         let Some((before, after)) = state(before)?.zip(after) else { continue };
         let mut changes = refs_between(&before, &after, is_alone);

@@ -74,6 +74,7 @@ pub fn roll_back(
     let begun = fence(&saga, &id, planned, request)?;
     // From here on the calling dispatch may itself be marked as rolled back, and must still finish this.
     kernel.accept_late();
+    // Only a caller that insists on a plan is held to what it saw: otherwise a rollback never loses to an advance.
     let seen = request.base.expect_plan.map(|_| &begun.parts);
     let drive = Drive { saga: &saga, id: &id, force: request.force, seen, turned: None, watch };
     let outcome = drive.to_its_end(Some(sink)).map(RollbackOutput::from).map_err(|error| {

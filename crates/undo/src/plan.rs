@@ -67,6 +67,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 ///
 /// Errors: those of [`make`].
 pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: PointPosition) -> Result<RollbackPlan> {
+    // The target is included: a place may lie within the phase at which the run is.
     machine::check_rollback(&run, &place.phase, true).map_err(|error| at_the_end(&run, &place, error))?;
     let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None, descendants: Vec::new() };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
@@ -176,6 +177,7 @@ fn of_cut(
 }
 
 fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
+    // The undo of one dispatch leaves the run where it is, so it goes back before no other undo.
     if cut.only.is_some() {
         return Ok(Vec::new());
     }

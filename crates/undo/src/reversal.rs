@@ -60,6 +60,7 @@ pub fn undo(
     let covered = Covered::begun(kernel, &remembered)?;
     let settled = require_own(kernel, settings, &covered, Course::Undo, watch)?;
     let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &remembered, until);
+    // Nothing outside of the ledger can fail half-way, so the run need not be closed first.
     if !all.iter().any(is_outside) {
         return undo_record(&saga, &remembered, request.reason, check);
     }
@@ -148,6 +149,7 @@ pub fn abort(
             require_undisturbed(&saga)?;
             Some(turn(&saga, &remembered, Course::Abort, reason, |_| Ok(()))?)
         }
+        // An earlier call turned it and stopped; this one only continues.
         Course::Reapply | Course::Abort => None,
     };
     match steps::course(&all).aborted() {
@@ -207,6 +209,7 @@ fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) 
     saga.kernel.read(|snapshot| {
         let until = layers::until(snapshot, remembered, course)?;
         let mut effects = undone_effects(snapshot, remembered, until)?;
+        // An effect that is a file comes back with the tree, so it does not stay undone.
         effects.retain(|effect| !effect.goes_with_tree());
         Ok(effects)
     })
@@ -287,6 +290,7 @@ fn make_skipped(
     watch: &RestoreWatch,
 ) -> Result<UndoneRollback> {
     let kernel = saga.kernel;
+    // The run is not closed for this, so no other rollback of it may be unfinished.
     kernel.read(|snapshot| table::require_finished(snapshot, &remembered.run_id))?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
     let course = steps::course(&all);

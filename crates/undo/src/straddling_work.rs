@@ -177,7 +177,9 @@ impl Looked {
     /// The work that ran while git's state changed; where no checkpoint shows that, the work that runs now.
     fn by_git(&self) -> BTreeSet<DispatchId> {
         let moved = self.attribution.windows().filter(|window| !window.to.has_git_as(window.from));
+        // No record names the empty path, so all work that was under way as git moved is meant.
         let mut seen: BTreeSet<DispatchId> = moved.flat_map(|window| self.owners(&window, b"")).collect();
+        // Git moved between no two checkpoints, so it moved after the newest one.
         if let (true, Some(newest)) = (seen.is_empty(), self.attribution.looks.last()) {
             let now = CheckpointRecord { seq: Seq::MAX, kind: CheckpointKind::Auto, ..newest.clone() };
             seen.extend(self.owners(&self.attribution.window(newest, &now), b""));

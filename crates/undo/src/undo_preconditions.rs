@@ -110,6 +110,7 @@ impl Ended {
         };
         let Some(at) = self.0.iter().position(is_it) else { return false };
         self.0.swap_remove(at);
+        // Only a redaction leaves the hash of a payload without the payload.
         event.payload.is_none() && event.payload_hash.is_some()
     }
 }

@@ -134,6 +134,7 @@ impl Attempts<'_> {
                 Some(pause) if has_failed && !self.saga.is_interrupted() => {
                     // The pause may take minutes, in which a person looks at the journal.
                     self.record()?;
+                    // The results have one entry for each effect: that of the retry replaces this one.
                     current = self.journal.borrow_mut().results.pop().unwrap_or(begun);
                     self.saga.sleep(pause);
                 }
@@ -146,6 +147,7 @@ impl Attempts<'_> {
     fn attempt(&self, compensation: &Compensation, ground: &Ground<'_>) -> Result<(Compensation, UndoneEffect)> {
         let interrupted = &*self.saga.interrupted;
         let mut begun = None;
+        // An action without a command has no gate to wait at, so its beginning is on record before it acts.
         if compensation.action.how().is_none() {
             begun = Some(self.begin(compensation, None)?);
         }

@@ -73,6 +73,7 @@ impl<'k> Saga<'k> {
     pub(crate) fn take_for_rollback(kernel: &'k Kernel, settings: &'k CaptureSettings, run_id: &RunId) -> Result<Self> {
         let lock = OwnerLock::take(kernel.store(), run_id)?;
         let token = kernel.context.new_id::<CompensationId>().as_str().to_owned();
+        // The lock ends with its process; the token also stops one that was thought dead and resumes writing.
         kernel.write(|tx, now| owner::claim(tx, now, run_id, &token))?;
         let interrupted = Arc::default();
         Ok(Self { kernel, settings, run_id: run_id.clone(), interrupted, token, _lock: lock })

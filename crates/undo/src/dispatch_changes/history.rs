@@ -303,6 +303,7 @@ fn histories(
             Ok(())
         })?;
     }
+    // A path that was taken away and came back unchanged, as by a stash or a switch, has no new maker.
     for history in histories.values_mut() {
         without_returns(history);
     }

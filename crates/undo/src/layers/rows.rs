@@ -134,6 +134,7 @@ pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option
 /// Errors: `row_conflict` when another run worked beside this one since the cut and nothing tells their rows apart.
 fn refuse_others(site: &Site<'_, '_>, target: &RewindTarget) -> Result<()> {
     let (run, cut) = (&site.covered.run, site.covered.cut.seq);
+    // Without a scope column the run's scope id tells no rows apart.
     let scope = run.scope_id.as_deref().filter(|_| !target.anchor.scope.is_empty());
     let others =
         site.kernel.read(|snapshot| state_marks::runs_beside(snapshot, &run.id, &target.database, scope, cut))?;

@@ -129,6 +129,7 @@ pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     let project = &kernel.project;
     match kernel.current(snapshot) {
+        // In an agent's own shell its run is meant, though it was made for a session.
         Ok(Some(run)) if kernel.own_run.is_some() || !is_of_session(snapshot, &run)? => return Ok(Some(run)),
         Ok(_) => {}
         Err(error) if error.code() == Code::AmbiguousRun => {
@@ -315,6 +316,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
             None => {}
         }
     }
+    // The name of a step means something only within its run.
     let kind = PointKind::parse(kind).filter(|kind| *kind != PointKind::Step);
     let points = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
     points.last().map_or(Ok(None), |point| of_run(&point.run_id))

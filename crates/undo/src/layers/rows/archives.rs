@@ -202,6 +202,7 @@ fn archives(kernel: &Kernel, engine: &RelationalRollbackEngine, id: &RollbackId)
     for (at, path) in files(kernel, id)? {
         let archive = Archive::at(path);
         let manifest = archive.manifest()?;
+        // A scope whose rows were restored and removed again has one archive for each time.
         newest.retain(|(_, _, older)| older.scope != manifest.scope);
         newest.push((at, archive, manifest));
     }

@@ -66,6 +66,7 @@ pub(crate) fn keep_after_effects(
     let force = dispatch_changes::files_of(plan.undo());
     let is_usual = force.is_empty();
     let (known, shot) = keep_tree(saga, remembered, &step, ("after", force), keep)?;
+    // Where effects restore files by themselves, the restore takes a safety checkpoint of its own.
     Ok((known, Some(shot).filter(|_| is_usual)))
 }
 
@@ -219,6 +220,7 @@ pub(super) fn changed_by_effects(
         changes.extend(all.and_then(|all| match after {
             _ if !is_of_one => Some(all),
             Some(_) => all.only(|path, _| reach.has(path)),
+            // Its process died, so others may have written since: only restored content is surely of the effects.
             None => all.only(|path, left| reach.is_restored(path, left)),
         }));
     }

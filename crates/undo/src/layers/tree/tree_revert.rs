@@ -230,6 +230,7 @@ impl TreeBack<'_> {
 
     /// Adds git's state to a refusal of paths where it changed too: restoring the paths alone would then meet the next refusal.
     fn with_moved_git(&self, report: &RestoreReport, watch: &RestoreWatch, error: Diagnosis) -> Diagnosis {
+        // Only the hint depends on this look: if it fails, the refusal itself still reaches the caller.
         let Ok(changed) = ic_worktree::changed_since(&self.workspace, &self.restores, &self.effects) else {
             return error;
         };
@@ -292,6 +293,7 @@ impl TreeBack<'_> {
             beside_others: self.of_one.is_some(),
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
+        // A dry run has not undone the later restores, so the check has to leave out what they changed.
         let not_yet = if dry_run { &self.restores[at + 1..] } else { &[] };
         ic_worktree::take_restore_back(&self.workspace, restore, not_yet, &request, watch).map_err(|error| match error
             .code()
@@ -317,6 +319,7 @@ impl TreeBack<'_> {
             }
         }
         for at in (0..self.effects.len()).rev() {
+            // Asked again now that the later restores are undone: others may have written since the first check.
             if !look.dry_run && !look.force.files {
                 self.effects[at].require_untouched(&self.workspace, NotYet::default())?;
             }
