@@ -112,6 +112,7 @@ pub fn one_phase(kernel: &Kernel, run: &Run, kept: &CaptureSettings) -> Result<(
     let request = AdvanceRequest { expect: Some(&expect), ..AdvanceRequest::default() };
     let judged = |snapshot: &Snapshot<'_>| {
         let run = run::get(snapshot, &run.id)?;
+        // Not by hand: the executor itself holds the lock that such a move would be refused for.
         let outcome = judge(snapshot, &run, &request)?;
         Ok((run, outcome))
     };

@@ -51,6 +51,7 @@ pub fn add(
         std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= settings.checkpointing.max_file_size)
     };
     let mut is_content_kept = false;
+    // The lock is held until the row is committed: a sweep before that would remove content that no row needs yet.
     let (content_hash, _lock) = match keep.filter(is_kept) {
         Some(settings) => {
             let (hash, lock) = keep_content(kernel, settings, &path)?;

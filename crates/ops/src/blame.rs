@@ -129,6 +129,7 @@ fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8
     let mut found = Vec::new();
     let mut before: Option<(usize, Option<DiffState>)> = None;
     for (at, look) in looks.iter().enumerate() {
+        // Most looks show the same tree, and none of these needs a read of the store.
         if at > 0 && look.tree == looks[at - 1].tree {
             continue;
         }
@@ -182,6 +183,7 @@ fn is_as_seen(full: &Path, seen: Option<&DiffState>) -> bool {
     let Ok(found) = full.symlink_metadata() else { return seen.is_none() };
     match seen {
         Some(DiffState::File { hash, size, .. }) => {
+            // Compared by content: an editor or a switch of branches changes times and nothing else.
             let content = || std::fs::read(full).is_ok_and(|bytes| ic_checkpoint::objects::hash_of(&bytes) == *hash);
             found.is_file() && found.len() == *size && content()
         }

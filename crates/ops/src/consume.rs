@@ -70,6 +70,7 @@ fn memory_of(file: &Path) -> PathBuf {
 /// What was read last; `None`: nothing, or it is not known.
 fn remembered(memory: &Path) -> Option<HistoryPlace> {
     let text = std::fs::read_to_string(memory).ok()?;
+    // A place that cannot be read counts as none: the cursor in the ledger says where to continue.
     let (seq, hash) = text.trim().split_once(' ')?;
     Some(HistoryPlace { seq: seq.parse().ok()?, hash: ic_ledger::events::parse_hex(hash)? })
 }
@@ -219,6 +220,7 @@ pub fn deliver(
             wait_for_news(kernel, version, &is_interrupted)?;
             continue;
         };
+        // Outside of any transaction: the command may take minutes, and may itself write to the ledger.
         let status = hand_over(kernel, delivery.command, &event, &encode(&event)?)?;
         // Whatever the command made of it, the event counts as not delivered, and the next delivery begins with it.
         if is_interrupted() {

@@ -49,6 +49,7 @@ pub fn create(
             // A call that will be refused is refused before the tree is walked.
             let (run, _) = kernel.read(|snapshot| kernel.calling_dispatch(snapshot).and_then(|_| open(snapshot)))?;
             let link = CheckpointLink { run_id: Some(run.id), phase: Some(run.phase), ..CheckpointLink::default() };
+            // Only the tree: work that is handed out has not begun, so the state database is looked at when it does.
             (TakenTree::take_tree(kernel, settings, &run.project_dir, link), run.project_dir)
         }
     };

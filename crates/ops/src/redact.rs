@@ -98,6 +98,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
             }
             dispatch::redact(tx, &id, &event.event_type)
         }
+        // The registering of a compensation is no attempt and has no error.
         (Some(id), "compensation") if event.event_type != "compensation_registered" => {
             compensation::redact_error(tx, &CompensationId::from_ledger(id.clone()))
         }

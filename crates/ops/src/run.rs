@@ -47,6 +47,7 @@ pub fn create_with(
 ) -> Result<CreatedRun> {
     let id: RunId = kernel.context.new_id();
     let open = kernel.read(|snapshot| {
+        // A call that would be refused is refused before the tree is captured.
         kernel.calling_dispatch(snapshot)?;
         open_already(snapshot, new)
     })?;
@@ -155,6 +156,7 @@ fn ended_by_cancel(tx: &Transaction<'_>, run_id: &RunId) -> Result<(Vec<Dispatch
     let (mut dispatches, mut agents) = (Vec::new(), Vec::new());
     ic_ledger::events::each_of_run(tx, run_id, |event| {
         match (event.event_type.as_str(), event.subject_id) {
+            // What an earlier cancelling ended was reported when the run was reopened after it.
             ("run_cancelled", _) => {
                 dispatches.clear();
                 agents.clear();

@@ -130,6 +130,7 @@ pub fn status(
         let mut standing = ic_undo::points::list(snapshot, run, false, LOOKED_AT)?;
         standing.retain(|one| !one.is_undone);
         let status = RunOverview {
+            // The session moves its own run, so its gate is nothing for a person to satisfy.
             gate: if is_of_session { None } else { gate(snapshot, run)? },
             is_of_session,
             is_named,
@@ -157,6 +158,7 @@ fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
     let is_stale = match kernel.calling_dispatch(snapshot) {
         Ok(_) => false,
         Err(error) if error.code() == Code::StaleDispatch => true,
+        // The environment may name a dispatch of another ledger.
         Err(error) if matches!(error.code(), Code::DispatchNotFound | Code::AmbiguousId | Code::InvalidReference) => {
             return Ok(None);
         }
@@ -169,6 +171,7 @@ fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
 fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<AdvanceOutcome>> {
     match run.status {
         RunStatus::Active => match advance::verdict(snapshot, run) {
+            // An open run at the end of its chain has nowhere to go, which is no failure of the status.
             Err(error) if error.code() == Code::TerminalPhase => Ok(None),
             outcome => outcome.map(Some),
         },
@@ -204,6 +207,7 @@ fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<
     let mut working = Vec::new();
     if is_executed {
         let holder = owner::holder(snapshot, &run.id)?;
+        // The lock says that there is one; the recorded holder may be an earlier one that died.
         let pid = holder.filter(ProcessIdentity::is_alive).map(|holder| holder.pid);
         working.push(Working::Executor { pid });
     }

@@ -25,6 +25,7 @@ pub(super) fn gather(
             Facts::Work(work) => {
                 let all = work.unfinished.len();
                 work.unfinished.retain(is_left);
+                // What is about to end is the work that the gate asks about.
                 work.has_ended |= work.unfinished.len() < all;
             }
             Facts::Dispatches(unfinished) => unfinished.retain(is_left),

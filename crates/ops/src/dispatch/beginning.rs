@@ -69,6 +69,7 @@ pub(super) fn look_before(
         let path = workspace.root.join(path_from_bytes(&difference.path));
         // When a file that is gone was deleted is not known.
         if let (Some(began), Ok(meta)) = (began, std::fs::symlink_metadata(&path)) {
+            // Not the time of modification, which a program can set.
             let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
             is_its &= changed >= began;
         }

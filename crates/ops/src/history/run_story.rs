@@ -197,6 +197,7 @@ impl Teller<'_> {
         let is_there = |stay: &PhaseStay| stay.phase == phase;
         let to = match kind {
             "undone" => story.turns.iter().rev().find(|turn| turn.rollback_id == rollback.id).map(|turn| turn.from),
+            // Only along its own branch: a stay in the same phase on a branch that was left is not where it went.
             _ => path(&story.stays, story.current).into_iter().find(|at| is_there(&story.stays[*at])),
         };
         // The undo of one dispatch goes nowhere.

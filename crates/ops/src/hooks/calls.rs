@@ -43,6 +43,7 @@ pub fn begin(
     told: &ToldCall<'_>,
     kept: Option<&CaptureSettings>,
 ) -> Result<Begun> {
+    // A prompt whose hook came late or never must be on record before the call that belongs to it.
     let mut warnings = queued_prompts::begin(kernel, teller, told.prompt_id, kept)?;
     warnings.extend(unseen_prompts::begin(kernel, teller, told, kept)?);
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
@@ -71,6 +72,7 @@ pub fn begin(
         TakenTree::look_for_call(kernel, kept, root.clone(), link, danger.takes_git())
     };
     let outside = uncaptured_files::of_call(kernel, kept, &root, told, &mut warnings);
+    // Where git stood tells later which commits the call made.
     let (head, head_log_start) = (git::head(&root), git::log_size(&root));
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     // Accepted from undone work too: the call is made anyway, and an undo must know what it changed.
@@ -158,6 +160,7 @@ fn doubt(
     kept: Option<&CaptureSettings>,
     root: &Path,
 ) -> Result<Option<String>> {
+    // Without automatic checkpoints nothing holds what the call destroys.
     let kept = kept.filter(|kept| kept.checkpointing.auto);
     let left_out = kept.map(|kept| taken.left_out(kernel, kept, root)).transpose()?.flatten();
     Ok(danger.doubt(root, left_out.as_deref().map_or(StoredPaths::Nothing, StoredPaths::AllBut)))

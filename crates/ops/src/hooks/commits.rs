@@ -85,6 +85,7 @@ pub(super) fn unrecorded_by_interrupted(
     prompt: &Prompt,
 ) -> Result<Option<Since>> {
     let calls = call::of_dispatch(snapshot, &work.id)?;
+    // A call without a line may have committed as well as any other.
     let speaks_of_git = |call: &ToolCall| call.line.as_deref().is_none_or(|line| line.contains("git"));
     let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
     if cut_off.clone().count() > 0 && !cut_off.clone().any(speaks_of_git) {
@@ -100,9 +101,11 @@ pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since)
         let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
         return report::parse(&log).unwrap_or_default();
     }
+    // Without a log: HEAD has not moved, so nothing can have been committed on it.
     if git::head(root) == since.head {
         return DispatchReport::default();
     }
+    // Where the look is lost, what a switch brought may count as the work's: the record has more rather than less.
     let known = branches_before(kernel, prompt).unwrap_or_default();
     let log = git::log_since(root, since.head.as_deref(), &known).unwrap_or_default();
     let mut found = report::parse(&log).unwrap_or_default();

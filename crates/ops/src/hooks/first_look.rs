@@ -64,6 +64,7 @@ pub(super) fn take_with_call(
     let uncaptured = uncaptured_files::of_call(kernel, kept, &root, told, warnings);
     let is_first = kernel.write_late_too(|tx, now| {
         let is_first = call::of_dispatch(tx, &prompt.dispatch_id)?.is_empty();
+        // The call is on record before its look: if the hook is killed in the look, it is known that a call was made.
         let newest = record::newest_look(tx, &root)?.map_or(0, |look| look.seq);
         let new = NewCall {
             head: head.as_deref(),

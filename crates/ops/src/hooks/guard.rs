@@ -82,6 +82,7 @@ impl Reader<'_> {
             self.wrapped(&words, depth);
             if let Some(text) = input.text.as_deref().filter(|_| is_shell_that_reads(&words)) {
                 let here = self.here.clone();
+                // What a shell does to its directory ends with it.
                 self.line(text, depth + 1);
                 self.here = here;
             }
@@ -97,6 +98,7 @@ impl Reader<'_> {
         let by_list = self.by_list;
         self.by_list |= inner.by_list;
         if inner.is_elsewhere {
+            // The wrapper changes the directory for the command alone.
             let here = self.here.take();
             self.command(inner.words, depth);
             self.here = here;
@@ -111,6 +113,7 @@ impl Reader<'_> {
         let has = |flag: &str| rest.iter().any(|word| word.text == flag);
         match wrapper_command::name(program) {
             "cd" | "pushd" => self.go(rest),
+            // The stack of directories is not followed.
             "popd" => self.here = None,
             "rm" if has("--recursive") || has_letter(rest, &['r', 'R']) => {
                 self.act("rm -r", plain(rest), DangerReach::All);
@@ -133,6 +136,7 @@ impl Reader<'_> {
                 Some(line) => self.line(&line, depth + 1),
                 None => self.git(rest),
             },
+            // It runs in this very shell, so a `cd` in it counts for what follows.
             "eval" => {
                 let line: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
                 self.line(&line.join(" "), depth + 1);
@@ -158,6 +162,7 @@ impl Reader<'_> {
             None => self.home.map(Path::to_owned),
             Some(word) => self.place(word).filter(|_| !path_words::is_pattern(&word.text)),
         };
+        // A `cd` that fails leaves the shell where it is, or ends the line after `&&`: which one is not known.
         self.here = to.filter(|to| to.is_dir());
     }
 
@@ -192,6 +197,7 @@ impl Reader<'_> {
         let runs = |at: usize| {
             let end = tests[at..].iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
             let words = &tests[at..end.map_or(tests.len(), |end| at + end)];
+            // Only `find` knows the paths that it adds, and the directory in which `-execdir` runs.
             let mut inner = Reader { home: self.home, here: None, by_list: true, acts: Vec::new() };
             inner.wrapped(words, depth + 1);
             let program = wrapper_command::unwrapped(words).words.first();

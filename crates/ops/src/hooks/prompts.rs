@@ -99,6 +99,7 @@ pub(super) fn record(
     let root = kernel.project.root.clone();
     let (session_id, run_id): (SessionId, RunId) = (kernel.context.new_id(), kernel.context.new_id());
     let id: DispatchId = kernel.context.new_id();
+    // Git is asked before the transaction, so that no other process waits for it.
     let head = git::head(&root);
     let left = kernel.read(|snapshot| left_open(snapshot, teller))?;
     let made = left.map(|(prompt, since)| commits::made(kernel, &root, &prompt, &since)).unwrap_or_default();
@@ -116,6 +117,7 @@ pub(super) fn record(
         if let Some(before) = session::latest(tx, &session.id)? {
             interrupt(tx, now, &before, &made)?;
         }
+        // Clients run subagents in the background, so those that are in a call stay at work.
         subagents::end_left(tx, now, &session, false)?;
         // A prompt that waited in the queue has its turn now, or became part of the turn before.
         session::queue(tx, &session, None)?;
@@ -156,6 +158,7 @@ fn begin_work(
 fn parent_in(snapshot: &Snapshot<'_>, run: &Run, parent: Option<&DispatchId>) -> Result<Option<DispatchId>> {
     let Some(parent) = parent else { return Ok(None) };
     let found = dispatch::find(snapshot, parent)?;
+    // The environment may be inherited from long ago: work that has ended begins nothing.
     let is_fit = |work: &Dispatch| work.run_id == run.id && is_going(work, run);
     Ok(found.filter(is_fit).map(|work| work.id))
 }

@@ -69,6 +69,7 @@ fn end_newest(
         dispatch_id: Some(prompt.dispatch_id.clone()),
         ..CheckpointLink::default()
     };
+    // Of work that was undone or whose run is closed nothing is captured: the undo was its end.
     let kept = kept.filter(|_| is_going(&work, &run));
     let mut taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
     if kernel.read(|snapshot| is_last_at_work(snapshot, &work, &run))? {
@@ -79,6 +80,7 @@ fn end_newest(
     let ended = kernel.write_late_too(|tx, now| {
         let work = dispatch::get(tx, &prompt.dispatch_id)?;
         let run = run::get(tx, &work.run_id)?;
+        // Before the return below: the prompt of work that was undone has ended, too.
         session::end_prompt(tx, now, &prompt)?;
         if let Some(made) = &made {
             commits::record(tx, now, &work, made)?;
@@ -198,6 +200,7 @@ pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Ag
         if known.run_id == run.id {
             return Ok((None, known));
         }
+        // A run with a prompt at work in it is completed by that prompt's stop.
         let is_idle = session::latest(tx, &known.id)?.is_none_or(|prompt| prompt.ended_at.is_some());
         let left = (known.owns_run && is_idle).then(|| known.run_id.clone());
         Ok((left, session::work_in(tx, &known, &run.id, false)?))
@@ -239,6 +242,7 @@ pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> 
             _ => "its gate passes".to_owned(),
         };
         let text = format!("It works in the run {short}, phase {}; {asks}.", title(&run.phase));
+        // Cut before the commands are added: the agent must be able to read those whole.
         let text: String = text.chars().take(LONGEST).collect();
         Ok(Some(format!("{text} See: ic run status {short}; ic gate check {short}; ic run advance {short}.")))
     })

@@ -61,6 +61,7 @@ pub fn refusal(
 
 /// What is said of an undo of the work that is not finished.
 fn unfinished(rollback: &RollbackRecord) -> String {
+    // It may end by itself in a moment, so no command is named.
     if rollback.status == RollbackStatus::InProgress {
         return "This work is being undone at the moment.".to_owned();
     }
@@ -122,6 +123,7 @@ pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
         };
         Ok(since_told(snapshot, &known)?.map(|text| (known, text)))
     };
+    // Asked in a read first: each call comes here, and nearly always there is no news worth a write.
     if kernel.read(pending)?.is_none() {
         return Ok(None);
     }

@@ -69,6 +69,7 @@ pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps
     let (mut cancelled, handed_out) = kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         if ends_steps && run.status == RunStatus::Cancelled {
+            // The dispatches are cancelled already, but their processes may still be at work.
             let (handed_out, _) = ended_by_cancel(tx, &run.id)?;
             return Ok((Cancelled::nothing(run, false), handed_out));
         }
@@ -145,6 +146,7 @@ fn worker((step, identity): &Step, error: Option<String>) -> Worker {
 
 fn living_steps(kernel: &Kernel, run_id: &RunId) -> Result<Vec<Step>> {
     let mut steps = kernel.read(|snapshot| (kernel.above.step_workers)(snapshot, run_id))?;
+    // By the group: the step's own process may have ended and left children that still work.
     steps.retain(|(_, identity)| identity.has_living_group());
     Ok(steps)
 }

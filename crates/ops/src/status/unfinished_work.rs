@@ -66,6 +66,7 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
 pub(super) fn rewinds(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<UnfinishedWork>> {
     let mut found = Vec::new();
     for entry in rewinds::unfinished_in(snapshot, &root_of(&run.project_dir))? {
+        // Not waited for: a rewind that holds the lock is at work, and not left unfinished.
         let is_free = require_free(kernel.store(), &entry.database, Duration::ZERO).is_ok();
         let Some(command) = resume_command(&entry).filter(|_| is_free) else { continue };
         let why = entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
@@ -112,6 +113,7 @@ fn restore_again(kernel: &Kernel, options: OpenOptions, restore: &RestoreRecord)
     let root = restore.root.as_path();
     let elsewhere = kernel.project.root != root;
     let place = if elsewhere { format!(" -C {}", shell_word(&root.to_string_lossy())) } else { String::new() };
+    // If the plan cannot be read, the command names no path: it is still one that finishes the restore.
     let objects = look_into_store(kernel, options).ok().flatten();
     let plan = objects.and_then(|objects| objects.read(&restore.plan).ok());
     let plan: Option<RestorePlan> = plan.and_then(|plan| serde_json::from_slice(&plan).ok());

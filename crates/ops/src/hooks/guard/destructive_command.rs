@@ -119,6 +119,7 @@ impl DangerTarget {
         let Ok(inside) = path.strip_prefix(root) else {
             // A project may lie there, and what is above it takes it along, with git and what ic keeps.
             let is_above = root.starts_with(&path);
+            // A directory for temporary files is no loss unless the project lies in it.
             let is_lost = (is_above || !path_words::is_temporary(&path)) && is_there(&path);
             let why = if is_above { "the project is in it" } else { "outside of the project" };
             let told = || format!("{} ({why})", path.display());
@@ -163,6 +164,7 @@ impl DangerTarget {
 }
 
 fn is_tracked(root: &Path, path: &[u8]) -> bool {
+    // If git cannot be asked, the file counts as untracked, and the person is asked.
     ic_ledger::git_dirs(root).is_some_and(|dirs| ic_ledger::git_tracks(&dirs, path).unwrap_or(false))
 }
 

@@ -76,6 +76,7 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         "tag" if has("--delete") || has_letter(&['d']) => own("git tag -d"),
         _ => None,
     }?;
+    // Git stashes the whole work tree, from whichever directory of it.
     Some(GitAct { what, destroys, within, is_of_all: verb.text == "stash" })
 }
 
@@ -88,6 +89,7 @@ pub(super) fn aliased(words: &[Word]) -> Option<String> {
         let value = pair[1].text.strip_prefix("alias.")?.strip_prefix(name.text.as_str())?.strip_prefix('=')?;
         (pair[0].text == "-c").then(|| value.to_owned())
     };
+    // As for git, the last setting of an alias counts.
     let value = flags.windows(2).rev().find_map(is_it)?;
     let rest: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
     let line = value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned);
@@ -104,6 +106,7 @@ fn own_flags(mut words: &[Word]) -> (Vec<&Word>, &[Word]) {
     let mut within = Vec::new();
     while let Some((flag, rest)) = words.split_first().filter(|(flag, _)| flag.text.starts_with('-')) {
         let takes_next = matches!(flag.text.as_str(), "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace");
+        // Each `-C` counts from the one before it, so all are followed in turn.
         within.extend(rest.first().filter(|_| flag.text == "-C"));
         words = rest.get(usize::from(takes_next)..).unwrap_or_default();
     }

@@ -52,6 +52,7 @@ pub(super) fn real(path: &Path, follows: bool) -> PathBuf {
     while let Some(part) = parts.next() {
         match part {
             Component::CurDir => {}
+            // After links are resolved, as the system does: `link/..` is the parent of where the link leads.
             Component::ParentDir => drop(real.pop()),
             part => real.push(part),
         }

@@ -73,6 +73,7 @@ impl Reader<'_> {
                     return Some(());
                 }
                 '\\' => match self.chars.next() {
+                    // A backslash before the end of a line joins it with the next one.
                     Some('\n') | None => {}
                     Some(c) => self.current().quoted(c),
                 },
@@ -89,6 +90,7 @@ impl Reader<'_> {
                 '|' => {
                     self.end_command();
                     if self.chars.next_if_eq(&'|').is_none() {
+                        // `|&` pipes standard error, too; for what is removed that makes no difference.
                         self.chars.next_if_eq(&'&');
                         self.steps.push(ShellStep::Pipe);
                     }
@@ -224,6 +226,7 @@ impl Reader<'_> {
         self.depth += 1;
         let (words, word) = (std::mem::take(&mut self.words), self.word.take());
         let targets = (std::mem::take(&mut self.is_target), std::mem::take(&mut self.is_input));
+        // The command around the shell is not complete yet, and continues after it with the words that it had.
         let (input, ends) = (self.input.take(), std::mem::take(&mut self.ends));
         self.steps.push(ShellStep::Opens);
         self.list(Some(')'))?;
@@ -246,6 +249,7 @@ impl Reader<'_> {
                 '`' => break,
                 '\\' => {
                     let c = self.chars.next()?;
+                    // Between backticks a backslash quotes only these; before others it stays for the inner shell.
                     line.extend((!matches!(c, '`' | '\\' | '$')).then_some('\\'));
                     line.push(c);
                 }
@@ -289,6 +293,7 @@ impl Reader<'_> {
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         let mut end = String::new();
         while let Some(c) = self.chars.next_if(|c| !c.is_whitespace() && !matches!(c, ';' | '&' | '|' | ')')) {
+            // The shell removes quotes from the end's name, and the line that ends the text has none.
             end.extend((!matches!(c, '\'' | '"' | '\\')).then_some(c));
         }
         self.ends.push((end, None));
@@ -303,6 +308,7 @@ impl Reader<'_> {
                     line.push(c);
                 }
                 let is_last = self.chars.next().is_none();
+                // Only `<<-` allows tabs there. To end a text early at most reads some of it as commands.
                 if line.trim_start_matches('\t') == end {
                     break;
                 }

@@ -83,6 +83,7 @@ pub(super) fn unwrapped(mut words: &[Word]) -> Inner<'_> {
             by_list |= name == "xargs";
             is_elsewhere |= rest[..own].iter().any(|flag| leads_elsewhere(name, &flag.text));
             words = &rest[own..];
+        // A variable that is set for the command alone: `A=1 rm`.
         } else if first.text.contains('=') && !first.text.starts_with('-') {
             words = rest;
         } else {
@@ -131,6 +132,7 @@ impl Wrapper {
         if flag.starts_with("--") {
             return self.flags.contains(&flag);
         }
+        // After a letter that takes a value, the rest of the word is that value.
         let first = letters.find(|letter| self.letters.contains(letter));
         first.is_some_and(|first| first + 1 == letters.len())
     }
