@@ -62,6 +62,7 @@ pub fn record(
 ) -> Result<RecordedCode> {
     let late = dispatch.rolled_back_by.is_some();
     let (commits, files) = news(tx, dispatch, report)?;
+    // A hook may report the same log each time: without news there is no event.
     if commits.is_empty() && files.is_empty() {
         return Ok(RecordedCode { commits: 0, files: 0, late, seq: None });
     }
@@ -150,6 +151,7 @@ fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
     let mut in_place = Vec::new();
     for commit in recorded {
         let before = commit.before_sha.clone().map(|sha| (commit.dispatch_id.clone(), sha));
+        // The commit that it came before may lie outside of what was asked for.
         match before.filter(|before| known.contains(before)) {
             Some(before) => waiting.entry(before).or_default().push(commit),
             None => in_place.push(commit),

@@ -52,6 +52,7 @@ pub fn check_file(path: &Path) -> Result<()> {
 pub fn parse(bytes: &[u8]) -> Result<DispatchReport> {
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         None => Ok(DispatchReport::default()),
+        // No line of git's log begins like that before the first commit.
         Some(b'{') => parse_json_lines(bytes),
         Some(_) => parse_git_log(bytes),
     }
@@ -99,6 +100,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
     let mut report = DispatchReport::default();
     let mut tabbed = None;
     let lines: Vec<(usize, &[u8])> =
+        // The log may come through a file with the line ends of Windows.
         lines(bytes).map(|(number, line)| (number, line.strip_suffix(b"\r").unwrap_or(line))).collect();
     // Git puts an empty line between a commit and its files: from then on lines are files until another commit.
     let mut is_in_files = false;

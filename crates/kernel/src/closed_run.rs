@@ -53,6 +53,7 @@ pub fn way_out(snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Optio
     if run::get(snapshot, run_id)?.status != RunStatus::RollingBack {
         return Ok(None);
     }
+    // A rollback undoes effects itself, so its own command comes first and settles them, too.
     if let Some(rollback) = table::unfinished_of(snapshot, run_id)? {
         let all = steps::of_rollback(snapshot, &rollback.id)?;
         let what = match steps::course(&all) {

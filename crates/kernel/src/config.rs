@@ -191,6 +191,7 @@ pub fn root_of(kernel: &Kernel, project_dir: &Path) -> PathBuf {
 /// As [`root_of`], for a caller in the project with this root.
 pub fn root_seen_from(caller: &Path, project_dir: &Path) -> PathBuf {
     let top = ic_ledger::project_root(project_dir);
+    // Without git nothing says where the project of a directory ends, so the caller's root decides.
     if ic_ledger::git_dirs(&top).is_none() && project_dir.starts_with(caller) {
         return caller.to_owned();
     }
@@ -206,6 +207,7 @@ pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
     let is_absent = |e: &std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     let meta = match fs::metadata(&path) {
         Ok(meta) => meta,
+        // A name that leads nowhere is a mistake; a project without a file has the defaults.
         Err(e) if is_absent(&e) && named.is_none() && fs::symlink_metadata(&path).is_err() => {
             return Ok(Loaded::default());
         }
@@ -256,6 +258,7 @@ pub fn own_hooks(home: Option<&Path>) -> Result<OwnHooks> {
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     fs::File::open(path)
+        // Not by the size that stat(2) tells: the file may grow while it is read.
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
         .while_doing(|| format!("reading {}", path.display()))?;
     Ok((bytes.len() as u64 <= LONGEST).then_some(bytes))

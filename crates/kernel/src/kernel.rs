@@ -153,6 +153,7 @@ impl Kernel {
     pub fn dispatch_in(&self, snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<DispatchId>> {
         match (self.calling_dispatch(snapshot)?, &self.caller) {
             (Some(dispatch), _) if dispatch.run_id == *run => Ok(Some(dispatch.id)),
+            // One from the environment may belong to another run by chance; one that was named is a mistake.
             (Some(dispatch), Some(caller)) if caller.explicit => Err(Diagnosis::new(
                 Code::DispatchOfOtherRun,
                 format!("The dispatch {} belongs to another run.", dispatch.id.short()),

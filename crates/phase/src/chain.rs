@@ -54,6 +54,7 @@ impl Chain {
         let mut chain: Vec<Label> = Vec::with_capacity(names.len());
         for name in names {
             let label = Label::parse("A phase name", &name)?;
+            // A phase is known by its name alone, so a second one could never be told from the first.
             if chain.contains(&label) {
                 return Err(invalid(format!("The phase {name:?} appears twice in the chain.")));
             }

@@ -84,6 +84,7 @@ pub fn destination(run: &Run, skipped: &[String]) -> Result<String> {
 
 /// What an advance to `to` does, by the verdict of its gate.
 pub fn decide(run: &Run, to: &str, verdict: &GateVerdict) -> PhaseStep {
+    // Before the gate: a run that does not move by itself pauses whether or not its gate would let it.
     if !run.auto_advance {
         PhaseStep::Pause
     } else if verdict.blocks() {

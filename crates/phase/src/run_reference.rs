@@ -50,6 +50,7 @@ pub fn current(snapshot: &Snapshot<'_>, project: &ProjectScope, is_idle: IsIdle<
         if let Some(run) = only_open_run_of(snapshot, level, is_idle)? {
             return Ok(Some(run));
         }
+        // Runs above the root belong to other projects.
         if level == project.root {
             break;
         }

@@ -135,6 +135,7 @@ impl Attribution {
         for root in roots {
             looks.extend(record::of_root_between(snapshot, root, from, to)?);
         }
+        // Each root has them in order; of several roots they alternate.
         looks.sort_by_key(|look| look.seq);
         let calls = call::between(snapshot, from, to)?;
         let mut found = dispatch::at_work_between(snapshot, from, to, since)?;
@@ -167,6 +168,7 @@ impl Attribution {
     #[must_use]
     pub fn with_running(mut self, called_off: &[DispatchId]) -> Self {
         for worker in self.workers.iter_mut().filter(|worker| called_off.contains(&worker.id)) {
+            // The rollback recorded this end itself, so it is no end of the work.
             worker.finished_seq = None;
             self.interrupted.remove(&worker.id);
         }

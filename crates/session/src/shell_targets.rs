@@ -37,6 +37,7 @@ impl Command {
             "touch" | "rm" | "rmdir" | "mkdir" | "tee" | "mv" | "unlink" => {
                 targets.extend(arguments.into_iter().cloned());
             }
+            // These only read their other arguments; `mv` above removes them.
             "cp" | "ln" | "install" => targets.extend(arguments.last().copied().cloned()),
             "sed" | "perl" if in_place => targets.extend(arguments.last().copied().cloned()),
             _ => {}

@@ -207,6 +207,7 @@ pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Ag
 /// `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<AgentSession> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
+    // Two clients may give a session the same name, and then only an id tells them apart.
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
         return Ok(one.clone());
     }

@@ -160,6 +160,7 @@ impl WorkflowExecutor<'_> {
             let (code, error) = (problem.code().as_str().to_owned(), problem.message().to_owned());
             RollbackOutcome::Failed { code, error }
         } else {
+            // One at a time: the rows of the next task are undone between this one's function and its own.
             let context = std::slice::from_ref(context);
             return Ok(RollbackEngine::new().execute_rollback(context, &mut self.armed).results);
         };

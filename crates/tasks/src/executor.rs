@@ -187,6 +187,7 @@ impl<'k> WorkflowExecutor<'k> {
     /// ```
     pub fn register_file_compensation(&mut self, task_id: impl Into<TaskId>, path: impl AsRef<Path>) {
         let (task_id, path) = (task_id.into(), path.as_ref());
+        // The working directory may be another one by the time of the undo.
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         match &self.journal {
             Some(journal) if journal.covers(&absolute) => {
@@ -224,6 +225,7 @@ impl<'k> WorkflowExecutor<'k> {
     fn keep(&mut self, task_id: TaskId, description: String, declared: Declared) {
         let registered = self.compensation_registry.get(&task_id).map(ToolCompensation::coverage);
         let durable = self.durable.entry(task_id.clone()).or_default();
+        // One that is registered runs, too, so it must not be replaced.
         if registered != Some(EffectCoverage::Compensated) {
             // The rows are undone just before the registry comes to this task, so there it has nothing left to do.
             let undone = ToolCompensation::new(&description, |_| Ok(TaskResult::Success));
@@ -273,6 +275,7 @@ impl<'k> WorkflowExecutor<'k> {
         }
         let coverage = self.validate_compensation_coverage();
         (self.is_begun, self.times) = (true, self.times + 1);
+        // What an earlier run armed was rolled back with it.
         self.armed = CompensationRegistry::new();
         let not_started = |id| TaskReport { task_id: id, outcome: TaskOutcome::NotStarted, dispatch_id: None };
         let mut report = WorkflowReport {

@@ -65,6 +65,7 @@ impl<'k> Journal<'k> {
         self.run = self.saga.run()?;
         self.run.require_active()?;
         let work = DispatchWork { name: Some(task.to_string()), ..DispatchWork::default() };
+        // With the process on record, others see whether the task's worker still lives.
         let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_kernel::worker::process_of(&own));
         self.saga.write(|tx, now| {
             let made = dispatch::create(tx, now, &id, &self.run.id, self.run.epoch, &self.run.phase, &work)?;
@@ -153,6 +154,7 @@ impl<'k> Journal<'k> {
     pub(super) fn settle(&mut self, reason: &str) -> Result<RollbackId> {
         let id: RollbackId = self.saga.kernel.context.new_id();
         self.saga.write(|tx, now| {
+            // In one transaction with the rollback of the record: no other process sees the run open at its old phase.
             self.saga.reopen_in(tx, now)?;
             let run = ic_phase::run::get(tx, &self.run.id)?;
             let first = run.chain.first().to_owned();

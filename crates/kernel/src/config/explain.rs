@@ -100,6 +100,7 @@ pub fn closest<'k>(field: &str, candidates: impl Iterator<Item = (&'k str, &'k s
         // No more slips than the lengths differ: a key of a megabyte is not compared.
         .filter(|(_, name)| field.len().abs_diff(name.len()) <= 2)
         .map(|(candidate, name)| (distance(&field, &name), name.len(), candidate))
+        // In a short name two slips are half of it, so nearly every other short name would be meant.
         .filter(|(distance, length, _)| *distance <= 2 && distance * 2 < *length)
         .min()
         .map(|(_, _, candidate)| candidate)

@@ -77,6 +77,7 @@ struct OnFailure {
 
 /// The configuration that a file asks for, and the keys that it sets.
 pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<(Config, BTreeSet<&'static str>)> {
+    // A file that is empty, or has only comments, is a null and sets nothing.
     let file: Option<File> = read(bytes, path)?;
     Ok(apply(file.unwrap_or_default()))
 }
@@ -91,6 +92,7 @@ pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<OwnHooks> {
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
+        // The parser takes text only, so the place of the bad byte is counted here.
         let before = String::from_utf8_lossy(&bytes[..e.valid_up_to()]);
         let line = before.matches('\n').count() as u64 + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;

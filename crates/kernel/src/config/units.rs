@@ -30,6 +30,7 @@ impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |scalar| match scalar {
             ConfigScalar::Flag(flag) => Ok(Self(flag)),
+            // `yes` and `on` are texts here: YAML 1.1 takes them for flags, and YAML 1.2 does not.
             other => Err(other.instead_of("true or false")),
         })
     }

@@ -152,6 +152,7 @@ const COLUMNS: &str = "s.ord, s.layer, s.state, s.detail, s.course, s.error_code
 
 fn from_row(row: &LedgerRow<'_>) -> Result<RollbackStep> {
     const TABLE: &str = "rollback_steps";
+    // A null cannot be parsed as text, so it is asked about first.
     let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
     let kind = row.parse(1, TABLE, StepKind::parse)?;
     let course = match kind {
@@ -253,6 +254,7 @@ pub fn set_course(
     course: Course,
 ) -> Result<()> {
     for step in all.iter().filter(|step| step.kind == StepKind::Settle) {
+        // Whichever way it goes, the settlement is the last step and has not been made in that direction.
         set(tx, now, id, step.ord, StepEvent::IsToCome, None)?;
         tx.execute_one(
             "UPDATE rollback_steps SET course = $1 WHERE rollback_id = $2 AND ord = $3",
@@ -301,6 +303,7 @@ pub fn fail(
     why: &str,
     detail: Option<&Value>,
 ) -> Result<()> {
+    // In this order: the change of state empties the error of an earlier attempt.
     set(tx, now, id, ord, StepEvent::Fails, detail)?;
     set_error(tx, id, ord, Some(code), Some(why))
 }

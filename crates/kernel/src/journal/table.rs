@@ -207,6 +207,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<RollbackRecord> {
 
 /// The rollback that the payload of an event names.
 pub fn named_in(payload: &str) -> Option<String> {
+    // A payload of another program, or of another form, names no rollback.
     let payload: Value = serde_json::from_str(payload).ok()?;
     payload["rollback_id"].as_str().map(str::to_owned)
 }

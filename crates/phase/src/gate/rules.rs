@@ -167,6 +167,7 @@ fn transition(key: &str, chain: &Chain) -> Result<(String, String)> {
         for (at, _) in key.match_indices(arrow) {
             let (from, to) = (key[..at].trim(), key[at + arrow.len()..].trim());
             if let (Some(f), Some(t)) = (chain.index_of(from), chain.index_of(to))
+                // A run only advances, so a transition backwards can be no gate.
                 && f < t
             {
                 found.push((from.to_owned(), to.to_owned()));

@@ -129,6 +129,7 @@ impl FileBeforeTask {
 
 fn look(path: &Path) -> Result<Before> {
     let unusable = |what: &str| Diagnosis::new(Code::Conflict, what);
+    // The task may make the directories above its file, so the path is pinned where it exists now.
     let existing = path.ancestors().skip(1).find(|level| level.is_dir());
     let (existing, below) = existing
         .and_then(|existing| Some((existing, path.strip_prefix(existing).ok()?)))

@@ -137,6 +137,7 @@ impl RollbackEngine {
         let mut report = RollbackReport::default();
         let mut seen = BTreeSet::new();
         let mut is_stopped = false;
+        // The newest attempt at a task comes first in reverse, and knows all that the task noted.
         for context in executed.iter().rev().filter(|context| seen.insert(&context.task_id)) {
             let task_id = &context.task_id;
             let compensation = registry.get(task_id);
