@@ -235,6 +235,7 @@ const SHORT: usize = 8;
 
 /// The newest sessions, oldest first.
 pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<AgentSession>> {
+    // `seq > 0` holds for every row. With it SQLite plans a search by the index, and without it a scan.
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 ORDER BY seq DESC LIMIT $1");
     let mut all = snapshot.query_all(&sql, &[&limit], from_row)?;
     all.reverse();
