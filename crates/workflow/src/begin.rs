@@ -125,6 +125,7 @@ pub fn resume(
     let bad = flow.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted]);
     if overrides.on_failure == Some(StepFailurePolicy::Rollback) && !bad.is_empty() {
         let failed = flow.failure(&bad.into_iter().collect::<Vec<_>>());
+        // On record before the rollback, which reads from it why it is made.
         flow.set_state(WorkflowRowState::Stopped, failed.as_ref())?;
         return setup.roll_back_if_it_can_be(flow, overrides, ui);
     }
@@ -233,6 +234,7 @@ impl<'k> WorkflowSetup<'k> {
     fn take(&self, run: &RunId, overrides: &Overrides, may: May<'_>) -> Result<Flow<'k>> {
         let mut flow = Flow::take(self.kernel, self.settings, self.checkpoints, run)?;
         flow.saga.interrupted = overrides.interrupted.clone();
+        // Asked again under the lock: another process may have resumed or rolled it back since.
         self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
         let options = options(&flow.definition, overrides, Some(&flow.workflow.options));
         flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
@@ -292,6 +294,7 @@ impl<'k> WorkflowSetup<'k> {
             return Ok(flow.report(WorkflowStatus::Stopped));
         };
         flow.capture(&format!("after the failure of the step {}", failure.step), true, ui);
+        // An interruption stops the whole workflow, so it is no failure that others may continue after.
         let was_interrupted = !flow.in_state(&[WorkflowStepState::Interrupted]).is_empty();
         if said == Some(StepFailurePolicy::Continue) && !was_interrupted {
             flow.set_state(WorkflowRowState::Failed, Some(&failure))?;
@@ -340,6 +343,7 @@ impl<'k> WorkflowSetup<'k> {
         drop(flow);
         let overrides = Overrides { strategy: Some(strategy), ..overrides.clone() };
         workflow_rollback::roll_back(self.kernel, self.settings, &run.id, true, &overrides, ui).or_else(|error| {
+            // Only a refusal changed nothing; after any other error the run may be closed.
             if error.code().kind() != ErrorKind::No {
                 return Err(error);
             }

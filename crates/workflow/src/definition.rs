@@ -101,6 +101,7 @@ impl StepShell {
     /// The program and its arguments that run `text`.
     pub fn argv(&self, text: &str) -> Vec<String> {
         let before: &[&str] = match self {
+            // POSIX sh has no `pipefail`, so a failure within a pipe goes unseen there.
             Self::Sh => &["sh", "-eu", "-c"],
             Self::Bash => &["bash", "-euo", "pipefail", "-c"],
             Self::Own(argv) => return argv.iter().cloned().chain([text.to_owned()]).collect(),
@@ -193,6 +194,7 @@ impl Definition {
             Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
         };
         let mut bytes = Vec::new();
+        // A pipe or a device would block, or never end.
         if meta.is_file() {
             fs::File::open(path)
                 .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes))

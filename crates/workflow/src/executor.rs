@@ -180,6 +180,7 @@ impl Flow<'_> {
                 Ok(())
             }
             Ok(Event::Ended(at, outcome)) => {
+                // An error here is one of this program: its command never ran, or could not be waited for.
                 let outcome = outcome?;
                 if let Some(error) = &outcome.log_error {
                     let message = format!("the log is not complete: {}", error.message());
@@ -218,6 +219,7 @@ impl Flow<'_> {
             }
         }
         for at in self.in_state(&[WorkflowStepState::Running]) {
+            // A step with a process on record may have had its effect, so only the next executor decides about it.
             let is_known = self.rows[&at].child.is_some();
             can_record = can_record && (is_known || self.give_up(at).is_ok());
         }
@@ -276,6 +278,7 @@ fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync
             answer.recv().map_err(|_| gave_up())?
         },
         &mut |bytes| {
+            // If the receiver is gone, no output is shown any more; the log still has it.
             let _ = sender.send(Event::Output(job.at, bytes.to_vec()));
         },
         stop,

@@ -79,6 +79,7 @@ impl<'k> Flow<'k> {
         let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, run_id))?;
         let workspace = workspace_here(kernel, settings, &run)?;
         let saga = Saga::take(kernel, settings, run_id)?;
+        // What a dead executor left running would work beside the steps that begin now.
         saga.end_children()?;
         // Read again: the process that had the run until now may have changed it.
         let run = saga.run()?;

@@ -70,6 +70,7 @@ impl Flow<'_> {
             _ => None,
         };
         let log = self.saga.log_file(&format!("{}-{:04}.log", self.run.epoch, at + 1))?;
+        // Before the step is on record: a step that runs must find its file.
         make_outputs(&outputs_of(&log), open.kept.is_some())?;
         let new_dispatch: DispatchId = self.kernel.context.new_id();
         let new_compensation: CompensationId = self.kernel.context.new_id();
@@ -88,6 +89,7 @@ impl Flow<'_> {
             let key = if let Some(id) = &compensation_id {
                 id.as_str().to_owned()
             } else {
+                // Without a compensation the first dispatch gives the key, so that all attempts have the same.
                 let first = table::first_dispatch(tx, &self.run.id, self.run.epoch, &step.id)?;
                 first.as_ref().unwrap_or(&dispatch.id).as_str().to_owned()
             };
@@ -137,6 +139,7 @@ impl Flow<'_> {
     ) -> Result<Dispatch> {
         if let Some(id) = old.and_then(|row| row.dispatch_id.as_ref()) {
             let known = dispatch::get(tx, id)?;
+            // The dispatch of an interrupted step has no end, and the next attempt continues its work.
             if !known.status.is_finished() {
                 return Ok(known);
             }
@@ -253,6 +256,7 @@ impl Flow<'_> {
             }
             definition::StepAction::KillProcess(file) => {
                 let file = self.below_root(file);
+                // A file from an earlier run may name a process that this step has not started.
                 let before = written(&self.workspace.root, &file);
                 EffectAction::KillProcess { pid_file: Some(file), identity: None, before }
             }

@@ -40,6 +40,7 @@ pub fn points(kernel: &Kernel, reference: &str) -> Result<Vec<WorkflowPoint>> {
         let workflow = table::get(snapshot, &run.id)?;
         require_work(snapshot, &run)?;
         let mut points = standing(snapshot, &run, &workflow)?;
+        // Only now: which point is the first depends on the pruned ones, too.
         points.retain(|point| point.checkpoint.pruned_at.is_none());
         points.reverse();
         Ok(points)
@@ -153,6 +154,7 @@ fn may_have_run_again(
     if again || began.contains(&row.step) {
         return Ok(true);
     }
+    // Alone, each attempt is on record with a checkpoint of its own.
     if workflow.options.jobs == 1 || row.attempts == 1 {
         return Ok(false);
     }

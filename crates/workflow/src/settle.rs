@@ -125,10 +125,12 @@ impl Flow<'_> {
             if let Some(id) = &row.dispatch_id {
                 let dispatch = dispatch::get(tx, id)?;
                 code::record(tx, now, &dispatch, &commits)?;
+                // A rollback or a cancelling may have ended the dispatch while the command ran.
                 if dispatch.status == DispatchStatus::Running && dispatch.rolled_back_by.is_none() {
                     end_dispatch(tx, now, &dispatch, &row, matches!(exit, Some(ChildExit::TimedOut)))?;
                 }
             }
+            // A step that is tried again keeps its compensation open: the next attempt uses it.
             let Some(id) = row.compensation_id.as_ref().filter(|_| row.state != WorkflowStepState::Running) else {
                 return Ok(());
             };

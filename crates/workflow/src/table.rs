@@ -271,6 +271,7 @@ pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<
         &[&run.as_str(), &epoch],
         StepRow::from_row,
     )?;
+    // Sorted here: the rows come from several epochs, and no index has them in this order.
     steps.sort_by_key(|row| row.started);
     Ok(steps)
 }

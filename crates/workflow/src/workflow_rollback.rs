@@ -156,6 +156,7 @@ fn aimed(
     };
     let stays = match is_pruned {
         None => Some("no checkpoint was taken before the steps: files and git stay as they are"),
+        // Only a caller who forces everything goes without the files; all others learn that the content is gone.
         Some(true) if overrides.force == Force::ALL => {
             Some("the checkpoint from before the steps was pruned: files and git stay as they are")
         }
@@ -170,6 +171,7 @@ fn aimed(
     // A strategy does not promise rows, so they are included only where a mark makes it possible.
     let has_rows = settings.state.is_some() && ic_undo::has_mark(snapshot, seq)?;
     let layers = layers(strategy, stays.is_none(), has_rows);
+    // A completed workflow has no step left that a resume could run.
     let can_go_on = workflow.state != WorkflowRowState::Completed;
     Ok((run, Aim { strategy, before_steps, to, layers, stays, reason, can_go_on }))
 }

@@ -102,6 +102,7 @@ fn all_steps(
     }
     refuse_cycles(path, &steps, &wants)?;
     refuse_later_phases(path, &steps, &wants, &places, &chain)?;
+    // A run is completed by reaching the last phase, so the steps need one after theirs.
     chain.phases.push(LAST_PHASE.to_owned());
     Ok((steps, chain.phases))
 }
@@ -238,6 +239,7 @@ fn needs(path: &Path, id: &str, wanted: &[FileText], places: &HashMap<String, us
             }
         }
     }
+    // In the order of the file, so that the same needs in another order are the same definition.
     needs.sort_unstable();
     Ok(needs)
 }

@@ -154,6 +154,7 @@ pub(super) fn environment(file: &Path, pairs: Given<Pairs>) -> Result<BTreeMap<S
     let mut environment = BTreeMap::new();
     for (name, value) in pairs.0.unwrap_or_default().0 {
         let at = At::new(file, &name);
+        // The environment is a list of `NAME=VALUE` texts, each ended by a NUL.
         if name.value.is_empty() || name.value.contains(['=', '\0']) {
             return Err(at.wrong(&format!("{} is not a variable's name", brief(&name.value))));
         }

@@ -101,6 +101,7 @@ fn taken(told: Told<'_>, parts: Parts, steps: &[RollbackStep], ui: &mut dyn Work
     let failed = steps.iter().find(|step| step.state == RollbackStepState::Failed);
     let error = match failed {
         Some(step) => step.error.clone(),
+        // No step failed, but some are left: an interruption stopped between two of them.
         None => steps.iter().any(|step| !step.state.is_over()).then(|| "it was interrupted".to_owned()),
     };
     let hint = error.as_ref().and(rollback_id.as_ref()).map(|id| other_ways(id, failed));
