@@ -296,6 +296,7 @@ impl Input for DeclareCompensation {
             self.skip,
             self.pivot,
         ];
+        // Checked here, because a schema that says "one of these" is refused or ignored by clients.
         if ways.iter().filter(|is_given| **is_given).count() != 1 {
             return Err(Diagnosis::new(Code::InvalidValue, "How the effect is undone is to be said in one way.")
                 .hint("give one of exec, shell, restore_files, kill_pid, skip and pivot")
@@ -316,6 +317,7 @@ impl Input for DeclareCompensation {
             .flag_if("--timeout", self.timeout.as_deref())?
             .flag_if("--retries", retries.as_deref())?
             .flag_if("--description", self.description.as_deref())?
+            // Last of all: after `--` the command line takes no more flags.
             .rest("exec", &self.exec)
     }
 }

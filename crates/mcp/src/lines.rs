@@ -46,6 +46,7 @@ async fn read(input: tokio::fs::File, mut good: DuplexStream, refusals: Unbounde
                 }
             }
             Some(answer) => {
+                // A writer that has ended has no client to answer.
                 let _ = refusals.send(answer);
             }
         }

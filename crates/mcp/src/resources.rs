@@ -60,6 +60,7 @@ impl ResourceName {
     pub(crate) fn parse(uri: &str) -> Option<Self> {
         let mut parts = uri.strip_prefix("ic://")?.split('/');
         let kind = parts.next()?;
+        // Split before it is decoded: the name of a step may hold a slash.
         let id = percent_decode_str(parts.next()?).decode_utf8().ok()?.into_owned();
         match (kind, parts.next(), parts.next()) {
             ("run", None, None) => Some(Self::Run(id)),

@@ -168,6 +168,7 @@ impl<C: Commands> Server<C> {
             drop(turn);
             said
         });
+        // Only a panic of the command ends its thread without an answer.
         call.await.unwrap_or_else(|error| {
             Err(Diagnosis::new(Code::Internal, format!("The call ended without an answer: {error}.")))
         })
@@ -239,6 +240,7 @@ impl<C: Commands> Server<C> {
         };
         let mut result = answer::failed(&error);
         if error.code() == Code::PlanChanged
+            // The refusal is the answer; without a new plan it is only shorter.
             && let Ok(now) = self.run(words.clone().switch("--dry-run", true)).await
         {
             result.content.push(ContentBlock::text(format!("The new plan: {}", now.json.trim_end())));
