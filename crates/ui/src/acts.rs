@@ -106,6 +106,7 @@ pub(crate) fn begin(app: &Arc<PageApp>, deed: PageDeed) -> std::result::Result<A
     let number = app.acts.next.fetch_add(1, Ordering::Relaxed) + 1;
     let act = Arc::new(PageAct { number, deed, end: OnceLock::new(), is_over: watch::Sender::new(false) });
     all.push_back(act.clone());
+    // The running act is the newest, so it is never among those that are forgotten.
     while all.len() > REMEMBERED {
         all.pop_front();
     }

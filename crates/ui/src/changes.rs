@@ -97,6 +97,7 @@ fn opened<T>(
     let contents = Contents { objects: &workspace.objects, tree: tree.as_ref() };
     let read: Vec<_> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
     let done = work(&workspace, compared.changes, contents);
+    // A prune beside this request may remove what is read; the error then says so.
     ic_worktree::unless_pruned(&workspace, &read, done)
 }
 
@@ -200,6 +201,7 @@ fn file_card(
     let is_shown = is_small && budget.files > 0 && budget.lines > 0 && Instant::now() < budget.until;
     let body = if is_shown {
         budget.files -= 1;
+        // Some lines in any case: a file of which only two are shown helps no reader.
         let (body, lines) = content(contents, difference, view, budget.lines.max(20))?;
         budget.lines = budget.lines.saturating_sub(lines);
         body

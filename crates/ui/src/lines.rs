@@ -73,6 +73,7 @@ fn shown(text: &[u8]) -> String {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     // A file with Windows line ends would show a mark at every line.
     let text = text.strip_suffix(b"\r").unwrap_or(text);
+    // A character has at most four bytes, so this is enough of a long line.
     let whole = String::from_utf8_lossy(&text[..text.len().min(4 * LONGEST)]);
     let mut line: String = whole.chars().take(LONGEST).collect();
     if text.len() > line.len() && whole.chars().count() > LONGEST {

@@ -200,6 +200,7 @@ pub(crate) fn redo_refused(
     error: &Diagnosis,
 ) -> Result<PageLayout> {
     let found = find(ask, rollback.as_str())?;
+    // A redo that stopped half-way has changed something, and no new plan can be made until it is finished.
     if let Some(page) = left_unfinished(ask, &found.run, error)? {
         return Ok(page);
     }

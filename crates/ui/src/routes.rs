@@ -177,6 +177,7 @@ fn not_here() -> Diagnosis {
 
 /// The fields of a form that passed every check. `Err`: the refusal.
 async fn form(app: &PageApp, asked: &Parts, body: Body) -> std::result::Result<Params, Response> {
+    // Before the body is read: another site's form is not worth waiting for.
     PageDoor::require_origin(&asked.headers).map_err(|why| fail::refused(why).into_response())?;
     // Both limits, because a client may send without end, or not at all.
     let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, LONGEST_FORM)).await;
@@ -191,6 +192,7 @@ async fn form(app: &PageApp, asked: &Parts, body: Body) -> std::result::Result<P
 }
 
 async fn post(app: &Arc<PageApp>, parts: &[&str], form: &Params, theme: Theme) -> Response {
+    // A cookie of the browser is no change of the project, so a read-only page sets it, too.
     if parts == ["theme"] {
         return set_theme(form);
     }

@@ -34,6 +34,7 @@ fn visible(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\t' | '\n' => out.push(if c == '\t' { '\t' } else { ' ' }),
+            // Marked and not removed: a reader should see that something is hidden there.
             c if is_unsafe_to_show(c) => {
                 let code = u32::from(c);
                 out.push_str(&format!("<span class=\"ctl\" title=\"U+{code:04X}\">\\u{{{code:x}}}</span>"));
@@ -73,6 +74,7 @@ pub(crate) fn grouped(n: i64) -> String {
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            // A narrow no-break space: a comma or a point would be a decimal sign in some languages.
             out.push('\u{202f}');
         }
         out.push(digit);

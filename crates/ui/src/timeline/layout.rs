@@ -218,6 +218,7 @@ fn span(seqs: &[Seq], bar: &Bar, (width, column): (usize, usize)) -> (usize, usi
     let index = |seq: Seq| seqs.partition_point(|at| *at <= seq);
     let edge = |index: usize| if index == 0 { MARGIN } else { x_of(index - 1, column) + 6 };
     let from = edge(index(bar.from));
+    // Work that still runs reaches to the edge, past the newest mark.
     let until = bar.until.map_or(width - MARGIN, |end| edge(index(end)).max(from) + column - 12);
     (from, until.min(width - MARGIN).max(from + SHORTEST))
 }
