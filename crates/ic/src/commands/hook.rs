@@ -57,6 +57,7 @@ pub(crate) fn demand_nothing(global: &mut Global, environment: &mut CliEnvironme
     environment.format = None;
     let named = global.directory.as_deref().unwrap_or(Path::new("."));
     if !std::fs::canonicalize(named).is_ok_and(|directory| directory.is_dir()) {
+        // The payload names the directory; this one only has to exist.
         global.directory = Some(PathBuf::from("/"));
     }
 }
@@ -111,6 +112,7 @@ impl Hook {
     /// Records the event and returns the client's answer. Errors go to the log alone.
     fn answer(&self, session: &mut CliSession, event: &Event) -> Result<Said> {
         let payload = Payload(&event.payload);
+        // The client may run its hooks in another directory than the one in which the agent works.
         let directory = payload.text("cwd").map(PathBuf::from).and_then(|dir| std::fs::canonicalize(dir).ok());
         let directory = directory.unwrap_or_else(|| session.directory.clone());
         session.for_hook(directory.clone(), PATIENCE_TO_WRITE, server_deadline::patience());

@@ -43,6 +43,7 @@ pub(crate) fn cut_label(value: Option<&str>) -> Option<String> {
 }
 
 fn cut(value: Option<&str>, max_bytes: usize, is_bad: impl Fn(char) -> bool) -> Option<String> {
+    // Replaced and not removed, so that two words do not become one.
     let clean: String = value?.chars().map(|c| if is_bad(c) { ' ' } else { c }).collect();
     let clean = clean.trim();
     // Not within a character of several bytes.

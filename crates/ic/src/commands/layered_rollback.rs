@@ -113,6 +113,7 @@ impl Rolling<'_> {
     ) -> Result<ExitStatus> {
         let mut progress = Progress::new(session);
         let mut roll_back = |base: RollbackRequest<'_>| {
+            // A preview changes nothing, so Ctrl-C may end it at once.
             let interrupted = if base.dry_run { Arc::default() } else { signals::interrupted()? };
             let watch = RestoreWatch { interrupted, ..RestoreWatch::default() };
             let request = LayeredRequest { base, ..self.request.clone() };

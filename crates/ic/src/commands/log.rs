@@ -48,6 +48,7 @@ impl LogArgs {
             Err(error) if error.code() == Code::RunNotFound && self.run.is_none() => {
                 // Without a run, but with hooks that wait for the first prompt, the list is empty, and the text says so.
                 let waiting = doctor::installed_clients(session);
+                // A project that was moved has runs elsewhere in the ledger, and the error says where.
                 if waiting.is_empty() || kernel.read(ic_undo::points::moved_from)?.is_some() {
                     return Err(error);
                 }

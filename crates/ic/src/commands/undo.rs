@@ -98,6 +98,7 @@ impl UndoArgs {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
                 let settings = session.checkpoint_settings(&kernel)?;
+                // A checkpoint that equals the tree would restore nothing.
                 let newest = ic_worktree::newest_other(&kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
                     let moved = kernel.read(ic_undo::points::moved_from)?;
@@ -192,6 +193,7 @@ impl UndoArgs {
             Ok(last.map_err(|error| ic_kernel::closed_run::explained(kernel, snapshot, error)))
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
+        // A script must mean the same each time, so it gets the last point and no list.
         if self.yes || self.dry_run || !session.can_ask() {
             return self.last_or_alone(session, kernel, run, last?).map(Some);
         }
@@ -229,6 +231,7 @@ impl UndoArgs {
         last: Result<ListedPoint>,
     ) -> Result<Result<ListedPoint>> {
         let since = match &last {
+            // Who names a run has not forgotten newer prompts elsewhere.
             _ if self.run.is_some() => return Ok(last),
             Ok(last) => last.seq,
             Err(error) if error.code() == Code::NothingToUndo => 0,

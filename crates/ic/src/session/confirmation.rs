@@ -99,6 +99,7 @@ fn answer(prompt: &str) -> Result<Option<String>> {
         .and_then(|()| terminal.flush())
         .and_then(|()| io::stdin().read_line(&mut answer))
         .while_doing(asking)?;
+    // No byte, not even a line break: the terminal was closed. Enter alone gives one.
     Ok((read > 0).then(|| answer.trim().to_owned()))
 }
 

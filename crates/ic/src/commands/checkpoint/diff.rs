@@ -139,6 +139,7 @@ impl CheckpointDiffArgs {
         .into_iter()
         .find_map(|(asked, shape)| asked.then_some(shape));
         match (format, named) {
+            // A shape that is named is for people; an explicit --json wins over it.
             _ if json_asked => None,
             (_, Some(shape)) => Some(shape),
             (OutputFormat::Text, None) => Some(DiffShape::Unified),
@@ -166,6 +167,7 @@ fn bounded(
     let mut cut = None;
     for (at, difference) in differences.iter().enumerate() {
         match printer.write(DiffShape::Unified, std::slice::from_ref(difference), &[], &mut sink) {
+            // The sink refuses bytes only when it is full; any other error comes from the store or the tree.
             Err(_) if sink.is_full => {
                 cut = Some((difference.path.as_slice(), differences.len() - at));
                 break;

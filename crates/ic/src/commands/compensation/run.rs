@@ -117,6 +117,7 @@ impl CompensationRunArgs {
         // Ctrl-C is caught only from here on: at the question it should end the process.
         let request = CompensationRequest { interrupted: signals::interrupted()?, ..request };
         let report = compensation::run(&kernel, &settings, &request, &mut progress);
+        // Before an error is passed on: the line of progress would stand in front of its message.
         progress.clear();
         self.finish(session, &report?)
     }

@@ -170,6 +170,7 @@ impl Tail {
         let newest = runs.len() - 1;
         for (at, run_id) in runs.into_iter().enumerate() {
             let exit = self.deliver(session, kernel, name.clone(), run_id, command, follows && at == newest)?;
+            // The limit counts for one call, and each run has a position of its own.
             if exit != ExitStatus::Done || self.limit.is_some() {
                 return Ok(exit);
             }
@@ -257,6 +258,7 @@ impl Position<'_> {
                     list.push(&EventJson::new(&event, None), || views::event::line(&event, false))
                 })
             })?;
+            // Flushed before the cursor moves: what a reader that has gone did not get must be printed again.
             if list.flush()? == WriteOutcome::Closed {
                 return Ok(false);
             }

@@ -111,6 +111,7 @@ impl Hearing<'_> {
         let call = payload.call(&kernel.project.directory, &kernel.project.root);
         let outside = places::without_places(call.outside.clone(), kernel);
         let guarded = guard::guarded(&call, guard, self.session.home());
+        // The prompt has given these warnings already; each call would repeat them.
         let given = self.given(&mut Vec::new())?;
         let call_id = payload.text("tool_use_id").map(plain_id);
         hand_on(&ToldCall {
@@ -171,6 +172,7 @@ impl Hearing<'_> {
         let Some(named) = self.session.named_run() else { return Ok(Given::default()) };
         match usable_run(self.kernel, named) {
             Ok(run) => Ok(Given { run: Some(run), unusable: None }),
+            // A ledger that cannot be read says nothing about the run, so the event is kept and recorded later.
             Err(error) if error.kind() == ic_base::ErrorKind::Failure => Err(error),
             Err(error) => {
                 let why = error.message().trim_end_matches('.');
@@ -223,6 +225,7 @@ impl Hearing<'_> {
             {
                 said.warnings.extend(hearing.subagent_stops()?);
             }
+            // Without the name of a subagent it is not known whose work ends.
             HookOccasion::SubagentStops => {}
             HookOccasion::Stops => hearing.stops(said)?,
             HookOccasion::SessionEnds => hearing.session_ends()?,

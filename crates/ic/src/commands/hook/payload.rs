@@ -68,6 +68,7 @@ impl<'p> Payload<'p> {
     /// recorded.
     pub(super) fn own_id(&self) -> Option<String> {
         let at = || match &self.0["timestamp"] {
+            // Without a name the client's time of the event must do: two hooks of one prompt are told the same.
             Value::String(at) if at.len() <= 64 => Some(format!("at {at}")),
             Value::Number(at) => Some(format!("at {at}")),
             _ => None,

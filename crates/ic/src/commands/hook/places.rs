@@ -63,6 +63,7 @@ fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     const LONGEST: usize = 1_000;
     let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`');
     let (mut at, mut goes, mut found) = (directory.to_owned(), false, Vec::new());
+    // A guess at what a shell would do: a word too many costs a look at a place, and changes nothing.
     let words = line.split(is_end).map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty());
     for word in words.take(LONGEST) {
         let path = real(&at.join(word));
@@ -147,6 +148,7 @@ impl ToldEvent<'_> {
 
     /// Records an event in one other place.
     fn in_place(&self, kernel: &mut Kernel, occasion: HookOccasion, there: &There, said: &mut Said) -> Result<()> {
+        // One ledger serves all work trees of the repository, so only the place is another one.
         kernel.project = ProjectScope { directory: there.place.clone(), root: there.place.clone() };
         let kernel = &*kernel;
         // In a place that was removed, the work ends without a capture.
@@ -199,6 +201,7 @@ impl Hearing<'_> {
         })?;
         match begun {
             Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
+            // The guard has asked about the call in the place where the session began.
             Begun::Doubtful(_, more) | Begun::Goes(more) => said.warnings.extend(more),
         }
         Ok(())

@@ -52,6 +52,7 @@ impl Exclude {
     /// Adds our lines, once. `None` outside of git. If git tracks the settings they are captured anyway, so only the copy is ignored.
     pub(crate) fn with(root: &Path, what: Excluded) -> Option<Self> {
         let dirs = ic_ledger::git_dirs(root)?;
+        // If the index cannot be read, the settings count as tracked: fewer files are ignored then.
         let is_tracked = ic_ledger::git_tracks(&dirs, what.file().as_bytes()).unwrap_or(true);
         if is_tracked && what.has_no_copy() {
             return None;
@@ -85,6 +86,7 @@ impl Exclude {
     fn read(file: &Path) -> Option<Self> {
         let before = match fs::symlink_metadata(file) {
             Ok(found) if found.is_file() => fs::read(file).ok()?,
+            // A link or a directory in its place is not ours to replace.
             Ok(_) => return None,
             Err(_) => Vec::new(),
         };
@@ -95,6 +97,7 @@ impl Exclude {
     pub(crate) fn write(&self) -> Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
 
+        // Other users of a shared repository read it, too.
         const USUAL: u32 = 0o644;
         if self.after == self.before {
             return Ok(());

@@ -45,6 +45,7 @@ impl Location {
                 return Err(refused("it is a link").hint("make the change in the file that it leads to"));
             }
             Ok(found) if !found.is_file() => return Err(refused("it is no file")),
+            // A rename replaces even a read-only file, but who made it so wants it left alone.
             Ok(found) if found.permissions().mode() & 0o200 == 0 => {
                 return Err(refused("it may not be written"));
             }
@@ -125,6 +126,7 @@ impl Edit {
         }
         let written = match &self.after {
             Some(bytes) => {
+                // The rename brings a new file, which would have the permissions of a private one.
                 let mode = fs::metadata(&self.location.file).map(|found| found.permissions().mode()).ok();
                 replace(&self.location.file, bytes, mode)
             }
@@ -182,5 +184,6 @@ pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::
 fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     let mut written = File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(file)?;
     written.write_all(bytes)?;
+    // Before the rename: after a power loss the name must not lead to an empty file.
     written.sync_all()
 }

@@ -52,6 +52,7 @@ impl Servers {
         if found.is_some_and(|found| !is_ours(found, *client)) {
             return Err(refusal(&settings.location.file, Unfit::Taken));
         }
+        // Hooks of the same file may have made the copy; it has the content from before both.
         let is_first = found.is_none() && !calls_us(&settings.root, *client);
         root.entry(key(*client)).or_insert_with(|| json!({}))[NAME] = entry(*client, program);
         let is_same = root == settings.root;

@@ -117,6 +117,7 @@ impl HooksSettings {
         let is_blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
         Ok(match copy {
             Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
+            // A blank file reads as an empty object, and must not become one by an installation and its removal.
             Some(bytes) if is_blank(&bytes) && root.is_empty() => Some(bytes),
             None if root.is_empty() => None,
             _ => Some(pretty(root)?),
@@ -164,6 +165,7 @@ fn parsed(file: &Path, bytes: &[u8]) -> Result<Value> {
     let no_json = |why: &str| refused(file, &format!("it is no JSON ({why})"));
     let text =
         std::str::from_utf8(bytes).map_err(|e| no_json(&e.to_string()).hint("save it as UTF-8, then call again"))?;
+    // Restoring the numbers would change that text, too.
     if numbers::is_marked(text) {
         return Err(refused(file, "it has a text that ic marks numbers with"));
     }
@@ -261,6 +263,7 @@ fn is_ours(found: &Value, client: Client, event: &str) -> bool {
     let end = format!(" {} || exit 0", call(client, event));
     let program = text.strip_prefix("command -v ").and_then(|rest| rest.split_once(" >/dev/null 2>&1 || exit 0; "));
     let Some((program, rest)) = program else { return false };
+    // A line that a person changed, if only by a flag, is theirs and stays.
     rest.strip_suffix(&end) == Some(program) && *found == entry(client, event, program)
 }
 

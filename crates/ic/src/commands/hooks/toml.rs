@@ -72,6 +72,7 @@ fn table(program: &str) -> String {
 
 /// The position of a table that some version of ic wrote.
 fn ours(text: &str) -> Option<std::ops::Range<usize>> {
+    // The same words may stand in a comment or a text, but not at the beginning of a line.
     let is_begin = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
     let begin = text.match_indices(HEAD).map(|(at, _)| at).find(is_begin)?;
     let rest = &text[begin + HEAD.len()..];

@@ -98,6 +98,7 @@ impl Codex {
             let left = self.until.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left);
             let line = line.map_err(|_| refused(&format!("codex does not answer {method}")))?;
+            // Codex writes notices between its answers.
             let Ok(answer) = serde_json::from_str::<Value>(&line) else { continue };
             if answer["id"] == self.asked {
                 return match &answer["result"] {
@@ -111,6 +112,7 @@ impl Codex {
 
 impl Drop for Codex {
     fn drop(&mut self) {
+        // Codex would wait for more requests; without the wait its process would stay as a zombie.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -38,6 +38,7 @@ impl Distrust {
 /// The keys of our hooks in Codex's settings: the file, the event, the index of the entry in its list, and of the hook in the entry.
 fn keys(settings: &HooksSettings) -> BTreeSet<String> {
     let mut files = vec![settings.location.file.clone()];
+    // Codex may know the file by its own path or through a link.
     files.extend(fs::canonicalize(&settings.location.file));
     let mut keys = BTreeSet::new();
     for (event, at) in settings.places(Client::Codex) {
@@ -80,6 +81,7 @@ fn without(text: &str, keys: &BTreeSet<String>) -> String {
     let (mut out, mut has_removed): (Vec<Vec<&str>>, bool) = (Vec::new(), false);
     for mut block in blocks {
         if is_ours(&block) {
+            // The table may also say that the hook is off, which is the person's decision and stays.
             block.retain(|line| !line.trim_start().starts_with("trusted_hash"));
             if block.iter().skip(1).all(is_blank) {
                 has_removed = true;

@@ -86,6 +86,7 @@ impl RunRollbackArgs {
             return self.workflow(session);
         }
         let kernel = session.kernel_to_change(self.door.as_deref())?;
+        // The configuration is that of the run's project, which may not be the one the caller stands in.
         let settings = session.settings_of_project(&kernel, &CliSession::project_of(&kernel, &self.run)?)?;
         let named = LayerArg::named(&self.layer)?;
         let request = LayeredRequest {

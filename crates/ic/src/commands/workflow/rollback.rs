@@ -140,6 +140,7 @@ impl WorkflowRollbackArgs {
             return Ok(Aim::LayeredRollback);
         }
         let points = ic_workflow::points(kernel, run)?;
+        // With one point there is nothing to choose: it is before the first step.
         if points.len() < 2 {
             return Ok(Aim::LayeredRollback);
         }

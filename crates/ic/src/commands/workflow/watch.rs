@@ -150,6 +150,7 @@ impl WorkflowUi for WorkflowWatch {
         self.line("");
         self.told = Some(step.to_owned());
         let text = format!("{}: {}\n", plain(step), plain(error));
+        // A terminal that fails gives no answer, and the workflow then only stops.
         CliSession::ask_yes(&text, "Step failed. Rollback?").ok()
     }
 }
