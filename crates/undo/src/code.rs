@@ -101,6 +101,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: CodeScope<'_>) -> Resul
     entries.sort_by_key(|e| std::cmp::Reverse((e.last, e.dispatch.seq)));
     let mut artifacts = artifact::list(snapshot, &run.id, artifact::ArtifactFilter::default())?;
     artifacts.retain(|a| a.seq > since && in_scope(&a.phase));
+    // As with commits: what was rolled back since the run reached the phase again is still to be reverted.
     artifacts.retain(|a| a.rolled_back_by.is_none() || a.seq > again);
     Ok(CodeReport {
         phases,

@@ -57,6 +57,7 @@ pub(super) fn conflicts(
                 && Some(&run) != target.link.run_id.as_ref()
             {
                 let window = of_run.entry(run).or_insert_with(|| (checkpoint.clone(), checkpoint.clone()));
+                // Checkpoints come oldest first, so the last one stays.
                 window.1 = checkpoint;
             }
         }
@@ -83,6 +84,7 @@ pub(super) fn conflicts(
     let by_nobody = changed_by_nobody(workspace, &target, &attribution, steps)?;
     for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
         let reason = "changed while no agent was at work, so it may be yours".to_owned();
+        // The first reason stays: an undo by others says more than that no agent was at work.
         found.entry(path.to_vec()).or_insert(reason);
     }
     for other in others {
@@ -278,6 +280,7 @@ fn changed_by(workspace: &Workspace<'_>, other: &Other, attribution: &Attributio
             Ok(())
         })
     };
+    // Without reports of calls every change between its checkpoints may be its own.
     if !attribution.is_told(&other.run) {
         add((&other.first, &other.last), &|_| true)?;
         return Ok(changed);

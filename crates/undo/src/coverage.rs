@@ -110,6 +110,7 @@ impl Covered {
     /// The part of the tree that is restored. Files and git are files alone where there is no git, or where it is not recorded.
     pub(super) fn strategy(&self, workspace: &Workspace<'_>) -> Result<Strategy> {
         if let Basis::Begun(remembered) = &self.basis {
+            // The journal decides: git may have come or gone since the rollback began.
             return self.choices()?.strategy(remembered);
         }
         let (files, git) = (self.layers.contains(&LayerName::Files), self.layers.contains(&LayerName::Git));

@@ -128,6 +128,7 @@ pub(super) fn of_dispatch(
         changes.leave_part(path, "it is a submodule, and stays at the commit to which a commit of this work moved it");
     }
     commits.extend(by_others.took(workspace, &changes)?);
+    // Last of all: every rule above may have added paths that the aborted undo never restored.
     met.put_back.iter().for_each(|paths| changes.keep_only(paths));
     let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
@@ -256,6 +257,7 @@ fn own_changes(
     (attribution, ids): (&Attribution, &[DispatchId]),
     recorded: &[String],
 ) -> Result<(Own, OthersCommits)> {
+    // Without commits at first: which of them matter depends on the paths that the work changed.
     let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
     if !ids.first().is_some_and(|id| attribution.is_told_by_calls(id)) {
         return Ok((changes, OthersCommits::default()));

@@ -218,6 +218,7 @@ pub fn preview_resume(
     Saga::require_free(kernel, &remembered.run_id)?;
     let course = steps::course(&steps);
     let is_left = |step: &&RollbackStep| match step.state {
+        // The settlement changes the record alone, and nothing of it can be refused.
         _ if step.kind == StepKind::Settle => false,
         RollbackStepState::Pending => !course.is_back(),
         RollbackStepState::Skipped => false,
@@ -297,6 +298,7 @@ fn looked_at(
             let passed = Force::of_tree(error.code()).map(|by| Force { files: true, ..by.or(force) });
             let Some(passed) = passed.filter(|passed| *passed != force) else { return Err(error) };
             force = passed;
+            // The step is looked at again, and must not be reported twice.
             work.tree.truncate(seen);
             // No flag decides a refusal of an undo or abort.
             let flag = Force::of_tree(error.code()).filter(|_| !course.is_back());

@@ -53,6 +53,7 @@ pub fn init(
     let target = RewindTarget::of_profile(profile, &path);
     let written = named.as_deref().map(|path| within(path, root)).transpose()?;
     let part = part(&target, written.as_deref(), &[])?;
+    // Composed before the tables are made: a configuration that takes no section must leave no tables behind.
     let new = composed(file, &part)?;
     let is_there = path.exists();
     let has_made_tables = profile == Profile::Devs && create_devs(&path, settings.busy_timeout)?;
@@ -184,6 +185,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
         new.push('\n');
     }
     new.push_str(part);
+    // Read again: a file in flow style, or with an open block at its end, takes no section there.
     match config::parse(new.as_bytes(), file) {
         Ok(config) if config.rewind.is_some() => Ok(new),
         _ => Err(Diagnosis::new(
@@ -196,6 +198,7 @@ fn composed(file: &Path, part: &str) -> Result<String> {
 
 /// Replaces the content of a file, or of the file to which a link there leads, as a whole or not at all.
 fn replace(file: &Path, content: &str) -> Result<()> {
+    // A link stays a link: its target is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut partial = file.clone().into_os_string();
     partial.push(".partial");
@@ -203,6 +206,7 @@ fn replace(file: &Path, content: &str) -> Result<()> {
     let write = || -> std::io::Result<()> {
         let mut new = fs::File::create(&partial)?;
         if let Ok(meta) = fs::metadata(&file) {
+            // The rename would otherwise leave the file with the permissions of a new one.
             new.set_permissions(meta.permissions())?;
         }
         new.write_all(content.as_bytes())?;

@@ -27,6 +27,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
     let mut gone = Vec::new();
     for database in databases(&chosen(kernel, policy, oldest)?) {
         let _lock = match lock::database(kernel.store(), &database, Duration::ZERO) {
+            // Not waited for: the next sweep removes what this one leaves.
             Err(error) if error.code() == Code::Busy => continue,
             locked => locked?,
         };
@@ -72,6 +73,7 @@ fn databases(entries: &[RewindEntry]) -> Vec<PathBuf> {
 fn remove(archive: &Path) -> Result<()> {
     let mut partial = archive.as_os_str().to_owned();
     partial.push(".partial");
+    // Before the archive: without it no later sweep would look for these.
     for beside in [archive.with_extension("log"), PathBuf::from(partial)] {
         Archive::at(beside).remove()?;
     }

@@ -17,6 +17,7 @@ pub(crate) fn here(kernel: &Kernel, mut entry: RewindEntry) -> RewindEntry {
             entry.archive = moved;
         }
     }
+    // Where the old directory exists, it is another project by now, or this one was copied.
     if !entry.root.exists() {
         if let Ok(below) = entry.database.strip_prefix(&entry.root) {
             entry.database = root.join(below);

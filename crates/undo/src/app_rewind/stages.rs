@@ -30,6 +30,7 @@ pub(super) fn carry_out(
             Ok(()) => kernel.read(|snapshot| journal::get(snapshot, &entry.id))?,
             Err(error) => stop(kernel, &entry, error)?,
         };
+        // The row has the paths from the beginning of the rewind, also after a move of the project.
         entry = here(kernel, after);
         if !is_done {
             break;

@@ -89,10 +89,12 @@ fn put_back(
     act: impl FnOnce(&mut RelationalRollbackEngine, &Archive) -> UndoResult<UndoReport>,
 ) -> Result<Vec<(String, u64)>> {
     let archive = Archive::at(&entry.archive);
+    // It stopped before the rows: there is nothing to restore, and the undo only records that.
     if entry.stage < Stage::DbDone && !archive.exists()? {
         return Ok(Vec::new());
     }
     let owner = archive.manifest()?.rewind_id;
+    // Archives can be moved by hand, and the rows of another one would be restored as this rewind's.
     if owner != entry.id.as_str() {
         return Err(Diagnosis::new(
             Code::Corrupt,

@@ -47,6 +47,7 @@ fn run(kernel: &Kernel, entry: &RewindEntry, argv: &[String], watch: &VectorWatc
         environment: variables.map(|(name, value)| (name.into(), value.into())).to_vec(),
         // The command must not report as the work of the dispatch that rewinds.
         removed: vec!["IC_DISPATCH".into()],
+        // How long an outside store takes is not known here; Ctrl-C ends it.
         timeout: None,
         grace: GRACE,
         log: &log,

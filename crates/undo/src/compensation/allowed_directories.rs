@@ -22,6 +22,7 @@ pub(super) fn in_project(mut action: EffectAction, project: &Path) -> Result<Eff
         let place = recorded_path(&named, project, project);
         let is_inside = place.is_relative() || place == project;
         let leads_outside =
+            // A directory that does not exist yet leads nowhere: the step may make it.
             |place: &PathBuf| std::fs::canonicalize(project.join(place)).is_ok_and(|real| !real.starts_with(project));
         if !is_inside || leads_outside(&place) {
             let (named, project) = (named.display(), project.display());

@@ -85,8 +85,10 @@ pub(super) fn plan_of(
                 .as_ref()
                 .is_none_or(|cut| cut.covers(compensation.seq, &compensation.phase, compensation.dispatch_id.as_ref()))
     };
+    // Ordered before it is filtered: an effect that is undone already may connect two that are not.
     let order: Vec<usize> = order::undo_order(&started, &reach).into_iter().filter(is_meant).collect();
     let parted = order::cut_at_pivot(&started, &order, force);
+    // A pivot that leaves no effect in place is not reported.
     let pivot = parted.pivot.filter(|_| !parted.left.is_empty()).map(|at| compensations[at].step.clone());
     Ok(UndoPlan { compensations, started, order: parted.undo, held: parted.left, pivot })
 }

@@ -28,6 +28,7 @@ pub(super) fn require_one_branch(
         let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
         let ends = first.head.as_deref().zip(last.head.as_deref());
         if is_here
+            // A branch that is gone was merged or thrown away, and cannot be checked out.
             || !has_branch(&workspace.root, last)
             || has_commit(&workspace.root, last.head.as_deref())
             || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
@@ -67,6 +68,7 @@ fn has_branch(root: &Path, last: &GitState) -> bool {
 
 /// Whether the present HEAD is a commit or has it among its ancestors.
 fn has_commit(root: &Path, sha: Option<&str>) -> bool {
+    // Without a commit the branch was unborn, and has nothing that could be missing.
     let Some(sha) = sha else { return true };
     git::commits(root, &[sha.to_owned()]).first().is_some_and(|commit| commit.is_reached)
 }

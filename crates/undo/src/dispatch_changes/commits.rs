@@ -156,7 +156,9 @@ impl OthersCommits {
         let Some(contents) = self.brought.get(path) else { return false };
         contents.contains(&match after {
             Some(DiffState::File { hash, .. }) => Some(*hash),
+            // Git keeps a link as a blob with its target.
             Some(DiffState::Symlink(target)) => Some(hash_of(target)),
+            // Git tracks no directories, and of a file that was left out no content is known.
             Some(DiffState::Directory { .. } | DiffState::Passed(_)) => return false,
             None => None,
         })
@@ -197,6 +199,7 @@ impl OthersCommits {
         let shas: Vec<String> = self.took.iter().map(|(sha, _)| sha.clone()).collect();
         let commits = git::commits(&workspace.root, &shas).into_iter();
         let own = |commit: GitCommit| {
+            // One that is not known counts as others' work: no revert of it is offered.
             let is_shared = is_shared.get(&commit.sha).copied().unwrap_or(true);
             OwnCommit { commit, is_shared }
         };

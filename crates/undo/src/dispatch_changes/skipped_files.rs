@@ -87,6 +87,7 @@ impl<'w> Differences<'w> {
 
     fn read(&mut self, look: &CheckpointRecord) -> Result<()> {
         if !self.gaps.contains_key(&look.id) {
+            // A complete checkpoint left nothing out, so its manifest need not be read.
             let skipped = if look.complete {
                 Vec::new()
             } else {

@@ -159,7 +159,9 @@ pub fn at(
         };
         Ok((entries, older.into_iter().find(is_before)))
     })?;
+    // A store that cannot be read leaves the changes unknown; `ic health` says why.
     if let Ok(Some(objects)) = look_into_store(kernel, options) {
+        // With fewer points than were asked for, the newest one of all is among them.
         let is_whole = entries.len() < NEIGHBOURS;
         objects.at_one_moment(|| {
             kernel.read(|snapshot| count_files(snapshot, &objects, run, &mut entries, is_whole).map(|_| ()))

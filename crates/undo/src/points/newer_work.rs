@@ -57,6 +57,7 @@ pub fn beside(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, since: Seq) -
         match last(snapshot, &other) {
             Ok(point) if point.seq > newest => found.ended = Some((other, point)),
             Ok(_) => {}
+            // Without work to undo, or in the middle of a rollback, it is none that a person could mean.
             Err(error) if matches!(error.code(), Code::NothingToUndo | Code::RollingBack) => {}
             Err(error) => return Err(error),
         }

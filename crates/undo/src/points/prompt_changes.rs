@@ -79,6 +79,7 @@ pub(super) fn count(
     }
     for span in spans.iter().filter(|span| span.is_whole) {
         if let Some(What::Point { files, .. }) = entries.get_mut(span.of.at).map(|entry| &mut entry.what) {
+            // Where content is missing, the number of all changes stays.
             *files = span.counted(objects).or(*files);
         }
     }

@@ -105,6 +105,7 @@ pub(super) fn beside_commits(
     if paths.is_empty() || paths.len() > MOST_PATHS {
         return Ok(String::new());
     }
+    // The first safety checkpoint has the files from before all restores of the rollback.
     let command = of_paths(&first.safety_id, &paths);
     Ok(format!("; to bring back these files alone, and leave commits where they are: {command}"))
 }

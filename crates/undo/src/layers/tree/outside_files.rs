@@ -26,6 +26,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> R
     let by = remembered.map(|remembered| remembered.id.as_str());
     let mut files = site.kernel.read(|snapshot| outside_files::of_run(snapshot, &covered.run.id, by))?;
     files.retain(|file| {
+        // What calls did after the rollback began is not part of what it planned.
         let is_before = remembered.is_none_or(|remembered| file.seq < remembered.seq);
         is_before && covered.cut.covers(file.seq, &file.phase, Some(&file.dispatch_id))
     });
@@ -70,6 +71,7 @@ fn one(
     for file in files {
         let (from, into) = ends(file);
         match (from, into) {
+            // An earlier attempt, or another hand, made this step already.
             (_, Some(into)) if to.is_as(&into) => {}
             (Some(from), Some(into)) if to.is_as(&from) => to = into,
             (Some(from @ OutsideStanding::Unkept { .. }), Some(into)) => {

@@ -13,6 +13,7 @@ pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<CheckpointRec
     let seq = covered.cut.seq;
     let is_prompt = || {
         let newest = kernel.read(|snapshot| point::newest_of_run(snapshot, &covered.run.id, seq + 1, 1));
+        // Only the words of a refusal depend on it.
         newest.is_ok_and(|found| found.iter().any(|one| one.seq == seq && one.kind == point::PointKind::Prompt))
     };
     kernel.read(|snapshot| crate::points::checkpoint_at(snapshot, &covered.run, seq))?.ok_or_else(|| {
