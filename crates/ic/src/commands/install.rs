@@ -35,6 +35,7 @@ impl InstallArgs {
         } else {
             let (hooks, mut installed) = hooks::install::install(session, client, place, false)?;
             let (server, excluded) = mcp::install::install(session, client, place, None, false)?;
+            // Codex is asked last: it reads the file that was written just now.
             if self.trust {
                 installed.trusted = hooks::install::trust(session, client, &hooks)?;
             }

@@ -69,6 +69,7 @@ impl RedoArgs {
                 };
                 undo.explained(
                     session,
+                    // Who names a run means that run, and no older undo of another one.
                     |error| {
                         if self.run.is_some() { error } else { with_older(&kernel, &id, error) }
                     },

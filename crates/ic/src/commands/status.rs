@@ -44,6 +44,7 @@ impl StatusArgs {
             ic_workflow::unfinished(snapshot, &run)
         })?;
         let now = kernel.context.now();
+        // After the ledger was opened: a place that cannot be found has been reported by then.
         if let Ok(place) = session.place()
             && let Some(said) = hook_runs::said_lately(&place.store, now)
         {

@@ -109,6 +109,7 @@ fn finish(
     Ok(match report.status {
         WorkflowStatus::Completed => ExitStatus::Done,
         WorkflowStatus::RolledBack => rolled_back,
+        // After a failed step the exit says that the workflow failed, whatever the rollback left.
         WorkflowStatus::RolledBackInPart if rolled_back == ExitStatus::No => ExitStatus::No,
         WorkflowStatus::RollingBack | WorkflowStatus::RolledBackInPart => ExitStatus::Partly,
         WorkflowStatus::Failed | WorkflowStatus::Stopped | WorkflowStatus::Running | WorkflowStatus::Cancelled => {

@@ -71,6 +71,7 @@ pub(super) fn with_room<T>(session: &CliSession, work: impl Fn(bool) -> Result<T
         Err(error) if error.code() == Code::DiskFull && reserve::release(&ledger) => work(true),
         done => done,
     };
+    // After a failure, too: the next prune on a full disk needs the room.
     reserve::keep_again(&ledger);
     done
 }

@@ -30,6 +30,7 @@ impl Purge {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;
         let text = || {
+            // Refused before the question, because a yes would not help.
             purge::require_purgeable(&Workspace::here(&kernel, &settings)?, &self.path)?;
             Ok(format!(
                 "This removes the content of {} from every checkpoint, for good, also where other paths have the same content.\n",

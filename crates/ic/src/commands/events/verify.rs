@@ -26,6 +26,7 @@ impl EventsVerifyArgs {
         let kernel = session.kernel()?;
         let report = kernel.read(|snapshot| ic_ledger::events::verify(snapshot, expected))?;
         session.output.record(&VerifyJson::from(&report), || views::event::verified(&report))?;
+        // The report is printed first: the error alone would not say how far the chain is intact.
         match report.first_bad {
             None => Ok(ExitStatus::Done),
             Some((seq, problem)) => {

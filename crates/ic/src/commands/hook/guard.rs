@@ -25,6 +25,7 @@ pub(super) fn own_hooks(session: &CliSession, root: &Path, warnings: &mut Vec<Wa
 /// The guard in force, of the user's settings and the project's. A file of the project that cannot be read counts as empty.
 pub(super) fn in_force(session: &CliSession, root: &Path, warnings: &mut Vec<Warning>) -> Guard {
     let own = own_hooks(session, root, warnings);
+    // A broken file must not make the guard weaker than the user's own settings, which still count.
     let of_project = session.config(&config::root_seen_from(root, root)).ok();
     Guard::in_force(own.guard, of_project.and_then(|loaded| loaded.config.guard))
 }
@@ -54,6 +55,7 @@ pub(super) fn alone(
     let guard = in_force(session, root, &mut warnings);
     let call = payload.call(&session.directory, root);
     let why = guarded(&call, guard, session.home()).and_then(|guarded| guarded.doubt(root));
+    // A call that destroys nothing is let through, and only the log has the error.
     let why = why.ok_or(error)?;
     Ok(Said { answer: Some(doubt(client, guard, &why)), warnings, ..Said::default() })
 }

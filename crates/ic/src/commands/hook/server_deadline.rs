@@ -60,6 +60,7 @@ pub(super) fn replay(session: &mut CliSession, place: &LedgerLocation, directory
         let replayed = replay_one(session, &unsent, directory);
         session.for_hook(directory.to_owned(), PATIENCE_TO_WRITE, patience());
         match replayed {
+            // The order of events matters, so none may overtake one that waits.
             Err(error) if error.kind() == ic_base::ErrorKind::Failure => return Err(error),
             // The ledger would have refused it then, too, so it does not keep the others waiting.
             Err(_) | Ok(()) => taken.is_recorded(),

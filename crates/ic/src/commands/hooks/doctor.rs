@@ -29,6 +29,7 @@ pub(crate) struct Doctor {
 
 /// A failure that no hook can write down: the store is not writable.
 fn unwritable(place: &LedgerLocation) -> Option<HookFailureJson> {
+    // A ledger on a server has no file here; the store beside it holds the log of hooks.
     let file = place.server.is_none().then_some(&place.db);
     let error =
         [Some(&place.store), file].into_iter().flatten().find_map(|path| access(path, Access::WRITE_OK).err())?;
@@ -44,6 +45,7 @@ fn unwritable(place: &LedgerLocation) -> Option<HookFailureJson> {
 fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client: Client) -> Vec<PathBuf> {
     let is_installed = |location: &Location| {
         HooksSettings::read(location, client, None)
+            // Installed is what an uninstallation would remove, in whichever form it is there.
             .and_then(|settings| settings.without(client))
             .is_ok_and(|edit| edit.is_change())
     };

@@ -85,5 +85,6 @@ pub(crate) fn install(
 
 /// The path of this program, for a client's settings.
 pub(crate) fn program() -> String {
+    // A client starts hooks with a PATH of its own, so the name alone may not be found.
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic")).to_string_lossy().into_owned()
 }

@@ -14,12 +14,14 @@ pub(super) fn kept(json: &str) -> String {
     let mut rest = json;
     while let Some(c) = rest.chars().next() {
         let length = match c {
+            // Digits within a text are no number.
             '"' => string(rest),
             '-' | '0'..='9' => {
                 let is_digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
                 let length = rest.find(|c| !is_digit(c)).unwrap_or(rest.len());
                 let number = &rest[..length];
                 let read: Option<Value> = serde_json::from_str(number).ok();
+                // What serde would write decides: `1.0` and `1e2` come back in another form though no value is lost.
                 let ours = read.map(|read| read.to_string());
                 if ours.is_some_and(|ours| ours != number) || is_too_large(number) {
                     out.extend([WRITTEN, number, "\""]);

@@ -78,6 +78,7 @@ impl RollbackResumeArgs {
         show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
         let is_partial = outcome.parts.is_partial();
         let status = outcome.remembered.status;
+        // Done, but work stays in the tree: a script must not take that for a whole undo.
         let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
         let is_whole = status.is_over() && !is_in_part && !is_partial;
         Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Partly })

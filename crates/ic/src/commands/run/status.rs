@@ -30,6 +30,7 @@ impl RunStatusArgs {
             let spent = token_totals::of_run(snapshot, &run.id)?;
             Ok((run, skipped, spent))
         })?;
+        // The query has them in no order, and people read them along the chain.
         spent.sort_by_key(|phase| run.chain.index_of(&phase.phase));
         session.output.record(&RunStatusJson::new(&run, &spent), || views::run::card(&run, &skipped, &spent))
     }

@@ -44,6 +44,7 @@ impl WorkflowRunArgs {
         let config = session.config(&kernel.project.root)?.config;
         let settings = session.checkpoint_settings(&kernel)?;
         if self.dry_run {
+            // A dry run executes nothing, so Ctrl-C may end it at once.
             let overrides = self.choices.overrides(Arc::default());
             ic_workflow::require_startable(&kernel, &settings, &definition, &overrides)?;
             let record = WorkflowPlanJson::new(&definition, &coverage);
