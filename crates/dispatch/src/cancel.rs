@@ -42,6 +42,7 @@ pub fn cancel_by_phases(
             let seq = append_change(tx, now, dispatch, to, EventType::DispatchCancelled, reason, payload)?;
             (to, Some(seq))
         };
+        // Work that had ended keeps the time of its end.
         let finished_at = dispatch.finished_at.unwrap_or(now);
         tx.execute_one(
             "UPDATE dispatches SET status = $1, finished_at = $2, finished_seq = $3, rolled_back_by = $4 \

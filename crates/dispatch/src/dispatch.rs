@@ -48,6 +48,7 @@ pub fn create(
         ..NewEvent::of(run_id, epoch, EventType::DispatchCreated)
     };
     let seq = ic_ledger::events::append(tx, now, &event)?;
+    // Bytes, because a path need not be UTF-8.
     let prompt_file = work.prompt_file.as_deref().map(path_bytes);
     tx.execute_one(
         "INSERT INTO dispatches (id, reversed_id, seq, run_id, phase, epoch, status, agent_type, name, model, \

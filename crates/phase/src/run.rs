@@ -111,6 +111,7 @@ fn insert(tx: &Transaction<'_>, run: &Run) -> Result<()> {
 ///
 /// Errors: `stale_phase` if another writer moved it; nothing is written.
 pub fn advance_phase(tx: &Transaction<'_>, now: Timestamp, run: &Run, to: &str, completes: bool) -> Result<()> {
+    // The status is written with the phase, so that no reader sees a run at its end that is still active.
     let (status, completed_at) =
         if completes { (RunStatus::Completed, Some(now.millis())) } else { (run.status, None) };
     let moved = tx.execute(

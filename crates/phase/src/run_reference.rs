@@ -80,6 +80,7 @@ pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, is_idle: IsId
         };
         page = run::list(snapshot, &RunFilter { before: Some(&last), ..filter })?;
     }
+    // All are idle: then the caller has to choose among them.
     let runs = if busy.is_empty() { first } else { busy };
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
 }

@@ -43,6 +43,7 @@ pub fn skipped_phases(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<Str
 ///
 /// Returns the skip, and whether it is new. Errors: those of [`machine::check_skip`].
 pub fn add(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason: &str) -> Result<(SkipRecord, bool)> {
+    // Before the look for an earlier skip: a phase that the run has passed is refused though it was marked once.
     machine::check_skip(run, phase)?;
     if let Some(skip) = standing(tx, &run.id)?.into_iter().find(|skip| skip.phase == phase) {
         return Ok((skip, false));

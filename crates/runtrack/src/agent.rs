@@ -256,6 +256,7 @@ fn append_end(
 ) -> Result<Seq> {
     let event_type = match status {
         AgentStatus::Completed => EventType::AgentCompleted,
+        // No caller ends an agent as active; the match has to name it anyway.
         AgentStatus::Active | AgentStatus::Failed => EventType::AgentFailed,
     };
     let event = NewEvent {

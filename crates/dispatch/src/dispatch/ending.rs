@@ -62,6 +62,7 @@ pub fn finish(
         DispatchEnding::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
         DispatchEnding::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
     };
+    // Before any event: an end that is refused must leave no trace.
     dispatch.status.check_move_to(status, dispatch.id.short())?;
     let (summary, verdict, error, reason) = match ending {
         DispatchEnding::Completed { summary, verdict } => (*summary, verdict.map(WorkVerdict::as_str), None, *summary),

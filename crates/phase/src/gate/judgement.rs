@@ -122,6 +122,7 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Gat
             (*is_pass, i64::from(*is_pass), detail)
         }
         Facts::Verdicts { pass, fail } => (
+            // Without any verdict nothing was reviewed, so that is not clean.
             *pass > 0 && *fail == 0,
             pass + fail,
             format!("{} and {} in {place}", counted(*pass, "passing verdict"), counted(*fail, "failing one")),

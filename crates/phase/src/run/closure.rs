@@ -25,6 +25,7 @@ pub fn settle_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId, to: &st
 
 /// Reverts a rollback's move of the pointer: the run is where it was, one epoch later.
 pub fn undo_rollback(tx: &Transaction<'_>, now: Timestamp, id: &RunId, phase: &str, status: RunStatus) -> Result<()> {
+    // The rollback emptied the time of the completion, and no row has it any more.
     let completed_at = (status == RunStatus::Completed).then(|| now.millis());
     tx.execute_one(
         "UPDATE runs SET phase = $1, status = $2, completed_at = $3, epoch = epoch + 1, updated_at = $4 WHERE id = $5",

@@ -71,6 +71,7 @@ pub fn redact_settings(
     merged: &serde_json::Map<String, serde_json::Value>,
 ) -> Result<()> {
     let mut metadata = get(tx, id)?.metadata()?;
+    // A key that was set to something else since has another event, which is redacted by itself.
     metadata.retain(|key, value| merged.get(key) != Some(value));
     tx.execute_one(
         "UPDATE runs SET metadata = $1 WHERE id = $2",
