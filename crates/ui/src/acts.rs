@@ -117,6 +117,7 @@ pub(crate) fn begin(app: &Arc<PageApp>, deed: PageDeed) -> std::result::Result<A
     let begun = std::thread::Builder::new().name("act".to_owned()).spawn(move || {
         done.ends(carry_out(&app, &done.deed));
     });
+    // Without a thread the act would never end, and every later one would be refused as busy.
     if let Err(error) = begun {
         act.ends(Err(Diagnosis::new(Code::Io, format!("No thread could be started: {error}. Nothing was changed."))));
     }

@@ -81,6 +81,7 @@ pub(crate) fn tell(app: &Arc<PageApp>, since: Option<Seq>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, retry, "Too many browsers listen to this page.").into_response();
     };
     let news = app.news.clone();
+    // A page without a place in the stream was made just now, and has seen all up to here.
     let last = since.unwrap_or_else(|| *news.borrow());
     let listener =
         Listener { app: app.clone(), last, news, ending: app.ending.clone(), has_begun: false, _place: place };

@@ -77,6 +77,7 @@ impl Wait {
         for byte in bytes {
             match byte {
                 b'\n' => self.line_ends += 1,
+                // A line ends with CR LF, or with LF alone.
                 b'\r' => {}
                 _ => self.line_ends = 0,
             }

@@ -15,6 +15,7 @@ impl Params {
     /// The value of a field; `None` if it is missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
+        // Browsers send the fields of a form that were left blank, too.
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 

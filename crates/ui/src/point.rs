@@ -37,6 +37,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let show = match ask.params.get("show") {
         Some("before") => Show::Before,
         Some("now") => Show::Now,
+        // The newest point has no next one; its work shows in the tree.
         None if until.is_none() => Show::Now,
         Some(_) | None => Show::Did,
     };

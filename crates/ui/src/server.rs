@@ -116,9 +116,11 @@ async fn run(
         while !interrupted.load(Ordering::SeqCst) {
             tokio::time::sleep(POLL).await;
         }
+        // First, so that the streams of events end and their connections close.
         ending.send_replace(true);
         // A running act ends, or stops after its current step.
         app.acts.idle().await;
+        // Connections get some time to take their last answer.
         tokio::time::sleep(PATIENCE).await;
     };
     let serving = std::pin::pin!(serving.into_future());
