@@ -17,6 +17,7 @@ pub(crate) fn require_same_point(snapshot: &Snapshot<'_>, run: &Run, overrides: 
     let Some(to) = &overrides.to else { return Ok(()) };
     let begun = match rollbacks::unfinished_of(snapshot, &run.id)? {
         Some(rollback) => points::checkpoint_at(snapshot, &run.id, rollback.cut_seq)?,
+        // The undo of effects alone closed the run, and that goes to no point.
         None => None,
     };
     if begun.as_ref() == Some(to) {

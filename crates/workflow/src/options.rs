@@ -43,6 +43,7 @@ pub(crate) fn options(
     WorkflowOptions {
         on_failure: overrides.on_failure.or(definition.on_failure),
         strategy: overrides.strategy.or(known).unwrap_or(Strategy::Full),
+        // With 0 no step would ever start.
         jobs: overrides.jobs.or(before.map(|before| before.jobs)).unwrap_or(1).max(1),
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn may_roll_back(snapshot: &Snapshot<'_>, run: &Run, overrides: &Over
     if is_unfinished(run) {
         return require_same_point(snapshot, run, overrides);
     }
+    // A workflow that succeeded can be rolled back, too.
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }

@@ -72,6 +72,7 @@ pub fn preview(
         Ok((run, workflow, unfinished))
     })?;
     let would = if let Some(begun) = unfinished {
+        // A living process finishes it by itself, and the real call would be refused.
         Saga::require_free(kernel, &run.id)?;
         Would::Resume(Box::new(begun))
     } else {
