@@ -16,6 +16,7 @@ pub fn require_own_project(kernel: &Kernel, run: &Run) -> Result<()> {
     let own = real(kernel.ledger.path());
     let Some(other) = ledger_of(&run.project_dir).filter(|ledger| *ledger != own) else { return Ok(()) };
     let is_backup = kernel.ledger.is_also(&other);
+    // A ledger that was named, and is not its project's own, may have the runs of several.
     if !is_backup && ledger_of(&kernel.project.root).is_none_or(|ledger| ledger != own) {
         return Ok(());
     }

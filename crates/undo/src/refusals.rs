@@ -78,6 +78,7 @@ fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&st
     if let RollbackTarget::Without(dispatch) = to
         && tree.conflicts.iter().any(|one| one.reason == CUT_OFF)
     {
+        // Only the person can tell whose change it is, so the hint has a command for either answer.
         let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
         let error = ic_worktree::refused(tree).hint(format!(
             "if the agent changed these paths: ic undo --dispatch {id} --force-files --yes; if you did, leave them as they are (then the work \

@@ -17,6 +17,7 @@ impl Where {
     #[allow(clippy::unused_self, reason = "verbs share one shape")]
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let place = session.place()?;
+        // A ledger on a server has no file that could be missing.
         if place.server.is_none() && !place.db.exists() {
             return Err(Diagnosis::new(Code::NoLedger, format!("The ledger {} does not exist.", place.db.display()))
                 .hint("create it with: ic init"));
