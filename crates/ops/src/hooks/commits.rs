@@ -60,11 +60,11 @@ fn may_commit(call: &ToolCall) -> bool {
 /// Whether what was committed during a call belongs to another that still runs in this root: that one speaks of git, and this one does not.
 /// The other one records it as it ends.
 pub(super) fn may_be_of_another(snapshot: &Snapshot<'_>, call: &ToolCall, root: &Path) -> Result<bool> {
+    /// No call that is older still runs: its client was killed.
+    const LONGEST: i64 = 24 * 60 * 60 * 1000;
     if may_commit(call) {
         return Ok(false);
     }
-    /// No call that is older still runs: its client was killed.
-    const LONGEST: i64 = 24 * 60 * 60 * 1000;
     let since = Timestamp(call.created_at.millis().saturating_sub(LONGEST));
     for other in call::not_told_of_end(snapshot, since)? {
         if other.ended_seq.is_none() && other.dispatch_id != call.dispatch_id && may_commit(&other) {

@@ -9,7 +9,7 @@ use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter};
 use ic_kernel::Kernel;
 use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
-use ic_session::{self as session, AgentSession, call};
+use ic_session::{self as session, AgentSession, Prompt, call};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention};
 
@@ -52,17 +52,7 @@ fn end_newest(
         let warnings = subagents::finish(kernel, &work, kept, None)?;
         return Ok(Some((work, warnings)));
     }
-    let (run, since, is_cut_off) = kernel.read(|snapshot| {
-        let run = run::get(snapshot, &work.run_id)?;
-        // A session that ends in the middle of a call was stopped by a person, who may have changed files before.
-        let is_cut_off = is_session_over && call::is_newest_cut_off(snapshot, &work.id)?;
-        let since = if is_cut_off {
-            commits::unrecorded_by_interrupted(snapshot, &work, &prompt)?
-        } else {
-            commits::unrecorded(snapshot, &work, &prompt)?
-        };
-        Ok((run, since, is_cut_off))
-    })?;
+    let (run, since, is_cut_off) = kernel.read(|snapshot| state_at_end(snapshot, &work, &prompt, is_session_over))?;
     let link = CheckpointLink {
         run_id: Some(run.id.clone()),
         phase: Some(run.phase.clone()),
@@ -105,6 +95,24 @@ fn end_newest(
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
     Ok(Some((ended, warnings)))
+}
+
+/// The run of the work that ends, where its commits begin that are not on record, and whether it was stopped in the middle of a call.
+fn state_at_end(
+    snapshot: &Snapshot<'_>,
+    work: &Dispatch,
+    prompt: &Prompt,
+    is_session_over: bool,
+) -> Result<(Run, Option<commits::Since>, bool)> {
+    let run = run::get(snapshot, &work.run_id)?;
+    // A session that ends in the middle of a call was stopped by a person, who may have changed files before.
+    let is_cut_off = is_session_over && call::is_newest_cut_off(snapshot, &work.id)?;
+    let since = if is_cut_off {
+        commits::unrecorded_by_interrupted(snapshot, work, prompt)?
+    } else {
+        commits::unrecorded(snapshot, work, prompt)?
+    };
+    Ok((run, since, is_cut_off))
 }
 
 /// Ends a turn that no person began: what follows without a prompt is none of it.
