@@ -217,7 +217,7 @@ pub fn unfinished(
 /// The calls that began at this time or later, and whose end was not reported, oldest first.
 pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<ToolCall>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM calls WHERE finished_at IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
+        "SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
     );
     snapshot.query_all(&sql, &[&since.millis()], from_row)
 }
@@ -305,7 +305,7 @@ pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<
 /// Whether the newest call of this work's own agent was cut off: its end was not reported.
 pub fn is_newest_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
     let sql = "SELECT finished_at FROM calls WHERE dispatch_id = $1 AND agent_id IS NULL \
-               ORDER BY began_seq DESC, created_at DESC, id DESC LIMIT 1";
+               ORDER BY began_seq DESC, id DESC LIMIT 1";
     let newest = snapshot.query_opt(sql, &[&dispatch.as_str()], |row| row.get::<Option<i64>>(0))?;
     Ok(newest.is_some_and(|finished_at| finished_at.is_none()))
 }

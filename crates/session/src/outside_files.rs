@@ -3,6 +3,8 @@
 //! Both contents are durable in the object store before a row names them. So an undo needs no journal of its own: it replaces what a call
 //! left by what was there before, and after a crash the file has one of the two.
 
+use std::path::PathBuf;
+
 use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_ledger::events::{Hash, parse_hex};
 use ic_ledger::{LedgerRow, Snapshot, Transaction};
@@ -154,6 +156,12 @@ pub fn all(snapshot: &Snapshot<'_>) -> Result<Vec<OutsideFile>> {
 pub fn of_call(snapshot: &Snapshot<'_>, call: &CallId) -> Result<Vec<OutsideFile>> {
     let sql = format!("SELECT {COLUMNS} WHERE o.call_id = $1 ORDER BY o.path");
     snapshot.query_all(&sql, &[&call.as_str()], from_row)
+}
+
+/// The paths that calls of a dispatch named, absolute, in no order.
+pub fn paths_of(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<PathBuf>> {
+    let sql = "SELECT path FROM outside_files WHERE dispatch_id = $1";
+    snapshot.query_all(sql, &[&dispatch.as_str()], |row| row.get::<String>(0).map(PathBuf::from))
 }
 
 /// What a dispatch did, oldest first.

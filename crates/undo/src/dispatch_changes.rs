@@ -8,7 +8,6 @@ mod skipped_files;
 mod span;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
 use ic_checkpoint::diff::{self, DiffState};
@@ -278,8 +277,8 @@ fn changes_of(
 ) -> Result<Own> {
     // Ignored files that a call named are kept, and restored, by themselves.
     let named = workspace.kernel.read(|snapshot| {
-        let of_all = ids.iter().map(|id| outside_files::of_dispatch(snapshot, id)).collect::<Result<Vec<_>>>()?;
-        Ok(of_all.into_iter().flatten().map(|file| PathBuf::from(file.path)).collect::<BTreeSet<_>>())
+        let of_all = ids.iter().map(|id| outside_files::paths_of(snapshot, id)).collect::<Result<Vec<_>>>()?;
+        Ok(of_all.into_iter().flatten().collect::<BTreeSet<_>>())
     })?;
     let is_by_itself = |path: &[u8]| named.contains(&workspace.root.join(path_from_bytes(path)));
     let is_own = |work: &&Dispatch| ids.contains(&work.id);
