@@ -34,10 +34,10 @@ status.functions|245|250|run status
 status.files|55|40|
 status.crates|7|7|
 advance.functions|1080|900|run advance
-advance.files|151|90|
+advance.files|152|90|
 advance.crates|10|8|
-undo.functions|2170|1400|undo --yes of one dispatch
-undo.files|275|130|
+undo.functions|2190|1400|undo --yes of one dispatch
+undo.files|277|130|
 undo.crates|15|10|
 '
 
