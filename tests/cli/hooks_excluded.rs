@@ -1,4 +1,4 @@
-//! Settings with hooks are in the project's tree, and are no work of an agent.
+//! Settings with hooks are in the project's tree, and no agent wrote them.
 
 use crate::agents::{Said, say};
 use crate::support::Project;

@@ -813,7 +813,7 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
 }
 
 #[test]
-fn a_commit_after_a_call_that_was_stopped_is_nobodys() {
+fn a_commit_after_a_call_that_was_stopped_is_recorded_for_no_work() {
     let project = in_git();
     stopped(&project, "Edit", &json!({ "file_path": "named.txt" }));
     git(&project, &["add", "."]);
@@ -890,7 +890,7 @@ fn a_commit_is_of_the_call_that_speaks_of_git_though_another_ends_first() {
     assert_eq!([is_there("onlya"), is_there("onlyb")], [true, false]);
 }
 
-/// A rule that changes is no change of the files that it means.
+/// A rule that changes does not change the files that it matches.
 #[test]
 fn files_that_a_rule_means_since_are_not_left_by_an_undo() {
     let project = in_git();

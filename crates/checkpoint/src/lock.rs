@@ -66,8 +66,8 @@ pub(crate) fn store_path(objects: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Takes a lock. A waiting process holds the turnstile before it, so that one that wants the lock alone is not overtaken for ever
-/// by others that share it; after each `turn` it lets them pass for as long.
+/// Takes a lock. A process that waits holds the turnstile, so that others which share the lock cannot overtake it for ever. After each
+/// `turn` it lets them pass for as long.
 fn take(
     path: &Path,
     rank: Rank,

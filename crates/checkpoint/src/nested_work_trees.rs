@@ -1,7 +1,7 @@
 //! Other work trees below a root. Each is a place of its own: another agent works in it, with checkpoints of its own.
 //!
-//! No capture of the outer tree enters one. A checkpoint from before a directory became a work tree holds its files; [`crate::diff`] reads
-//! those as if the name had been left out, so that no comparison of two trees (a plan, a blame, a log) reports another place. A restore
+//! No capture of the outer tree enters one. A checkpoint from before a directory became a work tree holds its files. [`crate::diff`] reads
+//! them as left out, so that a plan, a blame or a log never reports another place. A restore
 //! looks once more before it writes, because a work tree can be made between the plan and the restore.
 
 use std::collections::{BTreeMap, BTreeSet};

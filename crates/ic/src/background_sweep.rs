@@ -12,7 +12,7 @@ use crate::session::CliSession;
 
 /// Starts `ic checkpoint prune` in the background if a sweep is due. It continues after this call has ended.
 ///
-/// A failure is no error of the call: a later call tries again within the hour, and `ic checkpoint prune` can be called by hand.
+/// A failure does not fail the call: a later call tries again within the hour, and `ic checkpoint prune` can be called by hand.
 pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, project: &Path) {
     let _ = start(session, kernel, settings, project);
 }

@@ -182,7 +182,7 @@ fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
 fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
     let tree = whole_tree();
     let known = arguments.iter().take_while(|argument| unknown.is_none_or(|word| *argument != word));
-    // `help` stands before the command that it explains, so it is no part of the path.
+    // `help` stands before the command that it explains, so the path does not include it.
     let known = known.filter(|argument| *argument != "help");
     let names: Vec<&str> = innermost(&tree, known).get_subcommands().map(Command::get_name).collect();
     format!("possible commands: {}", names.join(", "))

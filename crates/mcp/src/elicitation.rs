@@ -100,7 +100,7 @@ fn question(plan: &str) -> ElicitRequest {
     let end = plan.floor_char_boundary(LONGEST);
     let cut =
         if end < plan.len() { "\n... (the plan is longer: ic log and ic undo --dry-run show it all)" } else { "" };
-    // The field is required, because a client that accepts everything by itself sends an empty form: that is no approval of a person.
+    // The field is required, because a client that accepts everything by itself sends an empty form, which no person approved.
     let schema = ElicitationSchema::builder().required_bool_property(APPROVE, |approve| {
         approve.title("Carry out this plan").description("Yes carries it out. Otherwise nothing changes.")
     });

@@ -4,8 +4,8 @@
 //! own parser reads them, and what the command prints as JSON is the answer. So this crate has no rules, plans or JSON shapes of its own.
 //! It has the catalogue of tools, the two steps of undo and redo, and the protocol, older and newer, by `rmcp`.
 //!
-//! Calls run one after the other, each as a process of the command line would run it: it opens the ledger anew, so that two servers and the
-//! command line can work on one ledger at once. A call that fails is an answer; only a client that goes away, or a signal, ends the server.
+//! Calls run one after the other. Each opens the ledger anew, as a command does, so that two servers and the command line can work on one
+//! ledger at once. A call that fails is an answer; only a client that goes away, or a signal, ends the server.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 

@@ -171,7 +171,7 @@ fn caller(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Calling>> {
 fn gate(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<AdvanceOutcome>> {
     match run.status {
         RunStatus::Active => match advance::verdict(snapshot, run) {
-            // An open run at the end of its chain has nowhere to go, which is no failure of the status.
+            // An open run at the end of its chain has nowhere to go. The status succeeds.
             Err(error) if error.code() == Code::TerminalPhase => Ok(None),
             outcome => outcome.map(Some),
         },

@@ -1,7 +1,7 @@
 //! Whose a change of the tree is: a difference between two checkpoints belongs to the work that ran between them.
 //!
-//! Work whose client reports each call changes the tree only in its calls. Where several ran, a path belongs to those that name it, and the
-//! best name decides: the input of a tool, then what was recorded, then a commit that a call made, then a line for a shell. A path that
+//! Work whose client reports each call changes the tree only in its calls. Where several ran, a path belongs to those that name it. The best
+//! name decides: the input of a tool, a recorded path, a commit of a call, a line for a shell, in this order. A path that
 //! none of them names may belong to each.
 
 use std::collections::{HashMap, HashSet};
@@ -168,7 +168,7 @@ impl Attribution {
     #[must_use]
     pub fn with_running(mut self, called_off: &[DispatchId]) -> Self {
         for worker in self.workers.iter_mut().filter(|worker| called_off.contains(&worker.id)) {
-            // The rollback recorded this end itself, so it is no end of the work.
+            // The rollback recorded this end itself, so the work did not end with it.
             worker.finished_seq = None;
             self.interrupted.remove(&worker.id);
         }
@@ -339,7 +339,7 @@ impl<'a> Window<'a> {
         self.to.kind == CheckpointKind::Restored
     }
 
-    /// Whether a change to something that is no file of the tree, such as a branch, may have been made by this run. As [`Window::owners`],
+    /// Whether a change to something other than a file, such as a branch, may have been made by this run. As [`Window::owners`],
     /// but a call that changed no file may have made it.
     pub fn may_be_of(&self, run: &RunId) -> bool {
         let owners = if self.at_work.len() < 2 || self.by_clock.is_empty() { &self.at_work } else { &self.by_clock };

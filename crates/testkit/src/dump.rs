@@ -25,7 +25,7 @@ pub fn dump(path: &Path) -> String {
         .expect("list the tables");
     let mut out = String::new();
     // The table `ledger` says whether a store belongs to it. The first call that opens the store sets it, even a call that is then
-    // refused: so it is no part of the record.
+    // refused: so the record does not have it.
     for table in tables.into_iter().filter(|table| table != "ledger") {
         let mut statement = connection.prepare(&format!("SELECT * FROM \"{table}\"")).expect("read a table");
         let columns = statement.column_count();

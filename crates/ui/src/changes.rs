@@ -23,8 +23,8 @@ use crate::text::{EMPTY, PageLine, counted, in_hex, of_hex, path, query, size};
 /// The most files on one page.
 const FILES: usize = 60;
 
-/// The most files whose lines are on the page at once, as long as they have at most [`LINES`] lines in all, none is larger than [`SMALL`],
-/// and comparing them has taken no longer than [`PATIENCE`].
+/// The most files whose lines are on the page at once. They have at most [`LINES`] lines in all, none is larger than [`SMALL`], and
+/// comparing them takes at most [`PATIENCE`].
 const OPENED: usize = 12;
 const LINES: usize = 240;
 const SMALL: u64 = 96 << 10;

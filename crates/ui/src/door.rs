@@ -20,7 +20,7 @@ pub(crate) struct PageDoor {
 /// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Its `Host` is none of our names.
+    /// Its `Host` is not one of our names.
     Host,
     /// It has no cookie, or a wrong one, or the wrong key.
     Key,

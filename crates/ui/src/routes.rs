@@ -192,7 +192,7 @@ async fn form(app: &PageApp, asked: &Parts, body: Body) -> std::result::Result<P
 }
 
 async fn post(app: &Arc<PageApp>, parts: &[&str], form: &Params, theme: Theme) -> Response {
-    // A cookie of the browser is no change of the project, so a read-only page sets it, too.
+    // A cookie changes the browser, not the project, so a read-only page sets it, too.
     if parts == ["theme"] {
         return set_theme(form);
     }

@@ -82,7 +82,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
 fn redo_of(ask: &Ask<'_>, run: &Run) -> Option<String> {
     match ic_undo::newest(ask.kernel, RedoOwner::Run(run)) {
         Ok(NewestUndo::Rollback(id)) => Some(format!("/rollbacks/{id}/redo")),
-        // The restore of a tree is no rollback of this run; `ic redo` undoes it.
+        // A restore of the tree is not a rollback of this run; `ic redo` undoes it.
         Ok(NewestUndo::Restore) | Err(_) => None,
     }
 }

@@ -81,8 +81,8 @@ pub(super) fn conflicts(
     })?;
     let paths: Vec<&[u8]> = steps.iter().map(|step| step.path.0.as_slice()).collect();
     let mut found = undone_by_others(workspace, &target, (&attribution, &undos), &paths)?;
-    let by_nobody = changed_by_nobody(workspace, &target, &attribution, steps)?;
-    for path in paths.iter().filter(|path| by_nobody.contains(**path)) {
+    let without_work = changed_without_work(workspace, &target, &attribution, steps)?;
+    for path in paths.iter().filter(|path| without_work.contains(**path)) {
         let reason = "changed while no agent was at work, so it may be yours".to_owned();
         // The first reason stays: an undo by others says more than that no agent was at work.
         found.entry(path.to_vec()).or_insert(reason);
@@ -186,7 +186,7 @@ fn undone_by_others(
 
 /// The paths that changed while no agent was at work: a person did it, or a program that no client reported. This is known only for the run
 /// of a session, whose client reports all that its agent does. `steps`: what would be restored, compared with the present tree.
-fn changed_by_nobody(
+fn changed_without_work(
     workspace: &Workspace<'_>,
     target: &CheckpointRecord,
     attribution: &Attribution,
@@ -220,8 +220,8 @@ fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &P
     Ok(seen.as_ref().and_then(RestoreNode::of).map(RestoreNode::plain) != step.before.clone().map(RestoreNode::plain))
 }
 
-/// A warning that names those of these paths that changed between the tool calls of an agent, or after one that was cut off: a process that
-/// it left behind may have done it, and so may a person. `alone`: the command that undoes only this work.
+/// Names the paths that changed between the tool calls of an agent, or after one that was cut off. A process that it left behind may have
+/// changed them, or a person. `alone`: the command that undoes only this work.
 pub(super) fn between_calls(
     workspace: &Workspace<'_>,
     target: &CheckpointRecord,

@@ -311,8 +311,8 @@ fn changes_of(
                     changes.share(difference.path, &why);
                 }
                 (false, others) if !is_undone(&window, others) => {
-                    let is_meanwhile = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
-                    if is_meanwhile && difference.change().is_some() {
+                    let is_between_calls = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
+                    if is_between_calls && difference.change().is_some() {
                         let why = "it changed between the tool calls of this work, so it may be yours";
                         changes.note(difference.path.clone(), why);
                     }

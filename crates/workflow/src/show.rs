@@ -106,8 +106,8 @@ fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
 
 /// The reports on all steps, and whether steps were rolled back and not begun again since.
 ///
-/// While the workflow runs, steps that do not stand are pending. Once it was rolled back, the earlier attempts are reported: a step of the
-/// last epoch with its end, and a step that succeeded in any epoch as rolled back, unless its effect was skipped.
+/// While the workflow runs, steps that do not stand are pending. Once it was rolled back, the earlier attempts are reported. A step of the
+/// last epoch has its end. A step that succeeded in any epoch is rolled back, unless its effect was skipped.
 fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Result<(Vec<StepReport>, bool)> {
     let standing = table::steps(snapshot, &run.id, run.epoch)?;
     let tried = table::tried(snapshot, &run.id)?;

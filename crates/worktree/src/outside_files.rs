@@ -33,7 +33,7 @@ const OF_CLIENTS: [(&str, &[&str]); 4] = [
     (".local/share/opencode", &["storage", "log", "plans"]),
 ];
 
-/// The reason that is given for a client's own file: it is no part of the work.
+/// The reason that is given for a client's own file: the work does not include it.
 pub const OF_CLIENT: &str = "a record of the client's own, which stays";
 
 /// The temporary name of a file that is written.

@@ -163,7 +163,7 @@ pub fn diff(
 
 /// Writes the exact content of a file in a checkpoint into `sink`.
 ///
-/// Errors: `path_not_found` if there is no file of this name in it, it was left out, or its content was purged; `corrupt`.
+/// Errors: `path_not_found` if it has no file with this name, it was left out, or its content was purged; `corrupt`.
 pub fn cat(workspace: &Workspace<'_>, which: Which<'_>, path: &Path, sink: &mut dyn Write) -> Result<()> {
     let checkpoint = workspace.kernel.read(|snapshot| find(snapshot, &workspace.root, which))?;
     require_kept(&checkpoint)?;

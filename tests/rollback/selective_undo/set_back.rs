@@ -282,7 +282,7 @@ fn a_redo_of_an_undo_that_changed_nothing_changes_nothing() {
     assert_eq!(report["files"][0]["skipped"][0]["path"], "a.txt", "{report}");
 }
 
-/// A redo that restored what its undo had left in the tree restored something itself: that is no restore of a person.
+/// A redo that restored what its undo had left in the tree restored something itself: no person did that.
 #[test]
 fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
     let world = with_base("b.txt", "b\n");
@@ -378,7 +378,7 @@ fn what_is_said_of_a_conflict_is_so() {
     );
 }
 
-/// A redo that was killed leaves a restore behind that the abort finishes and reverts: it is no change of others.
+/// A redo that was killed leaves a restore behind that the abort finishes and reverts: others did not make it.
 #[test]
 fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
     let lines = |set: &[(usize, &'static str)]| {

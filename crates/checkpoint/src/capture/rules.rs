@@ -92,7 +92,7 @@ impl<'a> CaptureRules<'a> {
         for text in &sources.texts {
             seen.extend_from_slice(&hash_of(text));
         }
-        // "/" is no pattern of either list: it keeps a pattern that moves from one list to the other from giving the same
+        // "/" is in neither list: it keeps a pattern that moves from one list to the other from giving the same
         // fingerprint.
         for pattern in options.include_ignored.iter().chain([&"/".to_owned()]).chain(&options.include_secrets) {
             crate::tree::put_bytes(&mut seen, pattern.as_bytes());

@@ -83,7 +83,7 @@ fn index_file(git: &GitDirs) -> u64 {
         meta.ctime().cast_unsigned(),
         meta.ctime_nsec().cast_unsigned(),
     ];
-    // The highest bit is set, so that it is none of the small numbers, which have other meanings.
+    // The highest bit is set, because the small numbers have other meanings.
     (number_of(&numbers.map(u64::to_le_bytes).concat()) | 1 << 63) & !PATHS
 }
 

@@ -53,8 +53,8 @@ impl Walk<'_> {
         format!("reading {}", self.root.join(path_from_bytes(&join(directory, name))).display())
     }
 
-    /// Walks a directory and all below it. It is left out, with a reason, if its names cannot be listed to the end, because a list that
-    /// breaks off would prove that the missing names are gone; or if it is another work tree.
+    /// Walks a directory and all below it. It is left out, with a reason, if it is another work tree, or if its names cannot be listed to
+    /// the end: a list that breaks off would say that the missing names are gone.
     ///
     /// Its handle is returned too: a parent that closed its own handle finds back through `..` (see `carry.rs`).
     pub(super) fn visit(&self, place: VisitedDirectory) -> Result<(Walked, OwnedFd)> {

@@ -2,8 +2,8 @@
 //!
 //! One file beside the stat cache for each root. What git tells depends on its own files ([`super::files`]) and, for what differs from
 //! the index, on the work tree. An index that was written anew, as by `git status`, is compared by its entries. A capture has looked at
-//! every file of that anyway: where the tree is the one that git saw, nothing is asked; where little of it differs, git is asked of that
-//! alone, and not even of that while another path is known to differ from the index: the answer, that the tree is not clean, is the same.
+//! every file anyway. If the tree is the one that git saw, git is not asked. If few paths differ, git is asked about those alone. While
+//! another path is known to differ from the index, it is not asked at all: the tree is not clean in either case.
 //! What was touched since two seconds before git was asked counts as different, whatever it holds: git may have seen another state of it
 //! than the capture did.
 

@@ -118,8 +118,8 @@ pub(super) fn list(entry: &IndexEntry, text: &mut Vec<u8>) {
     text.push(0);
 }
 
-/// How long an entry's file is as far as git knows, where that alone tells that it changed: git takes one of another length for changed,
-/// and looks into it only where it wrote 0.
+/// The length of an entry's file that git recorded, in bytes. A file of another length has changed. `None`: the length does not tell,
+/// because git wrote 0 and looks into the file.
 pub(super) fn length(entry: &IndexEntry) -> Option<u32> {
     let is_file = matches!(entry.mode, 0o100_644 | 0o100_755);
     let is_compared = is_file && entry.stage() == 0 && !entry.is_assumed() && !entry.is_intended();

@@ -318,7 +318,7 @@ fn state(
     // A symbolic branch has the object of another ref. It is recorded by what it stands for, so that it does not move
     // that one.
     let is_symbolic = |name: &[u8], at: &RefAt<'_>| at.symbolic.is_some() && name.starts_with(b"refs/heads/");
-    // The stash is recorded by its entries, and what is below refs/ic/ is no state of the user's.
+    // The stash is recorded by its entries, and refs/ic/ belongs to ic, not to the user.
     let is_kept = |name: &[u8]| !name.starts_with(b"refs/ic/") && name != b"refs/stash";
     let path = |name: &[u8]| PathText(name.to_vec());
     let branch = head_name.and_then(|name| name.strip_prefix(BRANCHES));

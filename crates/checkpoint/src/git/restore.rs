@@ -327,8 +327,8 @@ fn half_done(error: Diagnosis, done: &[&str]) -> Diagnosis {
     error.hint("git's state is restored in part; repeat the restore to complete it").detail("done", done)
 }
 
-/// Commits that a branch which goes back has and will not have, whatever other branch has them, and those of a branch that goes, of a tag,
-/// or of a detached HEAD, which no branch will have. `git` has the objects of the target: without a commit that git has lost, those before
+/// The commits that leave. A branch that moves back loses those that it will not have, even if another branch has them. A branch that is
+/// removed, a tag or a detached HEAD loses those that no branch will have. `git` has the objects of the target: without a commit that git has lost, those before
 /// it would seem to be new.
 fn new_commits(git: &Git<'_>, plan: &GitRestorePlan, target: &GitState, current: &GitState) -> Result<Vec<String>> {
     let detached = current.head.as_deref().filter(|_| plan.head && current.head_name().is_none());

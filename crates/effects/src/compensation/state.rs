@@ -61,7 +61,7 @@ pub(super) enum CompensationEvent<'a> {
     Begins,
     /// The attempt ends in this way.
     Ends(CompensationEnd<'a>),
-    /// It may be undone again: the decision to leave it ended with its rollback; or what was undone was restored with the tree; or its step
+    /// It may be undone again. Either the decision to leave it ended with its rollback, or the tree restored what was undone, or its step
     /// makes the effect anew after a failed undo.
     ArmedAgain,
 }

@@ -1,5 +1,5 @@
-//! Bash: it splits words at `=`, `:` and `@` too, replaces only the part behind the last of them, quotes nothing by itself, and shows
-//! descriptions only if they are a part of the candidates that it lists.
+//! Bash also splits words at `=`, `:` and `@`, and replaces only the part behind the last of them. It quotes nothing by itself, and shows
+//! a description only if the candidate contains it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

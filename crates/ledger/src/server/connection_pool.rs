@@ -1,5 +1,5 @@
-//! The connection that a closed ledger leaves to the next one: in a process that opens the same ledger time and again, the way to the
-//! server and the server's start of a session cost more than the work.
+//! The connection that a closed ledger leaves to the next one. A process that opens the same ledger many times would spend more time on
+//! connecting than on its work.
 //!
 //! One is kept at most, between transactions, and for a short time: a server has few connections, and none of them may be in the way of its
 //! vacuum.

@@ -106,8 +106,8 @@ impl Gates {
 
     /// What is asked of a run that goes from `from` to `to`.
     ///
-    /// A rule for exactly this move wins; else the rule for leaving `from` stands (from it to its follower in the chain), so that a skipped
-    /// phase does not disable the gate of the phase that is left.
+    /// A rule for exactly this move wins. Otherwise the rule from `from` to its follower in the chain applies, so that a skipped phase does
+    /// not disable the gate of the phase that is left.
     pub fn at(&self, from: &str, to: &str, chain: &Chain) -> &[Requirement] {
         self.find(from, to)
             .or_else(|| chain.follower(from).and_then(|follower| self.find(from, follower)))

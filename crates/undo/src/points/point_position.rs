@@ -202,7 +202,10 @@ fn checkpoint(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointPos
         .hint(format!("the first place of a run is `created`; {alone}"))),
         _ => Err(Diagnosis::new(
             Code::PointNotFound,
-            format!("The checkpoint {short} was not taken in the run {}, so it is no point of it.", run.id.short()),
+            format!(
+                "The checkpoint {short} was not taken in the run {}, so it is not one of its points.",
+                run.id.short()
+            ),
         )
         .hint(alone)),
     }

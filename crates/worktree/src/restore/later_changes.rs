@@ -116,8 +116,8 @@ fn is_same_place(a: Option<&GitState>, b: Option<&GitState>) -> bool {
 }
 
 impl Workspace<'_> {
-    /// The paths of a restore at which the tree that it left holds what it neither found there nor was to leave: others wrote it after it
-    /// was interrupted, and it was left alone. A database is another file once its log is in it.
+    /// The paths of a restore whose content it neither found nor wrote. Others wrote them after it was interrupted, and it left them
+    /// alone. A database is another file once its log is in it.
     pub(super) fn of_others_in(&self, restore: &RestoreRecord, left: &Hash) -> Result<BTreeSet<Vec<u8>>> {
         let plan = kept_plan::read_plan(self, restore)?;
         let is_of_database =

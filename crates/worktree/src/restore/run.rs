@@ -38,7 +38,7 @@ pub(super) struct RestoreTask {
     pub(super) whose: LimitOwner,
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
-    /// What that deed did to the tree already, as [`super::RestoreDeed`] has it: it is no work of others.
+    /// What that deed did to the tree already, as [`super::RestoreDeed`] has it: others did not do it.
     pub(super) did: Vec<(CheckpointId, Option<CheckpointId>)>,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,

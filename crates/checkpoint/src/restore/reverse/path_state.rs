@@ -6,7 +6,7 @@ use crate::attributes::Attributes;
 use crate::diff::DiffState;
 use crate::restore::plan::RestoreNode;
 
-/// Whether two states are the same to a restore: whether a directory is empty is no property of its own.
+/// Whether two states are the same to a restore: whether a directory is empty does not count.
 pub(super) fn is_same(one: Option<&DiffState>, other: Option<&DiffState>) -> bool {
     match (one, other) {
         (Some(DiffState::Passed(reason)), Some(DiffState::Passed(of_other))) => reason == of_other,

@@ -38,7 +38,7 @@ impl RunCancelArgs {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let cancelled = run::cancel(&kernel, &self.run, reason, self.stop)?;
         session.output.record(&CancelJson::from(&cancelled), || views::cancel::cancelled(&cancelled, self.stop))?;
-        // Processes of dispatches are never signalled, so one that lives is no failure of --stop.
+        // Processes of dispatches are never signalled, so --stop succeeds although one lives.
         let of_workflow = |worker: &Worker| !matches!(worker.part, CancelPart::Dispatch(_));
         let is_left = self.stop && cancelled.still_running.iter().any(of_workflow);
         Ok(if is_left { ExitStatus::Partly } else { ExitStatus::Done })

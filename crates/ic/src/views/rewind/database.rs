@@ -108,7 +108,7 @@ shape! {
         declared: String = column.declared.clone(),
         not_null: bool = column.not_null,
         generated: bool = column.generated,
-        /// Its position in the primary key, from 1; 0 if it is no part of it.
+        /// Its position in the primary key, from 1; 0 if the key does not include it.
         key_place: i64 = column.key_place,
     }
 

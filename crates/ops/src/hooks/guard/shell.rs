@@ -265,7 +265,7 @@ impl Reader<'_> {
 
     /// `>file`, `2>&1`, `<file`, `<(command)`: what stands there is no word of the command.
     fn redirection(&mut self, sign: char) -> Option<()> {
-        // A number directly before the sign names a file descriptor, and is no argument of the command.
+        // A number directly before the sign names a file descriptor. It is not an argument.
         if self.word.as_ref().is_some_and(OpenQuote::is_number) {
             self.word = None;
         }

@@ -22,7 +22,7 @@ pub(super) fn of_paths(checkpoint: &CheckpointId, paths: &[&[u8]]) -> String {
     format!("ic checkpoint restore {}{options} --strategy files-only --force --yes", checkpoint.short())
 }
 
-/// The hint that restores what a rollback left: only these paths, where git's state is none of them.
+/// The hint that restores what a rollback left: only these paths, if git's state is not among them.
 pub(super) fn hint(
     workspace: &Workspace<'_>,
     left: &CheckpointId,
