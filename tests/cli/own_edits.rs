@@ -781,11 +781,12 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
     for (tool, input) in
         [("Edit", json!({ "file_path": "named.txt" })), ("Bash", json!({ "command": "echo its > named.txt; make" }))]
     {
-        for then in ["", "a prompt", "the end of the session"] {
+        for then in ["", "a prompt", "the end of the session", "the hint"] {
             let project = in_git();
             stopped(&project, tool, &input);
             match then {
                 "a prompt" => asks(&project, "A", "go on"),
+                "the hint" => drop(project.json(&format!("dispatch fail {} --error stopped", work_of(&project, "A")))),
                 "the end of the session" => drop(say(&project, &Said::new("claude-code", "A", "SessionEnd"))),
                 _ => {}
             }

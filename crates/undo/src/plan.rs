@@ -120,7 +120,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
             format!("The dispatch {id} is still running, so its changes are not known yet."),
         )
         .hint(format!(
-            "end it first: ic dispatch complete {id}, or ic dispatch cancel {id} if its agent was stopped; or undo it with all that came \
+            "end it first: ic dispatch complete {id}, or ic dispatch fail {id} --error WHY if its agent was stopped; or undo it with all that came \
              after it: ic undo dispatch:{id} --yes"
         ))
         .detail("dispatch_id", dispatch.id.as_str()));
