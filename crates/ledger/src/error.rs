@@ -33,7 +33,7 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
 
 /// True when the shared memory of the write-ahead log could not grow: the file system is full
 /// (<https://sqlite.org/rescode.html#ioerr_shmsize>).
-fn is_out_of_space(error: &rusqlite::Error) -> bool {
+pub fn is_out_of_space(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 

@@ -41,6 +41,7 @@ mod values;
 pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
 pub use connection::{OpenOptions, Patience};
 pub use create::{create, make_store, migrate_on_server};
+pub use error::is_out_of_space;
 pub use foreign_database::{
     DATABASE_SIDE_SUFFIXES, copy_database, has_usual_side_files, has_write_ahead_log, is_database, recover_copy,
     while_nobody_writes,

@@ -61,7 +61,7 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Code::PermissionDenied,
         Some(ErrorCode::NotADatabase) => Code::ForeignDatabase,
         Some(ErrorCode::DatabaseCorrupt) => Code::Corrupt,
-        Some(ErrorCode::SystemIoFailure) if is_out_of_space(&error) => Code::DiskFull,
+        Some(ErrorCode::SystemIoFailure) if ic_ledger::is_out_of_space(&error) => Code::DiskFull,
         Some(ErrorCode::SystemIoFailure) => Code::Io,
         Some(ErrorCode::ConstraintViolation) => Code::RowConflict,
         // The application's schema needs a function, collation or module that does not exist here.
@@ -81,11 +81,6 @@ pub(crate) fn diagnose(error: rusqlite::Error, doing: &str) -> Diagnosis {
         None => diagnosis,
     };
     diagnosis.caused_by(error)
-}
-
-/// True when shared memory could not grow: <https://sqlite.org/rescode.html#ioerr_shmsize>.
-fn is_out_of_space(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 
 /// True for a value that is not what its column must hold.
