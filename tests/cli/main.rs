@@ -54,6 +54,7 @@ mod stop_gate;
 mod subagents;
 mod support;
 mod tail;
+mod timeline;
 mod tokens;
 mod undone_in_turn;
 mod undone_while_running;

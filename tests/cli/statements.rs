@@ -88,6 +88,8 @@ const CALLS: &[&str] = &[
     "checkpoint show {first}",
     "checkpoint tree",
     "checkpoint diff {first}",
+    "checkpoint diff @",
+    "checkpoint diff @ first",
     "checkpoint cat {first} a.md",
     "checkpoint restore {first} --yes --force",
     "checkpoint restore --name first --dry-run",

@@ -1,7 +1,7 @@
 //! Points: what a reference to one means, and where it lies.
 //!
-//! `created`, `phase:P`, `step:NAME` (or `step:NAME#2`), `dispatch:ID`, `prompt:ID`, `guard:ID`, `checkpoint:ID`; without a prefix, the end
-//! of an id.
+//! `created`, `phase:P`, `step:NAME` (or `step:NAME#2`), `dispatch:ID`, `prompt:ID`, `guard:ID`, `checkpoint:ID`. Without a prefix: the end
+//! of an id, else the name of a step or of a checkpoint. `@` is the newest work of the place that is not undone, `@~2` two before it.
 
 mod change_bounds;
 mod idle_prompts;
@@ -10,6 +10,7 @@ pub mod log;
 mod newer_work;
 mod other_places;
 mod other_runs;
+mod place_works;
 mod point_position;
 mod prompt_changes;
 mod undo_target;
@@ -20,6 +21,7 @@ pub use list::{ListedPoint, list};
 pub use newer_work::{NewerWork, beside};
 pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};
+pub use place_works::{steps_back, work_back};
 pub use point_position::{
     PointGoal, PointPosition, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of,
 };

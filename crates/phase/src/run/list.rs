@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{Result, RunId, Seq};
-use ic_ledger::{Snapshot, containing, path_bytes, path_from_bytes};
+use ic_ledger::{LedgerRow, Snapshot, containing, path_bytes, path_from_bytes};
 
 use super::row::{Run, get};
 
@@ -58,6 +58,29 @@ pub fn projects(snapshot: &Snapshot<'_>) -> Result<Vec<PathBuf>> {
     }
     found.sort_by(|one, other| other.cmp(one));
     Ok(found.into_iter().map(|(_, project)| project).collect())
+}
+
+/// The runs of a directory and of those below it, each with its directory and its newest event, the one with the newest first.
+pub fn by_activity(snapshot: &Snapshot<'_>, directory: &Path) -> Result<Vec<(RunId, PathBuf, Seq)>> {
+    let sql = |range: &str| {
+        format!(
+            "SELECT r.id, r.project_dir, (SELECT MAX(e.seq) FROM events e WHERE e.run_id = r.id) \
+             FROM runs r WHERE {range}"
+        )
+    };
+    let found = |row: &LedgerRow<'_>| {
+        let newest = row.get::<Option<i64>>(2)?.unwrap_or_default();
+        Ok((RunId::from_ledger(row.get(0)?), path_from_bytes(&row.get::<Vec<u8>>(1)?), newest))
+    };
+    let own = path_bytes(directory);
+    let mut runs = snapshot.query_all(&sql("r.project_dir = $1"), &[&own], found)?;
+    // '0' is the byte after '/': the range holds whatever lies below the directory.
+    let stem = own.strip_suffix(b"/").unwrap_or(own);
+    let (from, to) = ([stem, b"/"].concat(), [stem, b"0"].concat());
+    let below = sql("r.project_dir > $1 AND r.project_dir < $2");
+    runs.extend(snapshot.query_all(&below, &[&from.as_slice(), &to.as_slice()], found)?);
+    runs.sort_by_key(|(_, _, newest)| std::cmp::Reverse(*newest));
+    Ok(runs)
 }
 
 /// The newest runs whose goal contains this text, newest first; the case of ASCII letters does not count.

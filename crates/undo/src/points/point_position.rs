@@ -1,13 +1,17 @@
 //! The place to which a reference to a point of a run leads, and the places of points.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
+use std::path::Path;
+
+use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_kernel::config::explain::closest;
 use ic_kernel::journal::table;
 use ic_ledger::Snapshot;
-use ic_phase::Run;
 use ic_phase::point::{self, PointKind, PointRecord};
+use ic_phase::{Run, run};
+
+use super::place_works::{steps_back, work_back};
 
 /// The goal of a rollback, by a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +57,10 @@ pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointGo
         Some(("guard", id)) => other(snapshot, run, PointKind::Guard, id)?,
         Some(("checkpoint", id)) => checkpoint(snapshot, run, id)?,
         Some(_) => return Err(unknown(snapshot, run, text)?),
-        None => by_end_of_id(snapshot, run, text)?,
+        None => match steps_back(text) {
+            Some(back) => newest(snapshot, run, text, back)?,
+            None => by_end_of_id(snapshot, run, text)?,
+        },
     };
     require_standing(snapshot, run, &place)?;
     Ok(PointGoal::Place(place))
@@ -227,10 +234,74 @@ fn by_end_of_id(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointP
     let all = point::of_run(snapshot, &run.id)?;
     let has_id =
         |point: &&PointRecord| matches!(point.kind, PointKind::Prompt | PointKind::Guard) && is_end(&point.name, text);
-    match all.iter().rev().find(has_id) {
-        Some(point) => Ok(PointPosition::of(point)),
+    if let Some(point) = all.iter().rev().find(has_id) {
+        return Ok(PointPosition::of(point));
+    }
+    match by_name(snapshot, &ic_ledger::project_root(&run.project_dir), Some(&run.id), text)? {
+        Some(NamedPoint::Step(_)) => step(snapshot, run, text),
+        Some(NamedPoint::Checkpoint(found)) => checkpoint(snapshot, run, found.id.as_str()),
         None => Err(unknown(snapshot, run, text)?),
     }
+}
+
+/// What a name without a prefix means that is no end of an id.
+pub(super) enum NamedPoint {
+    /// A step of this run.
+    Step(RunId),
+    /// A checkpoint, with or without a run.
+    Checkpoint(Box<CheckpointRecord>),
+}
+
+/// The step or checkpoint of a place with this name: a step of the run, if one is given, else of the run that began one last.
+///
+/// Errors: `ambiguous_id` where a step and a checkpoint have the name.
+pub(super) fn by_name(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    run: Option<&RunId>,
+    text: &str,
+) -> Result<Option<NamedPoint>> {
+    // The name of a step may itself end in `#2`.
+    let attempt = text.rsplit_once('#').filter(|(_, number)| number.parse::<i64>().is_ok());
+    let mut points = point::named(snapshot, PointKind::Step, text)?;
+    if let (true, Some((name, _))) = (points.is_empty(), attempt) {
+        points = point::named(snapshot, PointKind::Step, name)?;
+    }
+    let mut step = None;
+    for point in points.into_iter().rev() {
+        let is_meant = match run {
+            Some(run) => point.run_id == *run,
+            None => ic_ledger::project_root(&run::get(snapshot, &point.run_id)?.project_dir) == root,
+        };
+        if is_meant {
+            step = Some(point.run_id);
+            break;
+        }
+    }
+    let of_run = run.map_or(Ok(None), |run| record::of_run_named(snapshot, run, text))?;
+    let checkpoint = match of_run {
+        None => record::named(snapshot, root, text)?,
+        found => found,
+    };
+    Ok(match (step, checkpoint) {
+        (Some(_), Some(_)) => {
+            return Err(Diagnosis::new(Code::AmbiguousId, format!("A step and a checkpoint are named {text:?}."))
+                .hint(format!("name one of them: step:{text} or checkpoint:{text}"))
+                .detail("reference", text));
+        }
+        (Some(run), None) => Some(NamedPoint::Step(run)),
+        (None, Some(found)) => Some(NamedPoint::Checkpoint(Box::new(found))),
+        (None, None) => None,
+    })
+}
+
+/// The place before the work that lies a number of works before the newest one here. Errors: `point_not_found`, `point_of_other_run`.
+fn newest(snapshot: &Snapshot<'_>, run: &Run, text: &str, back: usize) -> Result<PointPosition> {
+    let (of, point) = work_back(snapshot, &ic_ledger::project_root(&run.project_dir), back)?;
+    if of.id != run.id {
+        return Err(of_other(run, &format!("{text} is {}, which", point.reference), of.id.short()));
+    }
+    Ok(PointPosition { reference: point.reference, seq: point.seq, phase: point.phase })
 }
 
 /// Whether `text` is the end of an id: six digits or more, which do not match by chance.

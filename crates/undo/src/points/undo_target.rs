@@ -18,7 +18,8 @@ use ic_phase::run_reference::moved_from;
 use super::idle_prompts::is_idle;
 use super::list::{ListedPoint, list};
 use super::other_places::elsewhere;
-use super::point_position::{PointGoal, checkpoint_at, resolve};
+use super::place_works::{WORK, steps_back, work_back};
+use super::point_position::{NamedPoint, PointGoal, by_name, checkpoint_at, resolve};
 
 /// What a bare undo refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +51,30 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
     })
 }
 
-/// The checkpoint of the tree at a point, which is named as in [`meant`], with its prefix or as `created`.
+/// The checkpoint that a reference names, or that shows the tree at the point that it names.
 ///
-/// Errors: those of [`meant`] and [`resolve`]; `no_checkpoint` where nothing was captured there.
-pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, point: &str) -> Result<CheckpointId> {
+/// Errors: those of [`checkpoint_named`], of [`meant`] and [`resolve`]; `no_checkpoint` where nothing was captured there.
+pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
+    match text.split_once(':') {
+        Some(("checkpoint", name)) => checkpoint_named(kernel, run, name),
+        None if text != "created" && steps_back(text).is_none() => {
+            // Any checkpoint has an id, also one that no point shows.
+            match kernel.read(|snapshot| known(record::resolve(snapshot, text)))? {
+                Some(found) => Ok(found.id),
+                None => checkpoint_at_point(kernel, run, text).map_err(|error| match error.code() {
+                    Code::PointNotFound | Code::AmbiguousRun => {
+                        kernel.read(|snapshot| record::resolve(snapshot, text)).err().unwrap_or(error)
+                    }
+                    _ => error,
+                }),
+            }
+        }
+        _ => checkpoint_at_point(kernel, run, text),
+    }
+}
+
+/// The checkpoint of the tree at a point.
+fn checkpoint_at_point(kernel: &Kernel, run: Option<&str>, point: &str) -> Result<CheckpointId> {
     let run = match meant(kernel, run, Some(point))? {
         UndoTarget::Checkpoint(id) => return Ok(id),
         UndoTarget::Run(run) => run,
@@ -242,7 +263,6 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
 ///
 /// Errors: `rolling_back` while a rollback of the run is not finished; `nothing_to_undo` if no dispatch, step or prompt of the run stands.
 pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<ListedPoint> {
-    const WORK: [&str; 3] = ["prompt", "dispatch", "step"];
     table::require_finished(snapshot, &run.id)?;
     let found = list(snapshot, run, false, usize::MAX)?;
     let mut standing =
@@ -298,6 +318,10 @@ fn is_answer(snapshot: &Snapshot<'_>, run: &Run, point: &ListedPoint) -> Result<
 
 /// The meaning of a reference that is clear without a run. `None` for a reference that is not: `phase:P`, `step:NAME`, `created`.
 fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Option<UndoTarget>> {
+    if let Some(back) = steps_back(text) {
+        let (run, _) = work_back(snapshot, &kernel.project.root, back)?;
+        return Ok(Some(UndoTarget::Run(Box::new(run))));
+    }
     let (kind, id) = text.split_once(':').unwrap_or(("", text));
     let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(UndoTarget::Run(Box::new(run))));
     if matches!(kind, "" | "dispatch" | "prompt")
@@ -313,6 +337,18 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
         match found.map(|found| (found.link.run_id, found.id)) {
             Some((Some(run), _)) => return of_run(&run),
             Some((None, id)) => return Ok(Some(UndoTarget::Checkpoint(id))),
+            None => {}
+        }
+    }
+    if kind.is_empty() && text != "created" {
+        match by_name(snapshot, &kernel.project.root, None, text)? {
+            Some(NamedPoint::Step(run)) => return of_run(&run),
+            Some(NamedPoint::Checkpoint(found)) => {
+                return match &found.link.run_id {
+                    Some(run) => of_run(run),
+                    None => Ok(Some(UndoTarget::Checkpoint(found.id))),
+                };
+            }
             None => {}
         }
     }

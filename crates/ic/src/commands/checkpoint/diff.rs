@@ -120,13 +120,7 @@ impl CheckpointDiffArgs {
 
     /// The id of the checkpoint that a reference names, or that captured the tree at a point.
     fn checkpoint(&self, kernel: &Kernel, reference: &str) -> Result<String> {
-        match reference.split_once(':') {
-            Some(("checkpoint", text)) => {
-                ic_undo::points::checkpoint_named(kernel, self.run.as_deref(), text).map(|id| id.to_string())
-            }
-            None if reference != "created" => Ok(reference.to_owned()),
-            _ => ic_undo::points::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string()),
-        }
+        ic_undo::points::checkpoint_meant(kernel, self.run.as_deref(), reference).map(|id| id.to_string())
     }
 
     /// The form of the text; `None` if JSON was asked for.

@@ -123,7 +123,10 @@ impl CheckpointRestoreArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let chosen;
         let which = match (&self.id, &self.name) {
-            (Some(id), _) => Which::Id(id),
+            (Some(id), _) => {
+                chosen = ic_undo::points::checkpoint_meant(&session.kernel()?, None, id)?.to_string();
+                Which::Id(&chosen)
+            }
             (None, Some(name)) => Which::Named(name),
             (None, None) if self.latest => Which::Latest,
             (None, None) => match choose(session)? {
