@@ -134,9 +134,9 @@ fn what_is_not_known_is_a_usage_error() {
 fn what_could_stand_there_is_named() {
     let project = Project::new();
     for (line, first) in [
-        ("", "status, log, blame, undo, redo, ui, init"),
-        ("qqq", "status, log, blame, undo, redo, ui, init"),
-        ("qqq run", "status, log, blame, undo, redo, ui, init"),
+        ("", "status, log, show, diff, blame, undo, redo, restore, ui, init"),
+        ("qqq", "status, log, show, diff, blame, undo, redo, restore, ui, init"),
+        ("qqq run", "status, log, show, diff, blame, undo, redo, restore, ui, init"),
         ("run", "create, list, status"),
         ("-C / run --json", "create, list, status"),
         ("run qqq agent", "create, list, status"),
@@ -152,8 +152,7 @@ fn what_could_stand_there_is_named() {
         ("advance @", "did you mean ic run advance?"),
         ("artifact add", "did you mean ic run artifact?"),
         ("resume @", "did you mean ic rollback resume, ic workflow resume, or ic rewind resume?"),
-        ("show x", "did you mean ic log, ic run status, or ic checkpoint show?"),
-        ("restore", "did you mean ic checkpoint restore or ic undo?"),
+        ("checkout x", "did you mean ic restore or ic checkpoint restore?"),
         ("revert", "did you mean ic undo?"),
         ("verify", "did you mean ic checkpoint verify or ic events verify?"),
         ("prune", "did you mean ic checkpoint prune?"),
@@ -193,9 +192,7 @@ fn what_could_stand_there_is_named() {
 #[test]
 fn every_command_that_is_meant_exists() {
     let project = Project::new();
-    for word in
-        "restore revert verify prune start list show save search export diff history delete create doctor".split(' ')
-    {
+    for word in "checkout revert verify prune start list save search export history delete create doctor".split(' ') {
         let error = project.run(&format!("{word} --format json")).stderr;
         let hint = error.split("did you mean ").nth(1).and_then(|rest| rest.split('?').next());
         let hint = hint.unwrap_or_else(|| panic!("{word}: {error}"));

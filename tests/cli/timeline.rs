@@ -1,6 +1,9 @@
 //! What a person looks at: the work of a place, by the references that `ic log` prints.
 
+mod diff;
 mod references;
+mod restore;
+mod show;
 
 use serde_json::{Value, json};
 

@@ -8,9 +8,9 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::command_path::CommandPath;
 use crate::commands::{
-    RunCommand, backup, blame, checkpoint, compensation, completions, config, dispatch, events, gate, health, hook,
-    hooks, init, install, log, man, mcp, migrate, redo, rewind, rollback, run, session, status, ui, undo, uninstall,
-    verbs, version, r#where, workflow,
+    RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, gate, health,
+    hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session, show, status,
+    ui, undo, uninstall, verbs, version, r#where, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -30,9 +30,12 @@ const NOUNS: &str = "\
 \x1b[1m\x1b[32mEvery day:\x1b[0m
   status        A run, what is unfinished, and the command to type next
   log           The points that a run can go back to, and its rollbacks
+  show          One entry: a prompt or dispatch, its calls, files, patch
+  diff          What an undo would take out, or what changed since
   blame         The prompts and dispatches that changed a file
   undo          Undo the last work: record, effects, git, files, rows
   redo          Undo the last undo
+  restore       Restore files as they were before a piece of work
   ui            A page in the browser: look at runs, undo, redo
 
 \x1b[1m\x1b[32mThe record:\x1b[0m
@@ -68,8 +71,8 @@ const NOUNS: &str = "\
   version       Print versions
   help          Print the help of a command";
 
-/// A command for hooks alone: it is left out of the first page, which has no room for it.
-const FOR_HOOKS: &str = "  hook          Called by the hooks\n";
+/// Commands that a person seldom types: the short first page has no room for them.
+const SELDOM: [&str; 4] = ["hook ", "migrate ", "completions ", "man "];
 
 /// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
 pub(crate) fn first_page(is_full: bool) -> String {
@@ -78,7 +81,9 @@ pub(crate) fn first_page(is_full: bool) -> String {
         return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
     }
     // A screen of 24 lines has room for the commands, or for the blank lines between them.
-    let nouns = NOUNS.replace("\n\n", "\n").replace(FOR_HOOKS, "");
+    let is_seldom = |line: &&str| SELDOM.iter().any(|name| line.trim_start().starts_with(name));
+    let nouns: Vec<&str> = NOUNS.lines().filter(|line| !line.is_empty() && !is_seldom(line)).collect();
+    let nouns = nouns.join("\n");
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
     format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{nouns}\n\n{more}")
 }
@@ -154,9 +159,12 @@ verbs! {
     pub(crate) enum CliCommand {
         Status(status::StatusArgs),
         Log(log::LogArgs),
+        Show(show::ShowArgs),
+        Diff(diff::DiffArgs),
         Blame(blame::BlameArgs),
         Undo(undo::UndoArgs),
         Redo(redo::RedoArgs),
+        Restore(restore::RestoreArgs),
         Ui(ui::UiArgs),
         Init(init::InitArgs),
         /// Runs: create, advance, roll back, inspect

@@ -140,17 +140,16 @@ fn meant(arguments: &[OsString], word: &str) -> Option<String> {
 
 /// Commands of other tools, with the commands here that do the same.
 const MEANT: &[(&str, &[&str])] = &[
-    ("restore checkout", &["ic checkpoint restore", "ic undo"]),
+    ("checkout", &["ic restore", "ic checkpoint restore"]),
+    ("resume", &["ic rollback resume", "ic workflow resume", "ic rewind resume"]),
     ("revert back reset rewind-to rollback-to", &["ic undo"]),
     ("verify fsck", &["ic checkpoint verify", "ic events verify"]),
     ("prune gc clean vacuum", &["ic checkpoint prune"]),
     ("start begin", &["ic dispatch start", "ic run create", "ic workflow run"]),
     ("list ls", &["ic log", "ic run list"]),
-    ("show", &["ic log", "ic run status", "ic checkpoint show"]),
     ("save snapshot commit stash", &["ic checkpoint create"]),
     ("search find grep", &["ic log", "ic blame", "ic ui"]),
     ("export dump", &["ic backup", "ic events tail --format jsonl"]),
-    ("diff", &["ic checkpoint diff"]),
     ("history", &["ic log", "ic run history"]),
     ("delete remove rm", &["ic checkpoint delete"]),
     ("create new", &["ic run create"]),

@@ -94,6 +94,7 @@ pub(crate) mod run;
 #[cfg(test)]
 mod schema_words;
 pub(crate) mod session;
+pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod ui;
 pub(crate) mod workflow;

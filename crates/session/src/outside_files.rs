@@ -166,8 +166,11 @@ pub fn paths_of(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<Pa
 
 /// What a dispatch did, oldest first.
 pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Vec<OutsideFile>> {
-    let sql = format!("SELECT {COLUMNS} WHERE o.dispatch_id = $1 ORDER BY o.seq, o.created_at, o.call_id, o.path");
-    snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)
+    let sql = format!("SELECT {COLUMNS} WHERE o.dispatch_id = $1 ORDER BY o.seq");
+    let mut files = snapshot.query_all(&sql, &[&dispatch.as_str()], from_row)?;
+    // Ids of calls are in the order in which they were made. No index has the rows of one event in that order.
+    files.sort_by(|a, b| (a.seq, &a.call_id, &a.path).cmp(&(b.seq, &b.call_id, &b.path)));
+    Ok(files)
 }
 
 /// What the work of a run did, oldest first, except what was undone by rollbacks other than `by`.

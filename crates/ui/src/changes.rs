@@ -94,7 +94,7 @@ fn opened<T>(
     let to = pair.to.map(Which::Id);
     let compared = ic_worktree::diff(&workspace, Which::Id(from.id.as_str()), to, &[], &CaptureProgress::default())?;
     let tree = if pair.to.is_none() { Some(RootDir::open(&workspace.root)?) } else { None };
-    let contents = Contents { objects: &workspace.objects, tree: tree.as_ref() };
+    let contents = Contents { objects: &workspace.objects, tree: tree.as_ref(), texts: &[] };
     let read: Vec<_> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
     let done = work(&workspace, compared.changes, contents);
     // A prune beside this request may remove what is read; the error then says so.

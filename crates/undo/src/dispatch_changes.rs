@@ -6,6 +6,7 @@ mod commits;
 mod history;
 mod skipped_files;
 mod span;
+mod work_patch;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +32,8 @@ use commits::{MadeCommits, OthersCommits, commits_of, heads_between, leave_recor
 pub(crate) use history::{made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
+pub use work_patch::WorkChanges;
+pub(crate) use work_patch::changes_of_work;
 
 /// The reason for a path that is shared by several: each of them was in a call as it changed.
 pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";

@@ -13,6 +13,7 @@ mod concurrent_work;
 mod coverage;
 mod cut;
 mod dispatch_changes;
+mod entry_changes;
 mod events;
 mod execute;
 mod git_remains;
@@ -38,7 +39,8 @@ mod straddling_work;
 mod undo_preconditions;
 
 pub use apply::{rollback, rollback_asked_at, take_back};
-pub use dispatch_changes::{CommitState, OwnCommit};
+pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
+pub use entry_changes::{changes_of_entry, has_changed, newest_change};
 pub use ic_kernel::journal::LayerName;
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;

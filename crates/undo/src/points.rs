@@ -4,6 +4,7 @@
 //! of an id, else the name of a step or of a checkpoint. `@` is the newest work of the place that is not undone, `@~2` two before it.
 
 mod change_bounds;
+mod entry_reference;
 mod idle_prompts;
 mod list;
 pub mod log;
@@ -12,19 +13,20 @@ mod other_places;
 mod other_runs;
 mod place_works;
 mod point_position;
+mod point_reference;
 mod prompt_changes;
 mod undo_target;
 
+pub use entry_reference::{EntryReference, NamedWork, entry_meant, work_at};
 pub use ic_phase::run_reference::moved_from;
 pub use idle_prompts::{has_changed, is_idle, is_of_idle};
 pub use list::{ListedPoint, list};
 pub use newer_work::{NewerWork, beside};
 pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};
-pub use place_works::{steps_back, work_back};
-pub use point_position::{
-    PointGoal, PointPosition, checkpoint_at, place_of, reference, resolve, taken_back_by, work_of,
-};
+pub use place_works::{newest_works, steps_back, work_back};
+pub use point_position::{PointGoal, PointPosition, place_of, resolve, taken_back_by, work_of};
+pub use point_reference::{checkpoint_at, reference};
 pub use undo_target::{
     UndoTarget, checkpoint_meant, checkpoint_named, earlier, last, meant, named_by_a_flag, only_sessions, run_here,
     run_or_newest,

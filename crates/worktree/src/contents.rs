@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use ic_base::{Diagnose, Result};
 use ic_checkpoint::diff::{DiffState, Difference};
-use ic_checkpoint::objects::Objects;
+use ic_checkpoint::objects::{Objects, hash_of};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::path_from_bytes;
 
@@ -18,6 +18,8 @@ pub struct Contents<'o> {
     pub objects: &'o Objects,
     /// The newer side is this tree: what the store lacks of it is read where it stands.
     pub tree: Option<&'o RootDir>,
+    /// Texts that neither has: what a plan merged.
+    pub texts: &'o [Vec<u8>],
 }
 
 impl Contents<'_> {
@@ -47,7 +49,10 @@ impl Contents<'_> {
     /// The content of one side: a file's, or where a link points.
     pub fn of(&self, state: Option<&DiffState>) -> Result<Option<Vec<u8>>> {
         match state {
-            Some(DiffState::File { hash, .. }) => self.objects.read(hash).map(Some),
+            Some(DiffState::File { hash, .. }) => match self.texts.iter().find(|text| hash_of(text) == *hash) {
+                Some(text) => Ok(Some(text.clone())),
+                None => self.objects.read(hash).map(Some),
+            },
             Some(DiffState::Symlink(target)) => Ok(Some(target.clone())),
             _ => Ok(None),
         }

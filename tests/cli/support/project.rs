@@ -58,7 +58,7 @@ impl Project {
         }
         let step = match words.next() {
             Some("workflow") => 64,
-            Some("checkpoint" | "rewind" | "undo" | "redo") => 16,
+            Some("checkpoint" | "rewind" | "undo" | "redo" | "restore") => 16,
             _ => 1,
         };
         self.calls.set(self.calls.get() + step);

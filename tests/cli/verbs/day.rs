@@ -21,28 +21,58 @@ fn log() {
     .ends();
 }
 
+/// A prompt changed a file, and so did a person after it.
+fn changed_by_a_prompt(project: &Project) {
+    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    project.write("login.rs", "fn login() {}\n");
+    project.ok("checkpoint create");
+    let say = |event: &str, id: &str| {
+        let said = Said::new("claude-code", "s-1", event).prompt("p-1", "Add a login");
+        let said = said.with("tool_name", "Bash").with("tool_use_id", id);
+        crate::agents::say(project, &said);
+    };
+    say("UserPromptSubmit", "");
+    say("PreToolUse", "c-1");
+    project.write("login.rs", "fn login() -> bool { true }\n");
+    say("PostToolUse", "c-1");
+    say("Stop", "");
+    project.write("login.rs", "by hand\n");
+}
+
+#[test]
+fn show() {
+    Page::of("ic show", changed_by_a_prompt)
+        .does("show")
+        .does("show @ --stat")
+        .refuses("show 99999999", 3, "point_not_found")
+        .ends();
+}
+
+#[test]
+fn diff() {
+    Page::of("ic diff", changed_by_a_prompt)
+        .does("diff @")
+        .does("diff @ --stat -- login.rs")
+        .refuses("diff 99999999", 3, "checkpoint_not_found")
+        .ends();
+}
+
+#[test]
+fn restore() {
+    Page::of("ic restore", changed_by_a_prompt)
+        .does("restore login.rs --dry-run")
+        .does("restore login.rs --yes")
+        .refuses("restore nowhere.rs --yes", 3, "point_not_found")
+        .ends();
+}
+
 #[test]
 fn blame() {
-    Page::of("ic blame", |project| {
-        std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
-        project.write("login.rs", "fn login() {}\n");
-        project.ok("checkpoint create");
-        let say = |event: &str, id: &str| {
-            let said = Said::new("claude-code", "s-1", event).prompt("p-1", "Add a login");
-            let said = said.with("tool_name", "Bash").with("tool_use_id", id);
-            crate::agents::say(project, &said);
-        };
-        say("UserPromptSubmit", "");
-        say("PreToolUse", "c-1");
-        project.write("login.rs", "fn login() -> bool { true }\n");
-        say("PostToolUse", "c-1");
-        say("Stop", "");
-        project.write("login.rs", "by hand\n");
-    })
-    .does("blame login.rs")
-    .does("blame login.rs --limit 1")
-    .refuses("blame nowhere.rs", 3, "path_not_found")
-    .ends();
+    Page::of("ic blame", changed_by_a_prompt)
+        .does("blame login.rs")
+        .does("blame login.rs --limit 1")
+        .refuses("blame nowhere.rs", 3, "path_not_found")
+        .ends();
 }
 
 #[test]

@@ -45,6 +45,15 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<
     }
 }
 
+/// The first dispatch of a run after an event that has this name, as the dispatch of a step has the name of the step.
+pub fn first_named_since(snapshot: &Snapshot<'_>, run: &RunId, name: &str, since: Seq) -> Result<Option<Dispatch>> {
+    let sql = format!(
+        "SELECT {} FROM dispatches WHERE run_id = $1 AND seq > $2 AND name = $3 ORDER BY seq LIMIT 1",
+        Dispatch::COLUMNS
+    );
+    snapshot.query_opt(&sql, &[&run.as_str(), &since, &name], Dispatch::from_row)
+}
+
 /// The newest dispatches whose name or summary contains this text, newest first: the prompts of agents among them. The case of ASCII letters
 /// does not count.
 pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Dispatch>> {

@@ -55,16 +55,12 @@ impl Transcript {
 
     /// The tokens that were used from byte `start` to its end; `None` if the record was replaced, is too long, or cannot be read.
     pub(crate) fn tokens_since(&self, start: u64) -> Option<TokenCounts> {
-        let mut file = File::options().read(true).custom_flags(NO_FOLLOW).open(&self.path).ok()?;
-        let found = file.metadata().ok()?;
-        let length = found.len().checked_sub(start)?;
-        // Checked again on the open file: another one may have taken its place since the hook before.
-        if !is_own(&found) || length > LONGEST {
+        let (mut file, length) = self.open_at(start)?;
+        if length > LONGEST {
             return None;
         }
-        file.seek(SeekFrom::Start(start)).ok()?;
         let mut text = Vec::new();
-        file.take(length).read_to_end(&mut text).ok()?;
+        (&mut file).take(length).read_to_end(&mut text).ok()?;
         let lines = text.split(|byte| *byte == b'\n');
         match self.client {
             Client::ClaudeCode => Some(of_messages(lines)),
@@ -72,6 +68,47 @@ impl Transcript {
             Client::Gemini | Client::Copilot | Client::OpenCode => None,
         }
     }
+
+    /// The first texts of a person from byte `start` on; empty if the record was replaced, or cannot be read.
+    pub(crate) fn texts_since(&self, start: u64) -> Vec<String> {
+        /// A prompt comes right after the place where its hook was called, with few lines in between.
+        const READ: u64 = 4 * 1024 * 1024;
+        let mut text = Vec::new();
+        let read = self.open_at(start).and_then(|(file, _)| file.take(READ).read_to_end(&mut text).ok());
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| read.is_some() && contains(line, b"\"user"));
+        lines.filter_map(|line| person_text(&serde_json::from_slice(line).ok()?)).take(FIRST_TEXTS).collect()
+    }
+
+    /// The record from byte `start` on, and the number of bytes to its end.
+    fn open_at(&self, start: u64) -> Option<(File, u64)> {
+        let mut file = File::options().read(true).custom_flags(NO_FOLLOW).open(&self.path).ok()?;
+        let found = file.metadata().ok()?;
+        let length = found.len().checked_sub(start)?;
+        // Checked again on the open file: another one may have taken its place since the hook before.
+        if !is_own(&found) {
+            return None;
+        }
+        file.seek(SeekFrom::Start(start)).ok()?;
+        Some((file, length))
+    }
+}
+
+/// The most texts of a person that are looked at: a client adds some of its own, such as the state of its editor.
+const FIRST_TEXTS: usize = 20;
+
+/// What a person typed, as a line of the record has it. Claude Code: `{"type": "user", "message": {"content": ...}}`, with a text or a list
+/// of parts. Codex: `{"payload": {"type": "message", "role": "user", "content": [...]}}`.
+fn person_text(line: &Value) -> Option<String> {
+    let content = match (line["type"].as_str(), line["payload"]["role"].as_str()) {
+        (Some("user"), _) => &line["message"]["content"],
+        (_, Some("user")) => &line["payload"]["content"],
+        _ => return None,
+    };
+    if let Some(text) = content.as_str() {
+        return Some(text.to_owned());
+    }
+    let parts: Vec<&str> = content.as_array()?.iter().filter_map(|part| part["text"].as_str()).collect();
+    (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
 // A link in the place of the record is not followed, and opening a pipe does not block the hook.
@@ -154,6 +191,17 @@ mod tests {
         let all = [a.as_str(), "{\"usage\": not json", b.as_str(), "", c.as_str()];
         assert_eq!(claude(&all), TokenCounts { input: 14, output: 11, cache: 180 });
         assert_eq!(claude(&["{\"message\":{\"usage\":{\"input_tokens\":5}}}"]), TokenCounts::default(), "no id");
+    }
+
+    #[test]
+    fn texts_of_a_person_are_read_from_both_formats() {
+        let text = |line: &str| person_text(&serde_json::from_str(line).expect("JSON"));
+        let read = |line: &str, expected: &str| assert_eq!(text(line).as_deref(), Some(expected), "{line}");
+        read(r#"{"type":"user","message":{"role":"user","content":"one\ntwo"}}"#, "one\ntwo");
+        read(r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"image"}]}}"#, "a");
+        read(r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"text":"b"}]}}"#, "b");
+        assert_eq!(text(r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"c"}]}}"#), None);
+        assert_eq!(text(r#"{"type":"assistant","message":{"content":"d"}}"#), None);
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod verify;
 
 use std::path::PathBuf;
 
-pub(crate) use diff::DiffShape;
 use ic_checkpoint::record::CheckpointFilter;
 use ic_kernel::Kernel;
 use ic_phase::Run;
@@ -42,6 +41,11 @@ verbs! {
         Purge(purge::Purge),
         Verify(verify::CheckpointVerifyArgs),
     }
+}
+
+/// Shows the checkpoint with this id, as `ic checkpoint show` does.
+pub(crate) fn show_by_id(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
+    show::CheckpointShowArgs { id: id.to_owned(), files: false }.run(session)
 }
 
 /// Which checkpoints a list shows.

@@ -58,7 +58,7 @@ impl LayerArg {
 }
 
 /// The refusals that a person overrides.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Default, Clone, Copy, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Forced {
     /// The four flags that follow, together

@@ -29,6 +29,11 @@ verbs! {
     }
 }
 
+/// Shows the rollback with this id, as `ic rollback show` does.
+pub(crate) fn show_by_id(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
+    show::RollbackShowArgs { id: id.to_owned() }.run(session)
+}
+
 /// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "This changes more than the ledger";
 

@@ -2,15 +2,17 @@
 
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_kernel::journal::Force;
 use ic_phase::Run;
 use ic_undo::points::log::LogPage;
 use ic_undo::points::{ListedPoint, UndoTarget};
-use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
-use ic_worktree::RestoreWatch;
+use ic_undo::{LayeredRequest, LayeredRollback, Layers, RollbackRequest, RollbackTarget};
+use ic_worktree::{RestoreReport, RestoreRequest, RestoreWatch, Which};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
+use crate::commands::workflow::WorkflowWatch;
 
 /// Undo the last work: roll record, outside effects, git, files and rows back to before it.
 ///
@@ -19,13 +21,14 @@ use crate::commands::prelude::*;
 /// alone. Where work from before the last one was undone by `--dispatch`, the last work alone is undone, so that the other one stays
 /// undone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to POINT --layer=all`; where there is
 /// no run, it restores the newest checkpoint that differs from the tree. A checkpoint of the tree is taken first: `ic redo` restores it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   ic undo                              # choose from a list, then confirm
   ic undo --dry-run                    # the plan for the last dispatch or step
   ic undo --yes
-  ic undo dispatch:3f9a12c4 --yes      # that dispatch, and all after it
-  ic undo step:deploy --dry-run
+  ic undo 3f9a12c4 --yes               # that prompt or dispatch, and all after it
+  ic undo @~2 --dry-run                # the last three works
+  ic undo deploy --dry-run             # that step, or that checkpoint
   ic undo phase:planned --yes          # everything since phase planned
   ic undo created --run 7f3a9c21 --yes   # the whole run
   ic undo --dispatch 3f9a12c4 --dry-run   # only that dispatch
@@ -35,7 +38,7 @@ use crate::commands::prelude::*;
 undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
 resume or abort ends it; and when something of a dispatch that alone is undone stays: it does not count as undone.")]
 pub(crate) struct UndoArgs {
-    /// The point to go back to: prompt:ID, dispatch:ID, step:NAME, checkpoint:ID, phase:P, created, or the end of an id
+    /// The point to go back to, as ic log prints it: the end of an id, a name, @, @~2, phase:P, or created
     point: Option<String>,
     /// Undo this dispatch alone; keep what others did since
     #[arg(long, value_name = "DISPATCH", conflicts_with = "point")]
@@ -63,6 +66,53 @@ pub(crate) struct UndoArgs {
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
+}
+
+/// What an undo of the last work would do.
+pub(crate) enum UndoPreview {
+    /// The plan of a rollback of its run.
+    Rollback(Box<LayeredRollback>),
+    /// The plan of a restore, where there is no run.
+    Restore(Box<RestoreReport>),
+}
+
+impl UndoPreview {
+    /// The plan of `ic undo` without a point, as its dry run makes it.
+    pub(crate) fn of_last(session: &mut CliSession, kernel: &Kernel) -> Result<Self> {
+        ic_undo::require_whole(kernel)?;
+        let undo = UndoArgs { dry_run: true, ..UndoArgs::default() };
+        let asking = session.asking(kernel)?;
+        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
+        let earlier = earlier.transpose()?.map(|id| id.to_string());
+        let run = match ic_undo::points::meant(kernel, None, earlier.as_deref())? {
+            UndoTarget::Run(run) if earlier.is_some() => *run,
+            UndoTarget::Run(run) => undo.or_ended(session, kernel, *run)?,
+            UndoTarget::Checkpoint(_) | UndoTarget::Tree => {
+                let settings = session.checkpoint_settings(kernel)?;
+                let watch = RestoreWatch::default();
+                let newest = ic_worktree::newest_other(kernel, &settings, &watch)?;
+                let which = Which::Id(newest.as_str());
+                let request = RestoreRequest { which, dry_run: true, ..RestoreRequest::default() };
+                return ic_worktree::restore(kernel, &settings, &request, &watch).map(|it| Self::Restore(Box::new(it)));
+            }
+        };
+        let settings = session.settings_of_project(kernel, &run.project_dir)?;
+        let chosen = match earlier {
+            Some(id) => Some(Chosen::Alone(id)),
+            None => undo.choose(session, kernel, &run)?,
+        };
+        let to = match &chosen {
+            Some(Chosen::Alone(id)) => RollbackTarget::Without(id),
+            Some(Chosen::Point(point)) => RollbackTarget::Point(point),
+            None => RollbackTarget::Point("created"),
+        };
+        let base = RollbackRequest { run: run.id.as_str(), to, reason: None, dry_run: true, expect_plan: None };
+        let (force, layers) = (Force::default(), Layers::All);
+        let request = LayeredRequest { base, layers, force, keep_theirs: false, mine: false, beside_runs: false };
+        let mut progress = WorkflowWatch::new(session);
+        let whole = ic_undo::roll_back(kernel, &settings, &request, &mut progress, &RestoreWatch::default())?;
+        Ok(Self::Rollback(Box::new(whole)))
+    }
 }
 
 /// The work that is undone if none was named.
@@ -273,6 +323,7 @@ impl UndoArgs {
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
             yes: self.yes,
+            ..RestoreFlags::default()
         };
         flags.restore(session, checkpoint)
     }

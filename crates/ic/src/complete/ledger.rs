@@ -145,6 +145,33 @@ impl Looked<'_> {
         Ok(found.iter().map(|one| Candidate::new(one.reference.as_str(), about(one))).collect())
     }
 
+    /// The work of this place that is not undone, as a log prints it, the names of checkpoints, and the places of the run.
+    pub(super) fn entries(&self, typed: &str) -> Result<Vec<Candidate>> {
+        if self.at.has("run") || typed.contains(':') {
+            return self.points();
+        }
+        let about = |one: &ic_undo::points::ListedPoint| described(&[Some(&one.title), Some(&time(one.created_at))]);
+        let works = ic_undo::points::newest_works(self.snapshot, &self.project.root, MOST)?;
+        let mut found: Vec<Candidate> =
+            works.first().iter().map(|(_, newest)| Candidate::new("@", about(newest))).collect();
+        found.extend(works.iter().map(|(_, one)| match (one.kind, &one.before) {
+            ("step", Some(name)) => Candidate::new(name.as_str(), about(one)),
+            (_, Some(whole)) => id(whole, &whole[whole.len().saturating_sub(8)..], typed, about(one)),
+            (_, None) => Candidate::new(one.reference.as_str(), about(one)),
+        }));
+        found.extend(self.checkpoint_words(|checkpoint| checkpoint.link.name.as_deref())?);
+        // Where nothing was typed, an id of a checkpoint tells a person less than all of these.
+        if !typed.is_empty() {
+            found.extend(self.checkpoint_ids(typed)?);
+        }
+        let places = self.points()?;
+        found.extend(places.into_iter().filter(|one| {
+            let value = one.value.to_string_lossy();
+            value == "created" || value.starts_with("phase:")
+        }));
+        Ok(found)
+    }
+
     /// The current phase of the run, with and without its epoch, for `--expect-phase`.
     pub(super) fn expectable(&self) -> Vec<Candidate> {
         let Some(run) = self.run() else { return Vec::new() };

@@ -32,6 +32,8 @@ pub(super) enum CompletionKind {
     Artifact,
     Phase,
     Point,
+    /// Work of this place or a checkpoint, by the reference that a log prints.
+    Entry,
     ExpectedPhase,
     Step,
     Event,
@@ -62,6 +64,9 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (_, "dispatch") | (["dispatch", _], "id") => CompletionKind::Dispatch,
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
         (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
+        (["diff"], "from" | "to") | (["show"], "reference") | (["restore"], "before") | (["undo"], "point") => {
+            CompletionKind::Entry
+        }
         (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _] | ["workflow", "rollback"], "id") => {
             CompletionKind::Checkpoint
         }
@@ -74,7 +79,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (["run", "artifact", "cat"], "id") => CompletionKind::Artifact,
         (_, "expect_phase") => CompletionKind::ExpectedPhase,
         (_, "phase" | "to_phase") => CompletionKind::Phase,
-        (["run", "rollback"], "to") | (["undo"], "point") => CompletionKind::Point,
+        (["run", "rollback"], "to") => CompletionKind::Point,
         (["compensation", "run"], "step" | "skip") | (["rollback", "resume"], "skip_effect") => CompletionKind::Step,
         (["events", "tail"], "cursor") | (["events", "cursor", _], "name") => CompletionKind::Cursor,
         (["events", "tail"], "since") | (["events", "redact"] | ["events", "cursor", _], "seq") => {
@@ -177,6 +182,7 @@ fn from_ledger(
         CompletionKind::Artifact => looked.artifacts(typed),
         CompletionKind::Phase => phases(looked, at, argument),
         CompletionKind::Point => looked.points(),
+        CompletionKind::Entry => looked.entries(typed),
         CompletionKind::ExpectedPhase => Ok(looked.expectable()),
         CompletionKind::Step => looked.steps(),
         CompletionKind::Event => looked.events(),

@@ -43,6 +43,7 @@ use crate::views::rollback::record::{RollbackRecordJson, RollbackShowJson};
 use crate::views::rollback::rollback_undo::RollbackUndoneJson;
 use crate::views::run::{PhaseJson, RunCreatedJson, RunJson, RunStatusJson, SkipJson};
 use crate::views::session::{SessionJson, SessionShowJson};
+use crate::views::show::ShowJson;
 use crate::views::status::StatusJson;
 use crate::views::ui::UiJson;
 use crate::views::workflow::WorkflowJson;
@@ -52,6 +53,8 @@ use crate::views::workflow::plan::{WorkflowPlanJson, WorkflowRollbackPlanJson};
 const SHAPES: &[(&str, &str)] = &[
     ("ic status", "status"),
     ("ic log", "log"),
+    ("ic show", "show"),
+    ("ic diff", "checkpoint-diff"),
     ("ic blame", "blame"),
     ("ic init", "init"),
     ("ic where", "where"),
@@ -62,6 +65,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic man", "man"),
     ("ic undo", "rollback"),
     ("ic redo", "rollback-undone"),
+    ("ic restore", "restore"),
     ("ic ui", "ui"),
     ("ic run create", "run-created"),
     ("ic run list", "run-list"),
@@ -204,6 +208,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("status", schema::<StatusJson>("A run at a glance")),
         ("blame", schema::<BlameJson>("Which work changed a file, newest first")),
         ("log", schema::<Vec<LogEntryJson>>("Points and rollbacks of a run, newest first")),
+        ("show", schema::<ShowJson>("A prompt, dispatch or step, and what it did")),
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),

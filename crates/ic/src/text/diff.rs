@@ -11,7 +11,14 @@ use ic_ledger::path_from_bytes;
 use ic_worktree::contents::{Contents, LONGEST};
 
 use super::{counted, path_text, style, styled, visible};
-use crate::commands::checkpoint::DiffShape;
+
+/// The form of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiffShape {
+    Unified,
+    NameStatus,
+    Stat,
+}
 
 /// Prints differences. It decides about colours itself. The content of files is printed unchanged, except on a terminal, where control
 /// characters become escapes.
@@ -105,6 +112,17 @@ impl Printer<'_> {
             counted(all_added, "line"),
             counted(all_removed, "line")
         ))
+    }
+
+    /// The numbers of lines that a change adds and removes; `None` where lines say nothing: a binary file, a directory, a mode.
+    pub(crate) fn line_counts(&self, difference: &Difference) -> Result<Option<(usize, usize)>> {
+        if without_lines(difference).is_some() || self.contents.is_gone(difference)? {
+            return Ok(None);
+        }
+        let old = self.contents.older(difference)?.unwrap_or_default();
+        let new = self.contents.newer(difference)?.unwrap_or_default();
+        let is_binary = unified_diff::is_binary(&old) || unified_diff::is_binary(&new);
+        Ok((!is_binary).then(|| unified_diff::stat(&old, &new)))
     }
 
     /// The comment for what a patch cannot express, and whether a patch for the rest follows it.

@@ -13,7 +13,8 @@ use ic_session::call::{self, ToolCall};
 use ic_session::outside_files::{self, OutsideFile, OutsideStanding};
 use ic_worktree::outside_files::OF_CLIENT;
 
-use super::point_position::{checkpoint_at, place_of};
+use super::point_position::place_of;
+use super::point_reference::checkpoint_at;
 
 /// Whether a dispatch is a prompt that changed no file in the project or outside of it and recorded no commit, and nothing else happened in
 /// its run during it.

@@ -12,7 +12,7 @@ use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::point::{self, PointKind, PointRecord};
 
-use super::point_position::{checkpoint_at, reference};
+use super::point_reference::{checkpoint_at, reference};
 
 /// A place in a run to which a person can go back.
 #[derive(Debug, Clone, PartialEq, Eq)]

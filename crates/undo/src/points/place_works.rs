@@ -32,18 +32,7 @@ pub fn steps_back(text: &str) -> Option<usize> {
 ///
 /// Errors: `point_not_found` if there are not as many.
 pub fn work_back(snapshot: &Snapshot<'_>, root: &Path, back: usize) -> Result<(Run, ListedPoint)> {
-    let wanted = back.saturating_add(1);
-    let mut found: Vec<(Run, ListedPoint)> = Vec::new();
-    for (id, newest) in runs(snapshot, root)? {
-        // The runs come by their newest event: all that is left is older than the work that was asked for.
-        if found.get(back).is_some_and(|(_, point)| point.seq > newest) {
-            break;
-        }
-        let run = run::get(snapshot, &id)?;
-        found.extend(works(snapshot, &run, wanted)?.into_iter().map(|point| (run.clone(), point)));
-        // As in a log: of several points of one event the order is that of their references.
-        found.sort_by(|(_, one), (_, other)| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
-    }
+    let found = newest_works(snapshot, root, back.saturating_add(1))?;
     let count = found.len();
     found.into_iter().nth(back).ok_or_else(|| {
         let message = match count {
@@ -55,8 +44,26 @@ pub fn work_back(snapshot: &Snapshot<'_>, root: &Path, back: usize) -> Result<(R
     })
 }
 
+/// The newest works of a place that are not undone, newest first, each with its run: at most as many as are wanted.
+pub fn newest_works(snapshot: &Snapshot<'_>, root: &Path, wanted: usize) -> Result<Vec<(Run, ListedPoint)>> {
+    let mut found: Vec<(Run, ListedPoint)> = Vec::new();
+    for (id, newest) in runs(snapshot, root)? {
+        // The runs come by their newest event: all that is left is older than the works that were found.
+        if found.len() >= wanted && found.last().is_some_and(|(_, point)| point.seq > newest) {
+            break;
+        }
+        let run = run::get(snapshot, &id)?;
+        found.extend(works(snapshot, &run, wanted)?.into_iter().map(|point| (run.clone(), point)));
+        // As in a log: of several points of one event the order is that of their references.
+        found.sort_by(|(_, one), (_, other)| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
+        found.truncate(wanted);
+    }
+    Ok(found)
+}
+
 /// The newest works of a run that are not undone, newest first.
 fn works(snapshot: &Snapshot<'_>, run: &Run, wanted: usize) -> Result<Vec<ListedPoint>> {
+    // Half of the points of a run are usually work; phases and checkpoints are the others.
     let mut most = wanted.saturating_mul(2).max(16);
     loop {
         let listed = list(snapshot, run, false, most)?;

@@ -19,7 +19,8 @@ use super::idle_prompts::is_idle;
 use super::list::{ListedPoint, list};
 use super::other_places::elsewhere;
 use super::place_works::{WORK, steps_back, work_back};
-use super::point_position::{NamedPoint, PointGoal, by_name, checkpoint_at, resolve};
+use super::point_position::{NamedPoint, PointGoal, by_name, resolve};
+use super::point_reference::checkpoint_at;
 
 /// What a bare undo refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -359,10 +360,13 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
 }
 
 /// `None` for what does not exist: the lookup in the run then reports that.
-fn known<T>(found: Result<T>) -> Result<Option<T>> {
+pub(super) fn known<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Err(error)
-            if matches!(error.code(), Code::DispatchNotFound | Code::CheckpointNotFound | Code::InvalidReference) =>
+            if matches!(
+                error.code(),
+                Code::DispatchNotFound | Code::CheckpointNotFound | Code::RollbackNotFound | Code::InvalidReference
+            ) =>
         {
             Ok(None)
         }

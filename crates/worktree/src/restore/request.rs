@@ -143,6 +143,8 @@ pub struct RestoreReport {
     pub is_without: bool,
     /// Paths at which something of that work stays: `plan.skipped` says why.
     pub parts_left: Vec<PathText>,
+    /// Merged texts that the plan writes and no checkpoint holds yet.
+    pub texts: Vec<Vec<u8>>,
     /// What went less well.
     pub warnings: Vec<Warning>,
 }

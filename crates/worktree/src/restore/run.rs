@@ -80,8 +80,6 @@ struct Planned<'w> {
     report: RestoreReport,
     open: OpenCapture<'w>,
     limits: Limits,
-    /// Merged texts that no checkpoint holds yet.
-    texts: Vec<Vec<u8>>,
     /// Contents that git has and the store may not have yet.
     sources: ContentSources,
 }
@@ -144,7 +142,7 @@ fn carry(
     watch: &RestoreWatch,
 ) -> Result<RestoreReport> {
     let (kind, is_whole_target) = (workspace.kind_of(&task)?, task.work.is_none());
-    let Planned { mut report, open, limits, texts, sources } = plan_report(workspace, task, request, watch)?;
+    let Planned { mut report, open, limits, sources } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
@@ -166,7 +164,7 @@ fn carry(
         return Ok(report);
     }
     workspace.keep_from_git(&report.plan, &sources)?;
-    let (restore_id, shot) = workspace.prepare(kind, &report, open, &texts)?;
+    let (restore_id, shot) = workspace.prepare(kind, &report, open, &report.texts)?;
     if let Some(git) = report.git.as_mut().filter(|git| git.keeps_branches() || git.keeps_stash()) {
         git.kept_below = Some(format!("refs/ic/rolled-back/{restore_id}/"));
     }
@@ -247,11 +245,12 @@ fn plan_report<'w>(
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without: rest.is_without,
         parts_left: rest.parts,
+        texts: rest.texts,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
         ..planned_report(target, strategy, plan, plan_hash)
     };
     workspace.name_what_is_outside(&mut report, &open.shot, &limits)?;
-    Ok(Planned { report, open, limits, texts: rest.texts, sources })
+    Ok(Planned { report, open, limits, sources })
 }
 
 /// The report of a plan of which nothing more is known.
@@ -282,6 +281,7 @@ pub(super) fn planned_report(
         is_whole: false,
         is_without: false,
         parts_left: Vec::new(),
+        texts: Vec::new(),
         warnings: Vec::new(),
         plan,
     }

@@ -183,6 +183,15 @@ impl Own {
         self.since.keys()
     }
 
+    /// The paths that may have been changed by the work or by others, or of whose change no content is kept; and why.
+    pub fn unsure(&self) -> impl Iterator<Item = (&Vec<u8>, &String)> {
+        let stays = self.stays.iter().filter_map(|(path, reason)| match reason {
+            StayReason::Shared(why) | StayReason::Part(why) => Some((path, why)),
+            StayReason::Theirs(_) => None,
+        });
+        stays.chain(self.unkept.iter().filter(|(path, _)| !self.stays.contains_key(*path)))
+    }
+
     /// What is known to have changed at a path, oldest first.
     pub fn pairs(&self, path: &[u8]) -> &[LookPair] {
         self.changes.get(path).map_or(&[], Vec::as_slice)

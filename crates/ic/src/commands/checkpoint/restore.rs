@@ -93,16 +93,19 @@ pub(crate) struct RestoreFlags {
     pub(crate) expect_plan: Option<String>,
     pub(crate) strategy: Option<Strategy>,
     pub(crate) force: Force,
+    /// Only these paths; empty: everything.
+    pub(crate) paths: Vec<PathBuf>,
     pub(crate) keep_theirs: bool,
     pub(crate) yes: bool,
 }
 
 impl RestoreFlags {
     /// Restores the working tree to a checkpoint, by its id.
-    pub(crate) fn restore(self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
-        let (strategy, force) = (self.strategy, self.force);
+    pub(crate) fn restore(mut self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
+        let (strategy, force, paths) = (self.strategy, self.force, std::mem::take(&mut self.paths));
         let common = self.common();
-        let request = RestoreRequest { which: Which::Id(checkpoint), strategy, force, ..common.request() };
+        let which = Which::Id(checkpoint);
+        let request = RestoreRequest { which, strategy, force, paths: &paths, ..common.request() };
         common.run(session, &request, ic_worktree::restore)
     }
 

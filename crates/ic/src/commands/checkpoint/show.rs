@@ -15,10 +15,10 @@ use crate::views::checkpoint::content::FileJson;
   ic checkpoint show 3f9a12c4 --files --json | jq -r '.files[].path'")]
 pub(crate) struct CheckpointShowArgs {
     /// The checkpoint: an id, or the end of one
-    id: String,
+    pub(super) id: String,
     /// List everything that it holds
     #[arg(long)]
-    files: bool,
+    pub(super) files: bool,
 }
 
 impl CheckpointShowArgs {

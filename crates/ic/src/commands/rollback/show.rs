@@ -10,7 +10,7 @@ use crate::commands::prelude::*;
   ic rollback show @                               # the newest of the run")]
 pub(crate) struct RollbackShowArgs {
     /// The rollback, or its run: an id, the end of one, @, or scope:NAME
-    id: String,
+    pub(super) id: String,
 }
 
 impl RollbackShowArgs {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use ic_base::CheckpointId;
 use ic_checkpoint::diff::{DiffState, Difference};
-use ic_checkpoint::record::CheckpointRecord;
 use ic_ledger::events::{Hash, hex};
 use ic_ledger::path_from_bytes;
 
@@ -41,18 +41,18 @@ shape! {
 
     /// The differences of two checkpoints, or of one and the working tree.
     pub(crate) struct DiffJson from (
-        older: &CheckpointRecord,
-        newer: Option<&CheckpointRecord>,
+        older: Option<&CheckpointId>,
+        newer: Option<&CheckpointId>,
         differences: &[Difference],
         skipped: &[(Vec<u8>, String)],
         patch: Option<PatchJson>,
     ) where
         changed = differences.iter().filter_map(|one| Some((&one.path, one.change()?)));
     {
-        /// The older checkpoint of the two.
-        from_checkpoint_id: String = older.id.to_string(),
+        /// The older checkpoint of the two; null only in `ic diff` without a reference, whose older side is the tree after an undo.
+        from_checkpoint_id: Option<String> = older.map(ToString::to_string),
         /// The newer one; null for the working tree.
-        to_checkpoint_id: Option<String> = newer.map(|newer| newer.id.to_string()),
+        to_checkpoint_id: Option<String> = newer.map(ToString::to_string),
         changes: Vec<ChangeJson> =
             changed.map(|(path, change)| ChangeJson::new(path, change.as_str())).collect(),
         /// Requested paths that cannot be compared: neither side has their content.

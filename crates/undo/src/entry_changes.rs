@@ -1,0 +1,87 @@
+//! What the work of an entry of a log changed in the tree.
+
+use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_checkpoint::record;
+use ic_ledger::OpenOptions;
+use ic_worktree::{Changes, Workspace};
+
+use crate::dispatch_changes::{WorkChanges, changes_of_work};
+use crate::points::log::{self, What};
+use crate::points::{NamedWork, newest_works, work_at};
+
+/// What a prompt, dispatch or step made of the tree.
+///
+/// Errors: `no_checkpoint` if the tree was not captured as it began or ended, or is not kept any more.
+pub fn changes_of_entry(workspace: &Workspace<'_>, options: OpenOptions, work: &NamedWork) -> Result<WorkChanges> {
+    match work.point.filter(|_| work.is_step()) {
+        Some(seq) => changes_of_step(workspace, options, work, seq),
+        None => changes_of_work(workspace, &work.dispatch),
+    }
+}
+
+/// What changed from the checkpoint before a step to the next one: a step tells no calls, and its end is not captured.
+fn changes_of_step(workspace: &Workspace<'_>, options: OpenOptions, work: &NamedWork, seq: Seq) -> Result<WorkChanges> {
+    let (entry, _) = log::at(workspace.kernel, options, &work.run, (seq, work.reference.as_str()))?;
+    let What::Point { point, until, .. } = entry.what else { return Ok(WorkChanges::default()) };
+    let Some((from, to)) = point.checkpoint_id.zip(until) else {
+        let message = format!("The tree was not captured before and after {}.", work.reference);
+        return Err(Diagnosis::new(Code::NoCheckpoint, message).hint("what changed since: ic diff REF --stat"));
+    };
+    let trees = workspace.kernel.read(|snapshot| {
+        Ok(Changes { before: Some(record::get(snapshot, &from)?.tree), after: record::get(snapshot, &to)?.tree })
+    })?;
+    let mut differences = Vec::new();
+    let listed = ic_worktree::changes_of(workspace, trees, &mut |difference| {
+        differences.extend(difference.change().is_some().then_some(difference));
+        Ok(())
+    });
+    ic_worktree::unless_pruned(workspace, &[&from, &to], listed)?;
+    Ok(WorkChanges { differences, looks: vec![from, to], ..WorkChanges::default() })
+}
+
+/// The newest work of this place that is not undone and changed one of these paths or what is below them; `None` where none did.
+///
+/// Errors: those of the store.
+pub fn newest_change(workspace: &Workspace<'_>, options: OpenOptions, paths: &[Vec<u8>]) -> Result<Option<NamedWork>> {
+    /// How many works are looked at first: most people mean what happened last.
+    const FIRST: usize = 16;
+    let (mut seen, mut wanted) = (0, FIRST);
+    loop {
+        let works = workspace.kernel.read(|snapshot| {
+            let mut named = Vec::new();
+            let found = newest_works(snapshot, &workspace.root, wanted)?;
+            let count = found.len();
+            for (run, point) in found.into_iter().skip(seen) {
+                named.extend(work_at(snapshot, run, &point)?);
+            }
+            Ok((named, count))
+        })?;
+        let (named, count) = works;
+        for work in named {
+            if has_changed(workspace, options, &work, paths)? {
+                return Ok(Some(work));
+            }
+        }
+        // Fewer than were asked for: the place has no older work.
+        if count < wanted {
+            return Ok(None);
+        }
+        (seen, wanted) = (count, wanted.saturating_mul(4));
+    }
+}
+
+/// Whether work changed one of these paths, or may have. Work that no capture shows changed nothing that is known.
+pub fn has_changed(
+    workspace: &Workspace<'_>,
+    options: OpenOptions,
+    work: &NamedWork,
+    paths: &[Vec<u8>],
+) -> Result<bool> {
+    let changes = match changes_of_entry(workspace, options, work) {
+        Err(error) if error.code() == Code::NoCheckpoint => return Ok(false),
+        changes => changes?,
+    };
+    let mut paths_of_work =
+        changes.differences.iter().map(|one| &one.path).chain(changes.unsure.iter().map(|(path, _)| path));
+    Ok(paths_of_work.any(|path| ic_worktree::is_among(path, paths)))
+}
