@@ -60,13 +60,13 @@ def bench(report):
         plans, alone_plans, alone, back = [], [], [], []
         for _ in range(rounds):
             plans.append(team.ic("undo", "--run", team.project.run, "--dry-run").seconds)
-            alone_plans.append(team.ic("undo", "--dispatch", team.first, "--dry-run").seconds)
-            alone.append(team.ic("undo", "--dispatch", team.first, "--yes").seconds)
+            alone_plans.append(team.ic("undo", "--only", team.first, "--dry-run").seconds)
+            alone.append(team.ic("undo", "--only", team.first, "--yes").seconds)
             back.append(team.ic("redo", "--run", team.project.run, "--yes").seconds)
         report.begin(f"undo: {files:,} files, 100 of them changed by two dispatches", "")
         report.time("undo --dry-run", plans, 0.1)
-        report.time("undo --dispatch --dry-run", alone_plans, 0.3)
-        report.time("undo --dispatch", alone, 0.3)
+        report.time("undo --only --dry-run", alone_plans, 0.3)
+        report.time("undo --only", alone, 0.3)
         report.time("redo", back)
         report.begin(f"dispatch start and complete, {files:,} files", "--no-checkpoint")
         before, looks, blind = team.stored(), [], []

@@ -54,7 +54,7 @@ fn shell(project: &Project, session: &str, id: &str, deed: impl Fn()) {
 }
 
 fn undo(project: &Project, session: &str) -> Value {
-    project.json(&format!("undo --dispatch {} --yes", work_of(project, session)))
+    project.json(&format!("undo --only {} --yes", work_of(project, session)))
 }
 
 fn is_undone(project: &Project, session: &str) -> bool {
@@ -118,18 +118,18 @@ fn a_person_on_the_lines_of_the_agent_is_named_and_nothing_is_done_or_said_to_be
     stop(&project, "A");
     let id = work_of(&project, "A");
     let before = ic_testkit::tree(project.root());
-    let refused = project.run(&format!("undo --dispatch {id} --yes"));
+    let refused = project.run(&format!("undo --only {id} --yes"));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
     assert_eq!((ic_testkit::tree(project.root()), is_undone(&project, "A")), (before, false));
     // The rest goes, and the work is undone in part: the exit says so, and so does the record.
-    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes --json"));
+    let kept = project.run(&format!("undo --only {id} --keep-theirs --yes --json"));
     let report = kept.json();
     assert_eq!((kept.code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
     assert_eq!(report["files"]["skipped"][0]["path"], "f", "{report}");
     assert_eq!((has(&project, "own"), is_undone(&project, "A")), (false, false));
     assert_eq!(read(&project, "f"), lines(&[(10, "the person knows better")]));
     // The person decides, and a second try takes the rest.
-    let report = project.json(&format!("undo --dispatch {id} --force-files --yes"));
+    let report = project.json(&format!("undo --only {id} --force-files --yes"));
     assert_eq!((&report["status"], read(&project, "f")), (&json!("rolled_back"), lines(&[])), "{report}");
     assert!(is_undone(&project, "A"));
     // The whole file was replaced. What the person had there is kept, and the report says where.
@@ -190,11 +190,11 @@ fn what_several_calls_may_have_changed_refuses_the_whole_until_a_person_decides(
     stop(&project, "A");
     stop(&project, "B");
     let id = work_of(&project, "A");
-    let refused = project.run(&format!("undo --dispatch {id} --yes"));
+    let refused = project.run(&format!("undo --only {id} --yes"));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()));
     assert!(refused.stderr.contains("B works") && has(&project, "own"), "{refused:?}");
     for flag in ["--keep-theirs", "--force-files"] {
-        let kept = project.run(&format!("undo --dispatch {id} {flag} --yes"));
+        let kept = project.run(&format!("undo --only {id} {flag} --yes"));
         assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{flag}");
         assert_eq!((has(&project, "own"), is_undone(&project, "A")), (false, false), "{flag}");
         assert_eq!(read(&project, "f"), lines(&[(10, "of one of them")]), "{flag}");
@@ -217,7 +217,7 @@ fn a_formatter_between_calls_stays_where_it_touched_other_lines_and_is_named_whe
     edit(&project, "A", "a3", || set(&project, 20, "agent;"));
     set(&project, 20, "agent ;");
     stop(&project, "A");
-    let refused = project.run(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let refused = project.run(&format!("undo --only {} --yes", work_of(&project, "A")));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()));
     assert!(refused.stderr.contains("others changed the same lines since"), "{refused:?}");
 }
@@ -315,15 +315,15 @@ fn a_name_decides_where_several_work_that_tell_of_no_calls() {
     for id in &ids {
         project.ok(&format!("dispatch complete {id}"));
     }
-    let plan = project.json(&format!("undo --dispatch {} --dry-run", ids[1]));
+    let plan = project.json(&format!("undo --only {} --dry-run", ids[1]));
     let reverts: Vec<&Value> = plan["own_commits"].as_array().expect("commits").iter().collect();
     assert_eq!((reverts.len(), &reverts[0]["subject"]), (1, &json!("parser")), "{plan}");
-    project.json(&format!("undo --dispatch {} --yes", ids[1]));
+    project.json(&format!("undo --only {} --yes", ids[1]));
     assert_eq!(names.map(|name| has(&project, &format!("{name}.c"))), [true, false, true]);
 }
 
 #[test]
-fn a_plain_undo_that_is_refused_names_first_what_forces_nothing() {
+fn a_plain_undo_takes_its_prompt_out_and_leaves_what_others_did() {
     for how in ["a file", "a commit", "another agent"] {
         let project = with_lines();
         prompt(&project, "A", "A works");
@@ -344,18 +344,11 @@ fn a_plain_undo_that_is_refused_names_first_what_forces_nothing() {
             }
             _ => stop(&project, "B"),
         }
-        let id = work_of(&project, "A");
-        let words = format!("undo prompt:{id}");
-        let refused = project.run(&format!("{words} --yes --json"));
-        let error: Value = serde_json::from_str(&refused.stderr).expect("an error");
-        let hint = error["error"]["hint"].as_str().expect("a hint").to_owned();
-        let text = project.run(&format!("{words} --dry-run --format text")).stdout;
-        let command = format!("ic undo --dispatch {} --yes", &id[28..]);
-        for said in [&hint, &text] {
-            let (at, flag) = (said.find(&command), said.find("--force"));
-            assert!(at.is_some() && flag.is_none_or(|flag| at < Some(flag)), "{how}: {said}");
-        }
-        project.json(command.strip_prefix("ic ").expect("a command"));
+        let head = git(&project, &["rev-parse", "HEAD"]);
+        let text = project.ok(&format!("undo prompt:{} --dry-run --format text", work_of(&project, "A")));
+        assert!(!text.contains("--force") && !text.contains("mynote.txt"), "{how}: {text}");
+        project.json(&format!("undo prompt:{} --yes", work_of(&project, "A")));
+        assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "{how}: commits of others stay");
         let left: &[(usize, &str)] = if how == "another agent" { &[(40, "B")] } else { &[] };
         assert_eq!((read(&project, "f"), has(&project, "mynote.txt")), (lines(left), how != "another agent"));
     }
@@ -399,7 +392,7 @@ fn what_a_decision_replaces_of_others_is_named_with_the_commands_that_bring_it_b
         set(&project, 10, "person");
         set(&project, 30, "person");
         let persons = read(&project, "f");
-        let point = if alone { format!("--dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let point = if alone { format!("--only {}", work_of(&project, "A")) } else { String::new() };
         let undone = project.run(&format!("undo {point} --force-files --yes --format text"));
         assert_eq!((undone.code, read(&project, "f")), (Some(0), lines(&[])), "{undone:?}");
         assert!(undone.stdout.contains("ic redo brings it back"), "{undone:?}");
@@ -425,7 +418,7 @@ fn a_directory_that_undone_work_made_goes_with_the_last_file_in_it() {
         let tree = || ic_testkit::tree(project.root());
         let whole = tree();
         for session in ["A", "B"] {
-            project.json(&format!("undo --dispatch {} --yes", work_of(&project, session)));
+            project.json(&format!("undo --only {} --yes", work_of(&project, session)));
         }
         let left = (has(&project, "d/e"), has(&project, "d"));
         assert_eq!(left, (by_person, by_person), "an empty directory is the person's alone");
@@ -436,7 +429,7 @@ fn a_directory_that_undone_work_made_goes_with_the_last_file_in_it() {
 }
 
 #[test]
-fn a_plain_undo_names_what_changed_between_calls_and_brings_it_back() {
+fn a_plain_undo_leaves_and_names_what_changed_between_calls() {
     let project = with_lines();
     prompt(&project, "A", "A works");
     edit(&project, "A", "a1", || set(&project, 10, "agent"));
@@ -445,17 +438,14 @@ fn a_plain_undo_names_what_changed_between_calls_and_brings_it_back() {
     shell(&project, "A", "a2", || project.write("own", "own\n"));
     stop(&project, "A");
     let whole = read(&project, "f");
-    let work = work_of(&project, "A");
-    let alone = format!("ic undo --dispatch {} --yes", &work[28..]);
     let plan = project.json("undo --dry-run");
     let report = project.json("undo --yes");
     for said in [&plan, &report] {
-        let warning = &said["files"]["warnings"][0];
-        assert_eq!(warning["code"], "changed_between_calls", "{said}");
-        let text = warning["message"].as_str().expect("text");
-        assert!(text.contains(": f, note; ") && text.contains(&alone), "{text}");
+        let skipped = said["files"]["skipped"].to_string();
+        assert!(skipped.contains("note") && skipped.contains("between the tool calls"), "{said}");
     }
-    assert_eq!((read(&project, "f"), has(&project, "note")), (lines(&[]), false));
+    assert_eq!((read(&project, "f"), has(&project, "note")), (lines(&[(20, "person")]), true));
+    assert!(!has(&project, "own"));
     project.json("redo --yes");
     assert_eq!((read(&project, "f"), read(&project, "note")), (whole, "person\n".to_owned()));
 

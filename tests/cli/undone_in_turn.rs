@@ -61,7 +61,7 @@ fn undo_redo_and_the_undo_of_one_dispatch_follow_each_other_in_any_order() {
     }
     let log = project.json("log");
     let first = log.as_array().and_then(|all| all.last()).map(|one| one["reference"].clone()).expect("an entry");
-    let alone = format!("undo --dispatch {} --yes", first.as_str().expect("text"));
+    let alone = format!("undo --only {} --yes", first.as_str().expect("text"));
     let there = || ["f1", "f2"].map(|name| project.root().join(name).exists());
     for (line, left) in [
         ("undo --yes", [true, false]),
@@ -137,21 +137,9 @@ fn what_was_undone_alone_stays_undone_when_the_last_work_is_undone() {
         };
         let (one, two) = (id("one"), id("two"));
         let is_undone = |id: &str| !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null();
-        project.json(&format!("undo --dispatch {one} --yes"));
+        project.json(&format!("undo --only {one} --yes"));
         assert_eq!(text(), second, "{sessions:?}");
-        if sessions[0] == sessions[1] {
-            let said = project.run("undo --yes --format text");
-            assert!(said.code == Some(0) && said.stderr.contains("stays undone"), "{said:?}");
-        } else {
-            let alone = format!("ic undo --dispatch {two} --yes");
-            for words in ["undo --yes".to_owned(), format!("undo prompt:{two} --yes")] {
-                let refused = project.run(&format!("{words} --json"));
-                assert_eq!(refused.error(), "file_conflict", "{refused:?}");
-                assert!(refused.stderr.contains(&alone), "{refused:?}");
-                assert_eq!((text(), is_undone(&two)), (second.clone(), false), "nothing was changed");
-            }
-            project.json(&alone["ic ".len()..]);
-        }
+        project.json("undo --yes");
         assert_eq!((text().as_str(), is_undone(&one), is_undone(&two)), (LINES, true, true), "{sessions:?}");
         project.json("redo --yes");
         assert_eq!((text(), is_undone(&one), is_undone(&two)), (second, true, false), "{sessions:?}");

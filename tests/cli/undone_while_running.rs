@@ -95,7 +95,7 @@ fn what_a_person_does_after_the_undo_of_running_work_is_in_no_undo_of_one_dispat
     stop(&project, "A");
     let third = work_of(&project, "A");
     for work in [third, first] {
-        project.json(&format!("undo --dispatch {work} --yes"));
+        project.json(&format!("undo --only {work} --yes"));
     }
     let is = ["a.txt", "d/f1", "d/f2"].map(|file| read(&project, file));
     assert_eq!(is, ["mine\n1\n2\n3\n", "mine\n", "1\n2\n3\n"]);

@@ -265,7 +265,7 @@ class Story:
         check("each change is told by the prompt whose call made it", who == [["@@two"], ["@@one"]], blamed)
         check("and by what was called", ["sed" in change["calls"][0]["line"] for change in blamed[:2]] == [True, True], blamed)
         one = blamed[1]["dispatches"][0]
-        undone = self.ic("undo", "--dispatch", one["id"], "--yes")
+        undone = self.ic("undo", "--only", one["id"], "--yes")
         check("the undo of one shares nothing with the other", not undone["files"]["skipped"], undone["files"])
         kept = "first\n" + "between\n" * 8 + "LAST\n"
         files = (self.text("both.txt"), (self.project / "of-one.txt").exists(), (self.project / "of-two.txt").exists())
@@ -291,10 +291,10 @@ class Story:
         own = self.ic("blame", "own.txt")["changes"][0]["dispatches"]
         parent = self.ic("dispatch", "show", blamed[0]["id"], "--json")["parent_id"]
         check("its file is its own, and its work is below the prompt's", parent == own[0]["id"], (blamed, own))
-        self.ic("undo", "--dispatch", blamed[0]["id"], "--yes")
+        self.ic("undo", "--only", blamed[0]["id"], "--yes")
         files = ((self.project / "sub.txt").exists(), (self.project / "own.txt").exists())
         check("undone alone, what the prompt did stays", files == (False, True), files)
-        self.ic("undo", "--dispatch", own[0]["id"], "--yes")
+        self.ic("undo", "--only", own[0]["id"], "--yes")
         check("and the prompt is undone after it", not (self.project / "own.txt").exists())
 
     def gated(self):

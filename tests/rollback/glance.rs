@@ -80,7 +80,7 @@ fn what_was_undone_is_no_last_point() {
     };
     let (first, second) = (work("first"), work("second"));
     assert_eq!(status(&world)["last_point"]["reference"], second);
-    world.ic(&["undo", "--dispatch", &second["dispatch:".len()..], "--yes"]);
+    world.ic(&["undo", "--only", &second["dispatch:".len()..], "--yes"]);
     assert_eq!(status(&world)["last_point"]["reference"], first);
 }
 

@@ -353,7 +353,7 @@ fn what_a_killed_redo_of_one_dispatch_has_left_to_restore_is_what_its_preview_na
     }
     let all = world.cli.json(["dispatch", "list", "--json"]);
     let one = all.as_array().expect("a list").iter().find(|one| one["name"] == "one").expect("it")["id"].clone();
-    let undone = world.cli.json(["undo", "--dispatch", one.as_str().expect("an id"), "--yes", "--json"]);
+    let undone = world.cli.json(["undo", "--only", one.as_str().expect("an id"), "--yes", "--json"]);
     let id = undone["rollback_id"].as_str().expect("an id").to_owned();
     assert_eq!((world.read("one"), world.read("two").as_deref()), (None, Some("made\n")));
     assert_resuming_is_what_is_left(&world, &["rollback", "undo", &id, "--json"], "one");

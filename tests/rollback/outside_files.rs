@@ -156,10 +156,10 @@ fn one_of_two_sessions_alone_is_undone_where_it_was_last() {
         let one = all.iter().find(|one| one["title"] == title && one["kind"] == "prompt").expect("it");
         one["reference"].as_str().expect("a reference").trim_start_matches("prompt:").to_owned()
     };
-    let (code, report) = undo(&world, &["--dispatch", &id("A")]);
+    let (code, report) = undo(&world, &["--only", &id("A")]);
     assert_eq!(code, Some(4), "{report}");
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("B"));
-    let (code, report) = undo(&world, &["--dispatch", &id("B")]);
+    let (code, report) = undo(&world, &["--only", &id("B")]);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("A"));
 }
@@ -332,7 +332,7 @@ fn an_ignored_file_of_one_prompt_goes_with_it() {
     edit(&world, &path, || drop(write_in(world.root(), "new.local", "its\n")));
     let log = world.cli.json(["log", "--json"]);
     let id = log[0]["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id").to_owned();
-    let (code, report) = undo(&world, &["--dispatch", &id]);
+    let (code, report) = undo(&world, &["--only", &id]);
     assert_eq!((code, &report["files"]["skipped"]), (Some(0), &json!([])), "{report}");
     assert!(!path.exists());
     assert_eq!(world.cli.json(["redo", "--yes", "--json"])["status"], "undone");

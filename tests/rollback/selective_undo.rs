@@ -53,7 +53,7 @@ fn did(world: &TestWorld, name: &str, deed: impl Fn()) -> String {
 }
 
 fn undo<'a>(id: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec!["undo", "--dispatch", id, "--json"];
+    let mut words = vec!["undo", "--only", id, "--json"];
     words.extend(more);
     words
 }
@@ -84,7 +84,7 @@ fn asked_to_undo(world: &TestWorld, id: &str, more: &[&str]) -> (Value, i32) {
     words.extend(["--yes", "--expect-plan", planned["plan_hash"].as_str().expect("a hash")]);
     let outcome = world.cli.run(words);
     let report = outcome.json();
-    assert_eq!(report["dispatch_id"], json!(id), "{report}");
+    assert_eq!(report["dispatch_ids"], json!([id]), "{report}");
     assert_eq!(preview.code, outcome.code, "the preview ends otherwise than the deed: {report}");
     for part in ["changes", "skipped"] {
         assert_eq!(report["files"][part], planned["files"][part], "{part}");
@@ -136,7 +136,7 @@ fn with_base(name: &str, content: &str) -> TestWorld {
 fn assert_told(world: &TestWorld, id: &str) {
     let history = world.cli.json(["run", "history", &world.run, "--json"]);
     let turn = &history["turns"][0];
-    assert_eq!((&turn["dispatch_id"], &turn["from_stay"]), (&json!(id), &turn["to_stay"]), "{history}");
+    assert_eq!((&turn["dispatch_ids"], &turn["from_stay"]), (&json!([id]), &turn["to_stay"]), "{history}");
     let text = world.ic(&["run", "history", &world.run, "--format", "text"]);
     assert!(text.contains(&format!("undone alone: dispatch:{}", &id[28..])), "{text}");
 }
@@ -297,7 +297,7 @@ fn what_changed_while_two_worked_is_named_and_not_touched() {
     // Nothing of the second can be undone, and whether it counts as undone is for a person to say.
     let hint = refused(&world, &undo(&second, &[]), "file_conflict");
     assert!(hint.contains(&format!("ic undo dispatch:{second} --dry-run")), "{hint}");
-    let shown = world.cli.run(["undo", "--dispatch", &second, "--keep-theirs", "--dry-run", "--format", "text"]).stdout;
+    let shown = world.cli.run(["undo", "--only", &second, "--keep-theirs", "--dry-run", "--format", "text"]).stdout;
     assert!(shown.contains("none is undone") && !shown.contains("nothing of it is left"), "{shown}");
     let report = undone_in_part(&world, &second, &["--keep-theirs"]);
     assert_eq!(report["files"]["changes"], json!([]), "{report}");

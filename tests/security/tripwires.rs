@@ -43,7 +43,7 @@ const CALLS: &[&str] = &[
     "status {run}",
     "log {run} --all",
     "blame d",
-    "undo --dispatch {work} --dry-run",
+    "undo --only {work} --dry-run",
     "undo {work} --dry-run",
     "!redo --run {run} --dry-run",
     "failed=dispatch create {run}",

@@ -77,7 +77,7 @@ fn to_undo_the_try_that_succeeded_undoes_its_effect() {
     for (undo, alone) in [
         ("undo --yes", false),
         ("undo step:mail#2 --yes", false),
-        ("undo --dispatch ID --layer=workflow,effects --yes", true),
+        ("undo --only ID --layer=workflow,effects --yes", true),
     ] {
         let world = with_checkpoints();
         world.steps(&["{id: mail, phase: sent, run: 'test -e OUT/ok && touch OUT/mail', \

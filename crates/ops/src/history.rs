@@ -28,7 +28,7 @@ impl UndoneMoves {
         Ok(Self(
             rollbacks
                 .into_iter()
-                .filter(|r| r.status.stands() && r.only().is_none())
+                .filter(|r| r.status.stands() && !r.is_of_works())
                 .map(|r| Span {
                     id: r.id,
                     cut: r.cut_seq,

@@ -63,7 +63,7 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason:
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<SkipRecord>> {
     let mut skips = standing(snapshot, &cut.run_id)?;
     // A skip is a decision about the run, and no dispatch's work.
-    skips.retain(|skip| cut.only.is_none() && (skip.seq > cut.seq || skip.phase == target));
+    skips.retain(|skip| !cut.is_of_works() && (skip.seq > cut.seq || skip.phase == target));
     Ok(skips)
 }
 

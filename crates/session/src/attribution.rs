@@ -204,6 +204,14 @@ impl Attribution {
         self.told.contains(work)
     }
 
+    /// As [`Attribution::is_told_by_calls`], for all of this work. What some of it began is told by the same client.
+    pub fn are_told_by_calls(&self, works: &[DispatchId]) -> bool {
+        let is_begun = |one: &&Dispatch| one.work.parent_id.as_ref().is_some_and(|parent| works.contains(parent));
+        let chosen = self.workers.iter().filter(|one| works.contains(&one.id) && !is_begun(one));
+        let chosen: Vec<&Dispatch> = chosen.collect();
+        !chosen.is_empty() && chosen.iter().all(|one| self.told.contains(&one.id))
+    }
+
     /// The size of git's log of HEAD when the first call of this work began, in bytes.
     pub fn first_log_size(&self, work: &[DispatchId]) -> Option<u64> {
         self.first_call(work).and_then(|first| first.head_log_start)

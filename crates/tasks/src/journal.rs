@@ -128,13 +128,7 @@ impl<'k> Journal<'k> {
     /// Undoes the compensations that were armed after `seq`, newest first. Returns the error that stopped it, if one did.
     pub(super) fn undo_since(&self, seq: Seq) -> Result<Option<Diagnosis>> {
         let run = self.saga.run()?;
-        let scope = EffectScope::After(Cut {
-            run_id: run.id.clone(),
-            seq,
-            phases: Vec::new(),
-            only: None,
-            descendants: Vec::new(),
-        });
+        let scope = EffectScope::After(Cut { run_id: run.id.clone(), seq, phases: Vec::new(), works: Vec::new() });
         let plan = self.saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &scope, false))?;
         if plan.undo().next().is_some() {
             let undoing = self.saga.undo(&plan, FailurePolicy::Stop, None, &mut Quiet)?;

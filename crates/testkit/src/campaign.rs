@@ -98,6 +98,11 @@ impl Random {
             None => RandomState::new().build_hasher().finish(),
         };
         println!("IC_TEST_SEED={seed}");
+        Self::of(seed)
+    }
+
+    /// A generator that begins at this seed.
+    pub fn of(seed: u64) -> Self {
         // Xorshift stays at 0 for ever.
         Self((seed ^ 0x9E37_79B9_7F4A_7C15).max(1))
     }

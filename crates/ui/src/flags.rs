@@ -77,8 +77,8 @@ impl WantedUndo {
     /// The request that `ic undo` makes for it, over all layers. `expected`: the hash of the plan that was seen; `None`: only plan.
     pub(crate) fn request<'a>(&'a self, expected: Option<&'a str>) -> LayeredRequest<'a> {
         let to = match &self.goal {
-            UndoGoal::To(point) => RollbackTarget::Point(point),
-            UndoGoal::Only(dispatch) => RollbackTarget::Without(dispatch),
+            UndoGoal::To(point) => RollbackTarget::Thread(point),
+            UndoGoal::Only(dispatch) => RollbackTarget::Only(dispatch),
         };
         let base = RollbackRequest {
             run: &self.run,
@@ -153,7 +153,7 @@ impl WantedUndo {
     pub(crate) fn command(&self) -> String {
         let goal = match &self.goal {
             UndoGoal::To(point) => format!("{} --run {}", ic_base::shell_word(point), short(&self.run)),
-            UndoGoal::Only(dispatch) => format!("--dispatch {}", short(dispatch)),
+            UndoGoal::Only(dispatch) => format!("--only {}", short(dispatch)),
         };
         let decided = DECISIONS.iter().filter(|(_, name, _)| self.is_decided(name));
         let flags: String = decided.map(|(flag, ..)| format!(" {flag}")).collect();
@@ -210,7 +210,7 @@ mod tests {
         let one = wanted("to=created&reason=+no+&files=1&keep=1");
         let request = one.request(None);
         assert!(request.base.dry_run && request.layers == Layers::All);
-        assert_eq!((request.base.to, request.base.reason), (RollbackTarget::Point("created"), Some("no")));
+        assert_eq!((request.base.to, request.base.reason), (RollbackTarget::Thread("created"), Some("no")));
         assert!(request.force.files && !request.keep_theirs, "what others changed either goes or stays");
         let sure = one.request(Some("abc"));
         assert!(!sure.base.dry_run && sure.base.expect_plan == Some("abc"));
@@ -230,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             wanted("only=019c7bfa-0000-7000-8000-0000daa66d13&keep=1").command(),
-            "ic undo --dispatch daa66d13 --keep-theirs"
+            "ic undo --only daa66d13 --keep-theirs"
         );
         assert_eq!(decisions("--force-files").len(), 2);
         assert_eq!(decisions("--force-commits").len(), 1);

@@ -6,6 +6,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::RestoreAction;
 use ic_dispatch::Dispatch;
 use ic_effects::Compensation;
+use ic_kernel::journal::table::named_works;
 use ic_runtrack::{Agent, Artifact};
 use ic_undo::{Effects, LayeredRollback, LeavingCommit, OwnCommit, RollbackPlan, UndoneRollback};
 use ic_worktree::{GitRestore, RestoreReport};
@@ -41,7 +42,7 @@ pub(crate) fn redo(undone: &UndoneRollback) -> Markup {
         div.plan {
             section.layer aria-label="The record" {
                 h2 { "The record" }
-                @if rollback.only().is_some() { p { "The work of this dispatch counts again." } }
+                @if rollback.is_of_works() { p { "This work counts again." } }
                 @else { p { "The run is at " strong { (ShownText(&rollback.from_phase)) } " again, and what was marked counts again." } }
             }
             @for report in &undone.tree {
@@ -120,8 +121,9 @@ fn record(plan: &RollbackPlan) -> Markup {
 
 /// The phases that the run moves between.
 fn route(plan: &RollbackPlan) -> Markup {
-    if let Some(only) = &plan.cut.only {
-        return html! { "The run stays at " strong { (ShownText(&plan.run.phase)) } "; only the dispatch " code { (only.short()) } " is undone." };
+    if plan.cut.is_of_works() {
+        let alone = named_works(&plan.chosen);
+        return html! { "The run stays at " strong { (ShownText(&plan.run.phase)) } "; only " code { (alone) } " is undone." };
     }
     let moves = plan.run.phase != plan.to_phase;
     html! {

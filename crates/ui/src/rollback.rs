@@ -54,7 +54,7 @@ fn of(ask: &Ask<'_>, found: &Found, before: &Markup) -> PageLayout {
         p.facts {
             code { (rollback.id.short()) }
             span { (when(ask.now, rollback.created_at)) }
-            @if rollback.only().is_none() { span { (ShownText(&rollback.from_phase)) " → " (ShownText(&rollback.to_phase)) } }
+            @if !rollback.is_of_works() { span { (ShownText(&rollback.from_phase)) " → " (ShownText(&rollback.to_phase)) } }
             span { "epoch " (grouped(rollback.epoch)) }
         }
         @if let Some(reason) = &rollback.reason { blockquote { (ShownText(reason)) } }

@@ -7,8 +7,8 @@ use crate::text::ShownText;
 
 /// What a rollback did, in one line.
 pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
-    match (rollback.point(), rollback.only()) {
-        (_, Some(only)) => html! { "Undid dispatch " (only.short()) " alone" },
+    match (rollback.point(), rollback.alone()) {
+        (_, Some(alone)) => html! { "Undid " (alone) " alone" },
         (Some(point), _) => html! { "Went back to before " (ShownText(point)) },
         (None, None) if rollback.include_target => {
             html! { "Went back to the start of " (ShownText(&rollback.to_phase)) }

@@ -84,14 +84,14 @@ fn mark(run: &Run, entry: &LogEntry) -> TimelineMark {
             depth,
             sort: Sort::Back,
             phase: rollback.to_phase.clone(),
-            title: match (rollback.point(), rollback.only()) {
-                (_, Some(only)) => format!("undo of dispatch {} alone", only.short()),
+            title: match (rollback.point(), rollback.alone()) {
+                (_, Some(alone)) => format!("undo of {alone} alone"),
                 (Some(point), _) => format!("undo to before {point}"),
                 (None, None) => format!("undo to phase {}", rollback.to_phase),
             },
             address: format!("/rollbacks/{}", rollback.id),
-            // The undo of one dispatch leaves the run in its phase, so it has no arrow.
-            back_to: rollback.only().is_none().then_some(rollback.cut_seq),
+            // An undo of works leaves the run in its phase, so it has no arrow.
+            back_to: (!rollback.is_of_works()).then_some(rollback.cut_seq),
             is_over: depth > 0 || !rollback.status.stands(),
         },
     }

@@ -77,7 +77,7 @@ fn at_once(
     let run = kernel.run(snapshot, request.run)?;
     let newest = table::of_run(snapshot, &run.id)?.pop();
     let is_it = |one: &RollbackRecord| {
-        let is_whole = one.status == RollbackStatus::Done && one.only().is_none();
+        let is_whole = one.status == RollbackStatus::Done && !one.is_of_works();
         let is_since = since.is_some_and(|since| since.epoch < one.epoch || one.created_at > since.asked_at);
         is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
     };
@@ -137,13 +137,14 @@ pub(super) fn planned_by_cut(
     let run = kernel.run(snapshot, request.run)?;
     let goal = match request.to {
         RollbackTarget::Phase { name, include_target } => PointGoal::Phase { name: name.to_owned(), include_target },
-        RollbackTarget::Point(text) => crate::points::resolve(snapshot, &run, text)?,
-        RollbackTarget::Without(text) => PointGoal::Without(Box::new(crate::points::work_of(snapshot, &run, text)?)),
+        RollbackTarget::Point(text) | RollbackTarget::Thread(text) => crate::points::resolve(snapshot, &run, text)?,
+        RollbackTarget::Only(text) => PointGoal::Works(vec![crate::points::work_of(snapshot, &run, text)?]),
+        RollbackTarget::Since(text) => PointGoal::Works(crate::points::thread_since(snapshot, &run, text)?),
     };
     match goal {
         PointGoal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
         PointGoal::Place(place) => plan::make_at(snapshot, run, place),
-        PointGoal::Without(dispatch) => plan::make_without(snapshot, run, &dispatch),
+        PointGoal::Works(chosen) => plan::make_of_works(snapshot, run, &chosen),
     }
 }
 
@@ -158,8 +159,8 @@ fn apply(
     let seq = append_event(tx, now, rollback, id)?;
     let row = rollback.row(id, seq, &[LayerName::Workflow], remembered);
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
-    // The undo of one dispatch leaves the run where it is.
-    if plan.cut.only.is_none() {
+    // An undo of works leaves the run where it is.
+    if !plan.cut.is_of_works() {
         run::rollback_phase(tx, now, &plan.run.id, &plan.to_phase)?;
     }
     rollback_marks::off(tx, now, &plan.reinstated)?;

@@ -120,8 +120,8 @@ impl LeftByUndos {
         let restores = journal::finished(snapshot, &target.root)?;
         let mut left = Self { of_later_work: HashSet::new(), of_earlier_work: HashSet::new() };
         for one in table::all(snapshot)?.iter().filter(|one| one.status == RollbackStatus::Done) {
-            let began = match one.only() {
-                Some(only) => dispatch::get(snapshot, &only)?.place(),
+            let began = match one.works().first() {
+                Some(first) => dispatch::get(snapshot, first)?.place(),
                 None => one.cut_seq,
             };
             let safety: HashSet<CheckpointId> =
@@ -220,53 +220,69 @@ fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &P
     Ok(seen.as_ref().and_then(RestoreNode::of).map(RestoreNode::plain) != step.before.clone().map(RestoreNode::plain))
 }
 
-/// Names the paths that changed between the tool calls of an agent, or after one that was cut off. A process that it left behind may have
-/// changed them, or a person. `alone`: the command that undoes only this work.
+/// The code of the warning about paths that changed between the tool calls of an agent.
+pub(super) const BETWEEN_CALLS: &str = "changed_between_calls";
+
+/// Names the paths that changed between the tool calls of an agent, and those that changed in or after one that was cut off. A process that
+/// it left behind may have changed them, or a person. `alone`: the command that undoes only this work.
 pub(super) fn between_calls(
     workspace: &Workspace<'_>,
     target: &CheckpointRecord,
     steps: &[PlanStep],
     alone: Option<&str>,
-) -> Result<Option<Warning>> {
-    const NAMED: usize = 3;
+) -> Result<Vec<Warning>> {
     let attribution = workspace
         .kernel
         .read(|snapshot| Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at))?;
-    let mut changed = BTreeSet::new();
+    let (mut between, mut unsure) = (BTreeSet::new(), BTreeSet::new());
     for window in attribution.windows().filter(|window| !window.is_idle()) {
-        let is_between = |path: &[u8]| !window.is_in_call() || window.is_unsure(path);
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
-            if difference.change().is_some() && is_between(&difference.path) {
-                changed.insert(difference.path);
+            let is_change = difference.change().is_some();
+            if is_change && !window.is_in_call() {
+                between.insert(difference.path);
+            } else if is_change && window.is_unsure(&difference.path) {
+                unsure.insert(difference.path);
             }
             Ok(())
         })?;
     }
-    // No checkpoint was taken since the call that was stopped, or that still runs.
+    // No checkpoint was taken since the last call, or since the call that was stopped, or that still runs.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
-        for step in steps.iter().filter(|step| window.is_unsure(&step.path.0)) {
-            if is_changed_since(workspace, last, step)? {
-                changed.insert(step.path.0.clone());
+        let is_between = !window.is_idle() && !window.is_in_call();
+        for step in steps.iter().filter(|step| !step.is_of_directory()) {
+            let path = step.path.0.as_slice();
+            if (is_between || window.is_unsure(path)) && is_changed_since(workspace, last, step)? {
+                let all = if is_between { &mut between } else { &mut unsure };
+                all.insert(path.to_vec());
             }
         }
     }
-    let paths = steps.iter().map(|step| step.path.0.as_slice());
-    let found: Vec<_> = paths.filter(|path| changed.contains(*path)).map(String::from_utf8_lossy).collect();
-    if found.is_empty() {
-        return Ok(None);
-    }
-    let more = match found.len().saturating_sub(NAMED) {
+    let named = |changed: &BTreeSet<Vec<u8>>| {
+        let paths = steps.iter().map(|step| step.path.0.as_slice()).filter(|path| changed.contains(*path));
+        first_named(&paths.collect::<Vec<_>>())
+    };
+    let alone = alone.map_or_else(String::new, |command| format!("; an undo of this work alone leaves it: {command}"));
+    let warning = |code, when: &str, changed| {
+        named(changed).map(|paths| Warning {
+            code,
+            message: format!("changed {when}, so it may be yours, and goes back too: {paths}{alone}"),
+        })
+    };
+    let between = warning(BETWEEN_CALLS, "between the tool calls of this work", &between);
+    let unsure = warning("call_end_unknown", "in or after a tool call whose end was not told", &unsure);
+    Ok(between.into_iter().chain(unsure).collect())
+}
+
+/// The first of these paths, and how many more there are; `None`: there is none.
+fn first_named(paths: &[&[u8]]) -> Option<String> {
+    const NAMED: usize = 3;
+    let named: Vec<_> = paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
+    let more = match paths.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let named = found.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
-    let alone = alone.map_or_else(String::new, |command| format!("; an undo of this work alone leaves it: {command}"));
-    let message = format!(
-        "changed between the tool calls of this work, or after one whose end was not told, so it may be yours, and goes back too: \
-         {named}{more}{alone}"
-    );
-    Ok(Some(Warning { code: "changed_between_calls", message }))
+    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
 }
 
 /// The paths that another run may have changed.

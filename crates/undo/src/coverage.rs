@@ -151,6 +151,6 @@ pub(super) fn cut_of(remembered: &RollbackRecord) -> Result<Cut> {
     let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
         Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
     })?;
-    let (only, descendants) = (remembered.only(), remembered.descendants());
-    Ok(Cut { run_id: remembered.run_id.clone(), seq: remembered.cut_seq, phases, only, descendants })
+    let (run_id, works) = (remembered.run_id.clone(), remembered.works());
+    Ok(Cut { run_id, seq: remembered.cut_seq, phases, works })
 }

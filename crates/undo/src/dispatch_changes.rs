@@ -1,5 +1,5 @@
-//! What one dispatch did to the tree: the differences between the checkpoints from its start to its end, as far as they are its own
-//! ([`ic_session::attribution`]).
+//! What some dispatches did to the tree: the differences between the checkpoints from the start of the first to the end of the last, as far
+//! as they are their own ([`ic_session::attribution`]).
 
 mod branch;
 mod commits;
@@ -41,7 +41,7 @@ pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it"
 /// The reason for a path that is unsure: a person may have changed it too.
 pub(super) const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
 
-/// The tree before a dispatch, and what the dispatch did to it.
+/// The tree before some work, and what the work did to it.
 pub(super) struct OwnWork {
     /// The checkpoint that was taken as it began.
     pub(super) before: CheckpointRecord,
@@ -51,7 +51,7 @@ pub(super) struct OwnWork {
     pub(super) commits: Vec<OwnCommit>,
 }
 
-/// What the undo of a dispatch has done to the tree before it reaches its files: what its effects changed.
+/// What an undo of works has done to the tree before it reaches its files: what its effects changed.
 #[derive(Default)]
 pub(super) struct Met {
     /// The event of the checkpoint before them.
@@ -63,9 +63,11 @@ pub(super) struct Met {
     pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
     /// Whether what may be a person's counts as the work's.
     pub(super) takes_unsure: bool,
+    /// The work that ran until the undo cancelled it.
+    pub(super) called_off: Vec<DispatchId>,
 }
 
-/// What an undo of one dispatch did to the tree.
+/// What an undo of works did to the tree.
 #[derive(Clone, Copy)]
 pub(super) struct Did<'d> {
     /// What its effects changed, oldest first.
@@ -74,29 +76,23 @@ pub(super) struct Did<'d> {
     pub(super) restores: &'d [RestoreRecord],
 }
 
-/// What a dispatch that has ended did to the tree of its run, with the work that it began. `met`: what its undo has done to it by now.
-/// Errors: `no_checkpoint` if the tree was not captured as it began, or as it ended, or is not kept any more.
-pub(super) fn of_dispatch(
-    workspace: &Workspace<'_>,
-    id: &DispatchId,
-    descendants: &[DispatchId],
-    met: &Met,
-) -> Result<OwnWork> {
-    let ids: Vec<DispatchId> = std::iter::once(id).chain(descendants).cloned().collect();
+/// What these dispatches did to the tree of their run, oldest first. `met`: what their undo has done to it by now.
+/// Errors: `no_checkpoint` if the tree was not captured as the first began, or as one of them ended, or is not kept any more.
+pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met) -> Result<OwnWork> {
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
-        let span = WorkSpan::of(snapshot, &workspace.root, id, descendants)?;
-        let mut attribution = span.attribution(snapshot, &workspace.root)?;
+        let span = WorkSpan::of(snapshot, &workspace.root, ids)?;
+        let mut attribution = span.attribution(snapshot, &workspace.root)?.with_running(&met.called_off);
         if met.takes_unsure {
             attribution = attribution.with_unsure();
         }
-        let recorded = recorded_by(snapshot, &ids)?;
+        let recorded = recorded_by(snapshot, ids)?;
         let until = met.since.map_or_else(|| ic_ledger::events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
         Ok((span, attribution, since, recorded))
     })?;
     // Later changes of others are known only so that the undo can leave them; none of them is the work's.
-    let (mut changes, by_others) = own_changes(workspace, (&attribution, &ids), &recorded)?;
+    let (mut changes, by_others) = own_changes(workspace, (&attribution, ids), &recorded)?;
     add_since(workspace, &mut changes, &since)?;
     for window in attribution.windows().chain(since.windows()) {
         let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
@@ -106,15 +102,14 @@ pub(super) fn of_dispatch(
         changes.seen_last(last.tree);
     }
     let began = (span.range.0, span.since);
-    let work = history::PathWork { ids: &ids, began, undone_at: None, by_others: &by_others };
+    let work = history::PathWork { ids, began, undone_at: None, by_others: &by_others };
     history::replay(workspace, &work, &mut changes)?;
     let known = changes.known();
     let by_effects = met.effects.iter().flat_map(TreeChanges::made);
     by_effects.filter(|change| known.contains(&change.path)).for_each(|change| changes.add(change));
-    let dispatch = span.dispatch;
-    require_one_branch(workspace, &dispatch, &attribution.looks)?;
+    require_one_branch(workspace, &span.first, &attribution.looks)?;
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
-    let is_told = attribution.is_told_by_calls(id);
+    let is_told = attribution.are_told_by_calls(ids);
     let captures = attribution.looks;
     let mut commits = if is_told {
         leave_unstashed(workspace, &mut changes, &captures)?;
@@ -132,7 +127,7 @@ pub(super) fn of_dispatch(
     commits.extend(by_others.took(workspace, &changes)?);
     // Last of all: every rule above may have added paths that the aborted undo never restored.
     met.put_back.iter().for_each(|paths| changes.keep_only(paths));
-    let before = captures.into_iter().next().ok_or_else(|| missing(&dispatch, "as it began"))?;
+    let before = captures.into_iter().next().ok_or_else(|| missing(&span.first, "as it began"))?;
     Ok(OwnWork { before, changes, commits })
 }
 
@@ -147,14 +142,14 @@ pub(super) fn again(
     let Some(mut own) = ic_worktree::changed_by(workspace, effects, restores)? else { return Ok(None) };
     let first = restores.first().map(|first| &first.safety_id);
     let first = first.or(effects.first().map(TreeChanges::before)).cloned();
-    let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
-    let Some((id, descendants)) = work.split_first().filter(|_| is_whole) else {
+    let work = undo.works();
+    if work.is_empty() || !is_whole {
         return Ok(first.map(|first| (own, first)));
-    };
+    }
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
     let left = left.or(effects.last().and_then(TreeChanges::after));
     let found = workspace.kernel.read(|snapshot| {
-        let Ok(span) = WorkSpan::of(snapshot, &workspace.root, id, descendants) else { return Ok(None) };
+        let Ok(span) = WorkSpan::of(snapshot, &workspace.root, &work) else { return Ok(None) };
         let attribution = span.attribution(snapshot, &workspace.root)?;
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
         let recorded = recorded_by(snapshot, &work)?;
@@ -178,7 +173,7 @@ pub(super) fn again(
 
 /// The paths of the tree that the effects of a rollback may have changed.
 pub(super) struct WorkReach {
-    /// Of an undo of one dispatch, the paths that its work changed.
+    /// Of an undo of works, the paths that they changed.
     paths: BTreeSet<Vec<u8>>,
     /// The files that its effects restore by themselves.
     files: Vec<CompensatedFile>,
@@ -186,14 +181,13 @@ pub(super) struct WorkReach {
 
 impl WorkReach {
     pub(super) fn of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Self> {
-        let work: Vec<DispatchId> = undo.only().into_iter().chain(undo.descendants()).collect();
+        let work = undo.works();
         let is_its =
             |one: &Compensation| work.is_empty() || one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
         let (found, effects) = workspace.kernel.read(|snapshot| {
             let effects = compensation::list(snapshot, &undo.run_id)?;
             // Where checkpoints are pruned, the work cannot be told from that of others.
-            let span = work.split_first();
-            let span = span.and_then(|(id, below)| WorkSpan::of(snapshot, &workspace.root, id, below).ok());
+            let span = WorkSpan::of(snapshot, &workspace.root, &work).ok();
             Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
         })?;
         let changes = found.map(|found| changes_of(workspace, &found, &work, &OthersCommits::default())).transpose()?;
@@ -245,10 +239,13 @@ fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String
     Ok(recorded)
 }
 
-/// Whether another undo of the same work stands: each removed what the other had left, so this one restores no more than that.
+/// Whether another undo of some of the same work stands: each removed what the other had left, so this one restores no more than that.
 fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<bool> {
-    let is_other =
-        |one: &RollbackRecord| one.id != undo.id && one.status == RollbackStatus::Done && one.only() == undo.only();
+    let works = undo.works();
+    let is_other = |one: &RollbackRecord| {
+        let is_of_same = || one.works().iter().any(|work| works.contains(work));
+        one.id != undo.id && one.status == RollbackStatus::Done && is_of_same()
+    };
     Ok(table::of_run(snapshot, &undo.run_id)?.iter().any(is_other))
 }
 
@@ -261,7 +258,7 @@ fn own_changes(
 ) -> Result<(Own, OthersCommits)> {
     // Without commits at first: which of them matter depends on the paths that the work changed.
     let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
-    if !ids.first().is_some_and(|id| attribution.is_told_by_calls(id)) {
+    if !attribution.are_told_by_calls(ids) {
         return Ok((changes, OthersCommits::default()));
     }
     let others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;

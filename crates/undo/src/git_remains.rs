@@ -35,8 +35,8 @@ pub(super) fn remaining(
         return Ok(Vec::new());
     }
     let restored = parts.tree.as_ref().and_then(|tree| tree.git.as_ref());
-    let is_alone = plan.cut.only.is_some();
-    // A rollback that leaves the tree, or git's state, says so by its layers; only the undo of one dispatch names what it left.
+    let is_alone = plan.cut.is_of_works();
+    // A rollback that leaves the tree, or git's state, says so by its layers; only an undo of works names what it left.
     if parts.tree.is_none() || (restored.is_none() && !is_alone) {
         return Ok(Vec::new());
     }
@@ -63,6 +63,7 @@ pub(super) fn remaining(
         }
         if is_alone {
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
+            found.extend(switched(&before, &after, git::branch(&workspace.root).as_ref()));
         }
         if !changes.is_empty() {
             let mut others = kernel.read(|snapshot| made_by_others(snapshot, plan, &changes))?;
@@ -80,7 +81,7 @@ pub(super) fn remaining(
 fn made_by_others(snapshot: &Snapshot<'_>, plan: &RollbackPlan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
     let is_of_plan = |id: &DispatchId| {
         let mut going = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
-        plan.cut.only.as_ref() == Some(id) || going.any(|work| work.id == *id)
+        plan.chosen.contains(id) || going.any(|work| work.id == *id)
     };
     let mut found = BTreeSet::new();
     for change in changes {
@@ -94,12 +95,13 @@ fn made_by_others(snapshot: &Snapshot<'_>, plan: &RollbackPlan, changes: &[RefCh
 
 /// The checkpoints around each work of the plan that a person or a script began: work that it began in turn lies between them.
 fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &RollbackPlan) -> Result<Vec<Looks>> {
-    let work: Vec<Dispatch> = match &plan.cut.only {
-        Some(only) => vec![dispatch::get(snapshot, only)?],
-        None => plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect(),
+    let work: Vec<Dispatch> = if plan.cut.is_of_works() {
+        plan.chosen.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<_>>()?
+    } else {
+        plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect()
     };
     let mut found = Vec::new();
-    for work in work.iter().filter(|work| plan.cut.only.is_some() || work.work.parent_id.is_none()) {
+    for work in work.iter().filter(|work| plan.cut.is_of_works() || work.work.parent_id.is_none()) {
         let place = crate::points::place_of(snapshot, &plan.run, work)?;
         let Some(before) = crate::points::checkpoint_at(snapshot, &plan.run, place.seq)? else { continue };
         let after = match work.finished_seq {
@@ -170,6 +172,19 @@ fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec
         }
     }
     changes
+}
+
+/// A sentence about the branch that was checked out, if it still is. `now`: the present branch.
+fn switched(before: &GitState, after: &GitState, now: Option<&Vec<u8>>) -> Option<String> {
+    let (was, is) = (before.branch.as_ref()?, after.branch.as_ref().map(|branch| &branch.0));
+    if is == Some(&was.0) || is != now {
+        return None;
+    }
+    let was = String::from_utf8_lossy(&was.0);
+    Some(format!(
+        "this work or others checked out another branch than {was}, and it stays: git switch {}",
+        shell_word(&was)
+    ))
 }
 
 /// Whether this branch is checked out.

@@ -28,6 +28,7 @@ use super::refusals::refusals;
 use super::request::{LayeredRequest, ResumeRequest};
 use super::rollback_marks;
 use super::straddling_work;
+use super::thread_undo::{self, Decided};
 use crate::compensation::{self, Saga, Sink};
 
 impl From<Driven> for RollbackOutput {
@@ -58,8 +59,13 @@ pub fn roll_back(
     watch: &RestoreWatch,
 ) -> Result<LayeredRollback> {
     require_whole(kernel)?;
+    let Decided { request, planned } = thread_undo::decide(kernel, settings, request, watch)?;
+    let request = &request;
     let layers = request.layers.of(request.base.to, settings)?;
-    let mut planned = plan(kernel, settings, request, &layers, watch)?;
+    let mut planned = match planned {
+        Some(planned) => planned,
+        None => plan(kernel, settings, request, &layers, watch)?,
+    };
     if request.base.dry_run {
         return Ok(planned);
     }
@@ -259,10 +265,11 @@ fn fence(
         // The row and its steps are committed before anything outside of the ledger changes, so that a crash leaves a rollback to resume.
         table::insert(tx, now, &whole.row(id, seq, &layers, &remembered))?;
         steps::insert(tx, now, id, &layers::kinds(&layers))?;
-        match plan.cut.only {
+        if plan.cut.is_of_works() {
             // The other dispatches of the run continue where they are once it is done, so their epoch must not change.
-            Some(_) => run::close_for_rollback(tx, now, &plan.run.id)?,
-            None => run::fence(tx, now, &plan.run.id)?,
+            run::close_for_rollback(tx, now, &plan.run.id)?;
+        } else {
+            run::fence(tx, now, &plan.run.id)?;
         }
         rollback_marks::off(tx, now, &plan.reinstated)?;
         let reason = again.reason.as_deref();

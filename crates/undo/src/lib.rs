@@ -36,6 +36,7 @@ mod request;
 mod reversal;
 mod rollback_marks;
 mod straddling_work;
+mod thread_undo;
 mod undo_preconditions;
 
 pub use apply::{rollback, rollback_asked_at, take_back};
@@ -50,7 +51,7 @@ pub use outcome::{
     UndoneRollback,
 };
 pub use outside_change::OutsideChange;
-pub use plan::{RollbackPlan, make as plan, undone_before};
+pub use plan::{RollbackPlan, make as plan};
 pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purge_losses::{FilesAlone, files_alone};
 pub use redo::{NewestUndo, RedoOwner, newest, older};

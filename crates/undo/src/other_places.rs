@@ -24,7 +24,7 @@ pub(super) fn changed(snapshot: &Snapshot<'_>, plan: &RollbackPlan) -> Result<Ve
             }
             let name = title(there.work.name.as_deref().unwrap_or_default());
             let message = format!(
-                "the prompt {name:?} also worked in {}, where its work stays; undo it there: ic -C {} undo --dispatch {} --yes",
+                "the prompt {name:?} also worked in {}, where its work stays; undo it there: ic -C {} undo --only {} --yes",
                 path_text(&session.project_dir),
                 shell_word(&session.project_dir.to_string_lossy()),
                 there.id.short(),

@@ -3,8 +3,7 @@
 use crate::points::PointPosition;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
-use ic_kernel::Kernel;
-use ic_kernel::journal::table::{self, DESCENDANTS, ONLY, REINSTATED, RollbackRecord};
+use ic_kernel::journal::table::{self, CHOSEN, REINSTATED, RollbackRecord, WORKS};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::skip::{self, SkipRecord};
@@ -41,10 +40,12 @@ pub struct RollbackPlan {
     pub marked_agents: Vec<Agent>,
     /// Skips: they are cleared. Oldest first.
     pub skips: Vec<SkipRecord>,
-    /// Rollbacks of one dispatch each that lie after the cut, though what the dispatch did lies before it: it counts again. Oldest first.
+    /// Undos of single work that lie after the cut, though what was done lies before it: it counts again. Oldest first.
     pub reinstated: Vec<RollbackId>,
     /// Those of the dispatches that began before the cut and are covered because of what they did after it. Oldest first.
     pub straddling: Vec<DispatchId>,
+    /// The dispatches whose work alone is undone, without what they began. Oldest first; empty where the run goes back.
+    pub chosen: Vec<DispatchId>,
 }
 
 /// Plans the rollback of `run` to `to_phase`; reads only.
@@ -59,7 +60,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
         )
         .hint("run `ic events verify`")
     })?;
-    let cut = Cut { run_id: run.id.clone(), seq, phases, only: None, descendants: Vec::new() };
+    let cut = Cut { run_id: run.id.clone(), seq, phases, works: Vec::new() };
     of_cut(snapshot, run, cut, (to_phase, include_target))
 }
 
@@ -69,7 +70,7 @@ pub fn make(snapshot: &Snapshot<'_>, run: Run, to_phase: &str, include_target: b
 pub(super) fn make_at(snapshot: &Snapshot<'_>, run: Run, place: PointPosition) -> Result<RollbackPlan> {
     // The target is included: a place may lie within the phase at which the run is.
     machine::check_rollback(&run, &place.phase, true).map_err(|error| at_the_end(&run, &place, error))?;
-    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), only: None, descendants: Vec::new() };
+    let cut = Cut { run_id: run.id.clone(), seq: place.seq, phases: Vec::new(), works: Vec::new() };
     let plan = of_cut(snapshot, run, cut, (&place.phase, false))?;
     Ok(RollbackPlan { point: Some(place.reference), ..plan })
 }
@@ -87,15 +88,38 @@ fn at_the_end(run: &Run, place: &PointPosition, error: Diagnosis) -> Diagnosis {
     }
 }
 
-/// Plans to undo what one dispatch and its descendants did, and nothing else. The run stays where it is, and so does what others did since.
+/// Plans to undo what these dispatches did, with the work that they began, and nothing else. The run stays where it is, and so does what
+/// others did since. `chosen`: oldest first, not empty.
 ///
-/// Errors: `point_taken_back` if it was rolled back already, `work_running` if it has not ended or a subagent of it is in the middle of a
-/// tool call, `run_not_active`, `rolling_back`.
-pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatch) -> Result<RollbackPlan> {
-    // In a completed run, too, one piece of work can be undone. The run stays completed.
+/// Errors: `point_taken_back` if one of them was rolled back already, `work_running` if one is at work, or a subagent of it is in the middle
+/// of a tool call, `run_not_active`, `rolling_back`.
+pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatch]) -> Result<RollbackPlan> {
+    // In a completed run, too, work can be undone. The run stays completed.
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }
+    let mut works: Vec<Dispatch> = Vec::new();
+    for one in chosen {
+        require_takeable(snapshot, one)?;
+        let begun = dispatch::descendants(snapshot, &one.id)?;
+        begun.iter().try_for_each(|begun| require_between_calls(snapshot, one, begun))?;
+        works.extend(std::iter::once(one.clone()).chain(begun));
+    }
+    works.sort_by_key(Dispatch::place);
+    works.dedup_by(|one, other| one.id == other.id);
+    let seq = match chosen.first() {
+        Some(first) => crate::points::place_of(snapshot, &run, first)?.seq,
+        None => run.seq,
+    };
+    let works = works.into_iter().map(|one| one.id).collect();
+    let cut = Cut { run_id: run.id.clone(), seq, phases: Vec::new(), works };
+    let phase = run.phase.clone();
+    let plan = of_cut(snapshot, run, cut, (&phase, false))?;
+    Ok(RollbackPlan { chosen: chosen.iter().map(|one| one.id.clone()).collect(), ..plan })
+}
+
+/// Errors: `point_taken_back` if work was rolled back already, `work_running` if it is at work.
+fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<()> {
     let id = dispatch.id.short();
     if let Some(by) = &dispatch.rolled_back_by {
         let by = by.short();
@@ -114,7 +138,7 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
         .hint(hint)
         .detail("dispatch_id", dispatch.id.as_str()));
     }
-    if dispatch.status == DispatchStatus::Running {
+    if dispatch.status == DispatchStatus::Running && !is_between_calls(snapshot, dispatch)? {
         return Err(Diagnosis::new(
             Code::WorkRunning,
             format!("The dispatch {id} is still running, so its changes are not known yet."),
@@ -125,28 +149,27 @@ pub(super) fn make_without(snapshot: &Snapshot<'_>, run: Run, dispatch: &Dispatc
         ))
         .detail("dispatch_id", dispatch.id.as_str()));
     }
-    let descendants = dispatch::descendants(snapshot, &dispatch.id)?;
-    for one in &descendants {
-        // Work between two calls is refused at its next call; in the middle of one it would write into what is being undone.
-        if one.rolled_back_by.is_none() && call::is_running(snapshot, &one.id)? {
-            let named = one.work.name.as_deref().map_or_else(|| one.id.short().to_owned(), ic_base::title);
-            return Err(Diagnosis::new(
-                Code::WorkRunning,
-                format!("A subagent of the dispatch {id} is in the middle of a tool call: {named}."),
-            )
-            .hint("wait for its end, then call again")
-            .detail("dispatch_id", one.id.as_str()));
-        }
+    Ok(())
+}
+
+/// Whether work runs whose client reports each call, and none of them is under way: it changes nothing until its next call, which is
+/// refused.
+fn is_between_calls(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<bool> {
+    let is_told = !call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty();
+    Ok(is_told && !call::is_running(snapshot, &dispatch.id)?)
+}
+
+/// Errors: `work_running` if a subagent is in the middle of a tool call: it would write into what is being undone. Between two calls it is
+/// refused at its next one.
+fn require_between_calls(snapshot: &Snapshot<'_>, parent: &Dispatch, subagent: &Dispatch) -> Result<()> {
+    if subagent.rolled_back_by.is_some() || !call::is_running(snapshot, &subagent.id)? {
+        return Ok(());
     }
-    let cut = Cut {
-        run_id: run.id.clone(),
-        seq: crate::points::place_of(snapshot, &run, dispatch)?.seq,
-        phases: Vec::new(),
-        only: Some(dispatch.id.clone()),
-        descendants: descendants.into_iter().map(|one| one.id).collect(),
-    };
-    let phase = run.phase.clone();
-    of_cut(snapshot, run, cut, (&phase, false))
+    let named = subagent.work.name.as_deref().map_or_else(|| subagent.id.short().to_owned(), ic_base::title);
+    let message = format!("A subagent of the dispatch {} is in the middle of a tool call: {named}.", parent.id.short());
+    Err(Diagnosis::new(Code::WorkRunning, message)
+        .hint("wait for its end, then call again")
+        .detail("dispatch_id", subagent.id.as_str()))
 }
 
 fn of_cut(
@@ -168,6 +191,7 @@ fn of_cut(
         marked_agents,
         reinstated: reinstated(snapshot, &cut)?,
         straddling: Vec::new(),
+        chosen: Vec::new(),
         to_phase: to_phase.to_owned(),
         include_target,
         point: None,
@@ -177,27 +201,19 @@ fn of_cut(
 }
 
 fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
-    // The undo of one dispatch leaves the run where it is, so it goes back before no other undo.
-    if cut.only.is_some() {
+    // An undo of works leaves the run where it is, so it goes back before no other undo.
+    if cut.is_of_works() {
         return Ok(Vec::new());
     }
     undone_across(snapshot, &cut.run_id, cut.seq)
 }
 
-/// The undos of one dispatch each that stand, were made after the event `seq`, and undid work from before it. Oldest first.
-fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
+/// The undos of single work that stand, were made after the event `seq`, and undid work from before it. Oldest first.
+pub(super) fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
     let is_across =
-        |one: &RollbackRecord| one.only().is_some() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
+        |one: &RollbackRecord| one.is_of_works() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
     let all = table::of_run(snapshot, run)?;
     Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
-}
-
-/// The newest undo of one dispatch that stands and that a rollback to before this event of the run would lift, so that its work would come
-/// back.
-///
-/// Errors: those of the store.
-pub fn undone_before(kernel: &Kernel, run: &RunId, seq: Seq) -> Result<Option<RollbackId>> {
-    kernel.read(|snapshot| Ok(undone_across(snapshot, run, seq)?.pop()))
 }
 
 impl RollbackPlan {
@@ -233,12 +249,12 @@ impl RollbackPlan {
 
     /// The epoch that the run will have: a new one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
-        self.run.epoch + i64::from(self.cut.only.is_none())
+        self.run.epoch + i64::from(!self.cut.is_of_works())
     }
 
     /// Whether the run is completed: a rollback makes it active again.
     pub fn reopens(&self) -> bool {
-        self.run.status == RunStatus::Completed && self.cut.only.is_none()
+        self.run.status == RunStatus::Completed && !self.cut.is_of_works()
     }
 
     /// The phases that the run leaves, in chain order. A run that goes back to a point leaves phases too, but no record is covered for its
@@ -258,7 +274,7 @@ impl RollbackPlan {
             to_phase,
             include_target: false,
             point: None,
-            cut: Cut { run_id, seq: cut, phases: Vec::new(), only: None, descendants: Vec::new() },
+            cut: Cut { run_id, seq: cut, phases: Vec::new(), works: Vec::new() },
             cancelled_dispatches: Vec::new(),
             marked_dispatches: Vec::new(),
             artifacts: Vec::new(),
@@ -267,6 +283,7 @@ impl RollbackPlan {
             skips: Vec::new(),
             reinstated: Vec::new(),
             straddling: Vec::new(),
+            chosen: Vec::new(),
         }
     }
 
@@ -316,11 +333,9 @@ impl RollbackPlan {
             plan["point"] = json!(point);
             plan[LEFT_PHASES] = json!(self.rolled_back_phases());
         }
-        if let Some(only) = &self.cut.only {
-            plan[ONLY] = json!(only.as_str());
-        }
-        if !self.cut.descendants.is_empty() {
-            plan[DESCENDANTS] = json!(self.cut.descendants.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+        if self.cut.is_of_works() {
+            plan[WORKS] = json!(self.cut.works.iter().map(DispatchId::as_str).collect::<Vec<_>>());
+            plan[CHOSEN] = json!(self.chosen.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
         if !self.straddling.is_empty() {
             plan["straddling"] = json!(self.straddling.iter().map(DispatchId::as_str).collect::<Vec<_>>());

@@ -25,8 +25,9 @@ pub use newer_work::{NewerWork, beside};
 pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};
 pub use place_works::{newest_works, steps_back, work_back};
-pub use point_position::{PointGoal, PointPosition, place_of, resolve, taken_back_by, work_of};
+pub use point_position::{PointGoal, PointPosition, place_of, resolve, taken_back_by, thread_since, work_of};
 pub use point_reference::{checkpoint_at, reference};
+pub(crate) use undo_target::known;
 pub use undo_target::{
     UndoTarget, checkpoint_meant, checkpoint_named, earlier, last, meant, named_by_a_flag, only_sessions, run_here,
     run_or_newest,

@@ -25,7 +25,7 @@ pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Optio
 /// The command that undoes only the work before which a point lies: changes of others do not block that.
 pub fn command_alone(point: Option<&str>) -> Option<String> {
     let work = point.and_then(|point| ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind)));
-    work.map(|work| format!("ic undo --dispatch {work} --yes"))
+    work.map(|work| format!("ic undo --only {work} --yes"))
 }
 
 /// The beginning of a hint: the command that needs no force.
@@ -75,42 +75,8 @@ pub(super) fn refused_effects(effects: &Effects) -> Refusal {
 }
 
 fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&str>) -> Refusal {
-    if let RollbackTarget::Without(dispatch) = to
-        && tree.conflicts.iter().any(|one| one.reason == CUT_OFF)
-    {
-        // Only the person can tell whose change it is, so the hint has a command for either answer.
-        let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
-        let error = ic_worktree::refused(tree).hint(format!(
-            "if the agent changed these paths: ic undo --dispatch {id} --force-files --yes; if you did, leave them as they are (then the work \
-             does not count as undone): ic undo --dispatch {id} --keep-theirs --yes"
-        ));
-        return Refusal { error, flag: Some("--keep-theirs") };
-    }
-    if let RollbackTarget::Without(dispatch) = to
-        && tree.plan.steps.is_empty()
-    {
-        // Nothing of the work can be told from what others did, so there is nothing that a flag could restore.
-        let error = ic_worktree::refused(tree).hint(format!(
-            "leave these paths as they are (then the work does not count as undone): ic undo --dispatch {} --keep-theirs --yes; or undo it \
-             with all that came after it: ic undo {} --dry-run",
-            shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch)),
-            before(dispatch)
-        ));
-        return Refusal { error, flag: Some("--keep-theirs") };
-    }
-    let has_step = |conflict: &Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
-    if let (RollbackTarget::Without(dispatch), Some(without)) = (to, tree.conflicts.iter().find(|one| !has_step(one))) {
-        if without.reason.contains(AT_ONCE) {
-            return at_once(tree, dispatch, &without.path.0);
-        }
-        // A file whose place is gone stays removed, whatever is decided.
-        let error = ic_worktree::refused(tree).hint(format!(
-            "undo first what stands in the way of {}, or undo it with all that came after it: ic undo {} --dry-run; --keep-theirs leaves \
-             these paths as they are, and --force-files leaves only those that have no place to come back into",
-            String::from_utf8_lossy(&without.path.0),
-            before(dispatch)
-        ));
-        return Refusal { error, flag: Some("--keep-theirs") };
+    if let (Some(words), Some(dispatch)) = (to.words(), to.of_works()) {
+        return refused_works(tree, (&words, to), dispatch);
     }
     let error = ic_worktree::refused(tree).hint(format!(
         "{}leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them",
@@ -119,14 +85,50 @@ fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&st
     Refusal { error, flag: Some("--force-files") }
 }
 
-/// The undo of one of several dispatches that worked at once need not wait for the others: each would be refused for the same path.
-fn at_once(tree: &RestoreReport, dispatch: &str, path: &[u8]) -> Refusal {
-    let path = String::from_utf8_lossy(path);
-    let id = shell_word(dispatch.strip_prefix("dispatch:").unwrap_or(dispatch));
-    let error = ic_worktree::refused(tree).hint(format!(
-        "leave {path} unchanged (then the work does not count as undone): ic undo --dispatch {id} --keep-theirs --yes; or undo what all of \
-         them did to it, with all that came after this work: ic undo {} --force-files --dry-run",
-        before(dispatch)
-    ));
-    Refusal { error, flag: Some("--keep-theirs") }
+/// The refusal of an undo of works: what a person has to decide, with a command for each answer.
+fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), dispatch: &str) -> Refusal {
+    let has_step = |conflict: &&Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
+    let left = format!(
+        "leave these paths as they are (then the work does not count as undone): ic {words} --keep-theirs --yes"
+    );
+    let with_later = match to {
+        RollbackTarget::Only(_) => {
+            format!("; or undo it with all that came after it: ic undo {} --dry-run", before(dispatch))
+        }
+        _ => String::new(),
+    };
+    let without_step = tree.conflicts.iter().find(|one| !has_step(one));
+    let (hint, flag) = if tree.conflicts.iter().any(|one| one.reason == CUT_OFF) {
+        // Only the person can tell whose change it is.
+        let hint = format!(
+            "if the agent changed these paths: ic {words} --force-files --yes; if you did, leave them as they are (then the work does not count \
+             as undone): ic {words} --keep-theirs --yes"
+        );
+        (hint, "--keep-theirs")
+    } else if tree.plan.steps.is_empty() {
+        // Nothing of the work can be told from what others did, so there is nothing that a flag could restore.
+        (format!("{left}{with_later}"), "--keep-theirs")
+    } else if let Some(without) = without_step.filter(|one| one.reason.contains(AT_ONCE)) {
+        // Several worked at once. The undo of one need not wait for the others: each would be refused for the same path.
+        let path = String::from_utf8_lossy(&without.path.0);
+        let all = format!("ic restore --before {} {} --dry-run", before(dispatch), shell_word(&path));
+        let hint = format!(
+            "leave {path} unchanged (then the work does not count as undone): ic {words} --keep-theirs --yes; or make it as it was before this \
+             work, whoever changed it since: {all}"
+        );
+        (hint, "--keep-theirs")
+    } else if let Some(without) = without_step {
+        // A file whose place is gone stays removed, whatever is decided.
+        let hint = format!(
+            "undo first what stands in the way of {}{with_later}; --keep-theirs leaves these paths as they are, and --force-files leaves only \
+             those that have no place to come back into",
+            String::from_utf8_lossy(&without.path.0),
+        );
+        (hint, "--keep-theirs")
+    } else {
+        let hint =
+            "leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them";
+        (hint.to_owned(), "--force-files")
+    };
+    Refusal { error: ic_worktree::refused(tree).hint(hint), flag: Some(flag) }
 }

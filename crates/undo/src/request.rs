@@ -17,8 +17,36 @@ pub enum RollbackTarget<'a> {
     },
     /// To a point, by its reference (`ic_ops::point`).
     Point(&'a str),
-    /// Only what this dispatch did is undone, and the run does not move.
-    Without(&'a str),
+    /// As [`RollbackTarget::Point`] where that takes nothing that others or a person did. Otherwise, for a point before a prompt, as
+    /// [`RollbackTarget::Since`].
+    Thread(&'a str),
+    /// Only what this dispatch did is undone, with the work that it began, and the run does not move.
+    Only(&'a str),
+    /// What this dispatch did is undone, and what came after it in its thread; the run does not move.
+    Since(&'a str),
+}
+
+impl<'a> RollbackTarget<'a> {
+    /// The words after `ic` for this target, where only work is undone and no run moves. A flag says how it goes on.
+    pub(crate) fn words(self) -> Option<String> {
+        let id = |dispatch: &str| {
+            let named = ["dispatch:", "prompt:"].iter().find_map(|kind| dispatch.strip_prefix(kind));
+            shell_word(named.unwrap_or(dispatch))
+        };
+        match self {
+            Self::Only(dispatch) => Some(format!("undo --only {}", id(dispatch))),
+            Self::Since(dispatch) => Some(format!("undo {}", id(dispatch))),
+            Self::Phase { .. } | Self::Point(_) | Self::Thread(_) => None,
+        }
+    }
+
+    /// The dispatch that names the work, where only work is undone and no run moves.
+    pub(crate) fn of_works(self) -> Option<&'a str> {
+        match self {
+            Self::Only(dispatch) | Self::Since(dispatch) => Some(dispatch),
+            Self::Phase { .. } | Self::Point(_) | Self::Thread(_) => None,
+        }
+    }
 }
 
 /// The point before a dispatch, for a command.
@@ -57,18 +85,18 @@ impl Layers<'_> {
     /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
     /// git where checkpoints do not have its state.
     pub(crate) fn of(self, to: RollbackTarget<'_>, settings: &CaptureSettings) -> Result<Vec<LayerName>> {
-        let is_of_one = matches!(to, RollbackTarget::Without(_));
+        let is_of_works = to.of_works().is_some();
         let goes = |layer: &LayerName| match layer {
             LayerName::Workflow | LayerName::Effects | LayerName::Files => true,
             // Git's state is included only where checkpoints have it.
-            LayerName::Git => !is_of_one && settings.checkpointing.include_git,
-            LayerName::Data => !is_of_one && settings.state.is_some(),
+            LayerName::Git => !is_of_works && settings.checkpointing.include_git,
+            LayerName::Data => !is_of_works && settings.state.is_some(),
         };
         let chosen = match self {
             Self::All => return Ok(LayerName::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if let RollbackTarget::Without(dispatch) = to
+        if let Some(dispatch) = to.of_works()
             && chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
         {
             return Err(Diagnosis::new(
@@ -115,7 +143,7 @@ impl Layers<'_> {
 
     /// Whether everything is to go back: then what stays is warned about.
     pub(crate) fn is_everything(self, to: RollbackTarget<'_>) -> bool {
-        self == Self::All && !matches!(to, RollbackTarget::Without(_))
+        self == Self::All && to.of_works().is_none()
     }
 }
 

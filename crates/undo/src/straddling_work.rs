@@ -34,12 +34,12 @@ pub(super) struct Lost {
 pub(super) fn add(snapshot: &Snapshot<'_>, plan: RollbackPlan, lost: Option<&Lost>) -> Result<RollbackPlan> {
     let Some(lost) = lost else { return recorded(snapshot, plan) };
     let mut ids = lost.seen.clone();
-    if plan.cut.only.is_none() && !lost.commits.is_empty() {
+    if !plan.cut.is_of_works() && !lost.commits.is_empty() {
         let made = code::commits_of_run(snapshot, &plan.run.id, 0)?;
         let goes = |sha: &str| lost.commits.iter().any(|commit| commit.starts_with(sha));
         ids.extend(made.into_iter().filter(|one| goes(&one.sha)).map(|one| one.dispatch_id));
     }
-    if plan.cut.only.is_none() && !lost.paths.is_empty() {
+    if !plan.cut.is_of_works() && !lost.paths.is_empty() {
         let files = code::files_of_run(snapshot, &plan.run.id, plan.cut.seq)?;
         let goes = |file: &code::RecordedFile| lost.paths.contains(path_bytes(&file.path));
         ids.extend(files.into_iter().filter(goes).map(|file| file.dispatch_id));
@@ -50,7 +50,7 @@ pub(super) fn add(snapshot: &Snapshot<'_>, plan: RollbackPlan, lost: Option<&Los
 /// Adds to a plan of the record alone the work that recorded commits or files after its cut: the layer `code` lists those as what is to be
 /// reverted.
 pub(super) fn recorded(snapshot: &Snapshot<'_>, plan: RollbackPlan) -> Result<RollbackPlan> {
-    if plan.cut.only.is_some() {
+    if plan.cut.is_of_works() {
         return Ok(plan);
     }
     let ids = code::recorders_since(snapshot, &plan.run.id, plan.cut.seq)?;
@@ -75,7 +75,7 @@ fn with(snapshot: &Snapshot<'_>, plan: RollbackPlan, ids: BTreeSet<DispatchId>) 
 /// Whether this is work of the run that stands and that the cut alone does not cover.
 fn is_straddling(plan: &RollbackPlan, work: &Dispatch) -> bool {
     let cut = &plan.cut;
-    cut.only.is_none()
+    !cut.is_of_works()
         && work.run_id == plan.run.id
         && work.rolled_back_by.is_none()
         && !cut.covers(work.place(), &work.phase, Some(&work.id))
@@ -89,7 +89,7 @@ impl Lost {
         plan: &RollbackPlan,
         (tree, commits): (&RestoreReport, Option<&[LeavingCommit]>),
     ) -> Result<Self> {
-        if plan.cut.only.is_some() {
+        if plan.cut.is_of_works() {
             return Ok(Self::default());
         }
         let commits = commits.unwrap_or_default();

@@ -126,7 +126,7 @@ fn type_of(event: &Event) -> Result<EventType> {
 /// rollback, and what it did, does not count once it was undone itself.
 pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, seq: Seq) -> Result<()> {
     const ENDS: [EventType; 2] = [EventType::Rollback, EventType::RollbackAborted];
-    if remembered.only().is_some() {
+    if remembered.is_of_works() {
         return require_uncovered(snapshot, remembered);
     }
     let others = table::of_run(snapshot, &remembered.run_id)?;
@@ -170,7 +170,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
 /// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
 fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<()> {
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
-    let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && other.only().is_none();
+    let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && !other.is_of_works();
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
         let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
         return Err(Diagnosis::new(

@@ -77,7 +77,7 @@ pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
     ("session attach {}", Reference),
     ("session attach @ --session={}", Reference),
     ("undo {} --run @ --dry-run", Reference),
-    ("undo --dispatch={} --dry-run", Reference),
+    ("undo --only={} --dry-run", Reference),
     ("undo --run={} --dry-run", Reference),
     ("undo phase:planned --reason={} --dry-run", Text),
     ("undo phase:planned --layer={} --dry-run", Word),

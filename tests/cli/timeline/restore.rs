@@ -64,7 +64,7 @@ fn path_that_no_work_changed_is_refused() {
 fn undone_work_is_no_work_to_go_back_before() {
     let (project, works) = changed_by_three();
     project.write("f.txt", "of B\n");
-    project.json(&format!("undo --dispatch {} --yes", works[1]));
+    project.json(&format!("undo --only {} --yes", works[1]));
     assert_eq!(read(&project, "f.txt"), "of A\n");
     project.json("restore f.txt --yes");
     assert_eq!(read(&project, "f.txt"), "first\n");

@@ -22,15 +22,15 @@ fn undone(project: &Project) {
 fn undo() {
     Page::of("ic undo", worked)
         .refuses("undo", 1, "no_checkpoint")
-        .refuses("undo --dispatch 0a000006 --dry-run", 1, "work_running")
+        .refuses("undo --only 0a000006 --dry-run", 1, "work_running")
         .then(|project| drop(project.ok("dispatch complete 0a000006 --no-checkpoint")))
-        .refuses("undo --dispatch 0a000006 --yes", 1, "no_checkpoint")
-        .does("undo --dispatch 0a000006 --layer=workflow --dry-run")
+        .refuses("undo --only 0a000006 --yes", 1, "no_checkpoint")
+        .does("undo --only 0a000006 --layer=workflow --dry-run")
         .does("undo --layer=workflow --dry-run")
         .does("undo --layer=workflow")
         .refuses("undo --yes", 1, "nothing_to_undo")
         .refuses("undo dispatch:7f3a9c21 --yes", 3, "dispatch_not_found")
-        .refuses("undo --dispatch 7f3a9c21 --yes", 3, "dispatch_not_found")
+        .refuses("undo --only 7f3a9c21 --yes", 3, "dispatch_not_found")
         .refuses("undo phase:draft --run 7f3a9c21 --yes", 3, "run_not_found")
         .ends();
 }

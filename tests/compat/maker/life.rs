@@ -223,7 +223,7 @@ impl Maker {
         self.turn("session-2", "prompt-5", "add an index", "docs/index.md");
         let shown = self.world.cli.json(["session", "show", "session-2", "--json"]);
         let prompt = ic_testkit::text_of(&shown["prompts"][0], "id");
-        self.call(0, &format!("undo --dispatch {prompt} --yes"));
+        self.call(0, &format!("undo --only {prompt} --yes"));
         self.hook("UserPromptSubmit", "session-2", "prompt-6", json!({"prompt": "and now?"}));
     }
 

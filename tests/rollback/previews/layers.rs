@@ -114,18 +114,18 @@ fn typed() -> Vec<Row> {
 /// What one dispatch did.
 fn alone() -> Vec<Row> {
     vec![
-        row("undo --dispatch WORK", &[worked], FINE),
-        row("undo --dispatch WORK --layer=workflow,files", &[worked], FINE),
-        row("undo --dispatch WORK", &[worked, changed_too], (1, "file_conflict")),
-        row("undo --dispatch WORK --keep-theirs", &[worked, changed_too], (4, "")),
-        row("undo --dispatch WORK --force", &[worked, changed_too], FINE),
-        row("undo --dispatch WORK --layer=git", &[worked], (3, "usage")),
-        row("undo --dispatch WORK", &[begun], (1, "work_running")),
-        row("undo --dispatch WORK", &[worked, living_worker], FINE),
-        row("undo --dispatch WORK --expect-plan 00", &[worked], (1, "plan_changed")),
-        row("undo --dispatch WORK", &[worked, stopped], (1, "rolling_back")),
-        held(&row("undo --dispatch WORK", &[worked], (1, "work_running")), owned),
-        row("undo --dispatch 000000", &[], (3, "dispatch_not_found")),
+        row("undo --only WORK", &[worked], FINE),
+        row("undo --only WORK --layer=workflow,files", &[worked], FINE),
+        row("undo --only WORK", &[worked, changed_too], (1, "file_conflict")),
+        row("undo --only WORK --keep-theirs", &[worked, changed_too], (4, "")),
+        row("undo --only WORK --force", &[worked, changed_too], FINE),
+        row("undo --only WORK --layer=git", &[worked], (3, "usage")),
+        row("undo --only WORK", &[begun], (1, "work_running")),
+        row("undo --only WORK", &[worked, living_worker], FINE),
+        row("undo --only WORK --expect-plan 00", &[worked], (1, "plan_changed")),
+        row("undo --only WORK", &[worked, stopped], (1, "rolling_back")),
+        held(&row("undo --only WORK", &[worked], (1, "work_running")), owned),
+        row("undo --only 000000", &[], (3, "dispatch_not_found")),
         row("redo", &[worked, without], FINE),
         row("redo", &[worked, without, changed_too], (1, "file_conflict")),
     ]
@@ -149,7 +149,7 @@ fn changed_too(world: &TestWorld) {
 }
 
 fn without(world: &TestWorld) {
-    world.ic(&["undo", "--dispatch", &newest_dispatch(world), "--yes"]);
+    world.ic(&["undo", "--only", &newest_dispatch(world), "--yes"]);
 }
 
 fn newest_dispatch(world: &TestWorld) -> String {

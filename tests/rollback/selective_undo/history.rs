@@ -136,7 +136,7 @@ enum End {
 
 fn undone_and_redone(world: &TestWorld, id: &str, wanted: Option<&Tree>, when: &str) -> End {
     let before = world.state();
-    let outcome = world.cli.run(["undo", "--dispatch", id, "--yes", "--json"]);
+    let outcome = world.cli.run(["undo", "--only", id, "--yes", "--json"]);
     if outcome.code == Some(1) {
         assert_eq!(outcome.error(), "file_conflict", "{when}: {outcome:?}");
         world.state().assert_is(&before, when);
@@ -160,7 +160,7 @@ fn undone_and_redone(world: &TestWorld, id: &str, wanted: Option<&Tree>, when: &
     let redo = ["redo", "--run", &run, "--yes"];
     world.cli.ok(redo);
     world.state().assert_outside_is(&before, when);
-    let again = world.cli.run(["undo", "--dispatch", id, "--yes", "--json"]);
+    let again = world.cli.run(["undo", "--only", id, "--yes", "--json"]);
     assert_eq!((again.code, &again.json()["status"]), (Some(code), &json!(status)), "{when}");
     world.state().assert_outside_is(&undone, when);
     world.cli.ok(redo);

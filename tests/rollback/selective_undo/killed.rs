@@ -42,7 +42,7 @@ fn dies_before(world: &TestWorld, words: &[&str], n: usize) -> bool {
 #[test]
 fn killed_before_any_statement_it_is_resumed_or_aborted() {
     let (world, first) = story();
-    let words = ["undo", "--dispatch", &first, "--yes", "--json"];
+    let words = ["undo", "--only", &first, "--yes", "--json"];
     world.save(&WHOLE);
     let before = world.state();
     world.cli.ok(words);
@@ -91,7 +91,7 @@ fn killed_before_any_statement_it_is_resumed_or_aborted() {
 #[test]
 fn what_a_person_wrote_after_it_was_killed_stays_whatever_is_called() {
     let (world, first) = story();
-    let words = ["undo", "--dispatch", &first, "--yes", "--json"];
+    let words = ["undo", "--only", &first, "--yes", "--json"];
     world.save(&WHOLE);
     let (mut n, mut open, mut refused) = (1, 0, 0);
     loop {

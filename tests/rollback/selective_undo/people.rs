@@ -109,13 +109,13 @@ fn turn(world: &TestWorld, random: &mut Random, model: &mut Model, n: usize) {
 /// Undoes what an agent did and brings it back; returns whether it was undone wholly.
 fn undone(world: &TestWorld, model: &Model, agent: usize, id: &str, when: &str) -> bool {
     let before = world.state();
-    let outcome = world.cli.run(["undo", "--dispatch", id, "--yes", "--json"]);
+    let outcome = world.cli.run(["undo", "--only", id, "--yes", "--json"]);
     let wanted: Vec<Option<&str>> = model.lines.iter().map(|line| Model::without(line, agent)).collect();
     if outcome.code == Some(1) {
         assert_eq!(outcome.error(), "file_conflict", "{when}: {outcome:?}");
         world.state().assert_is(&before, when);
         assert!(wanted.iter().any(Option::is_none), "{when}: no other person changed its lines: {outcome:?}");
-        let kept = world.cli.run(["undo", "--dispatch", id, "--keep-theirs", "--yes", "--json"]);
+        let kept = world.cli.run(["undo", "--only", id, "--keep-theirs", "--yes", "--json"]);
         assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{when}: {kept:?}");
         let shown = world.cli.json(["dispatch", "show", id, "--json"]);
         assert!(shown["rolled_back_by"].is_null(), "{when}: {shown}");

@@ -65,7 +65,7 @@ fn work(world: &TestWorld, random: &mut Random, all: &[Work]) -> Work {
 /// Undoes a piece of work, or brings it back, whatever was undone since; `None`: a conflict, and nothing was changed.
 fn turn(world: &TestWorld, work: &mut Work, when: &str) -> Option<()> {
     let report = match &work.undo {
-        None => done(world, &["undo", "--dispatch", &work.id, "--yes", "--json"], when)?,
+        None => done(world, &["undo", "--only", &work.id, "--yes", "--json"], when)?,
         Some(undo) => done(world, &["rollback", "undo", undo, "--yes", "--json"], when)?,
     };
     work.undo = match work.undo {
@@ -102,13 +102,13 @@ fn detour(world: &TestWorld, random: &mut Random, work: &mut Work, when: &str) {
         return;
     }
     let mut command = match &work.undo {
-        None => world.cli.command(["undo", "--dispatch", &work.id, "--yes", "--json"]),
+        None => world.cli.command(["undo", "--only", &work.id, "--yes", "--json"]),
         Some(undo) => world.cli.command(["rollback", "undo", undo, "--yes", "--json"]),
     };
     let n = 20 + random.below(500);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
-    let of_it = |one: &&Value| one["dispatch_id"] == work.id.as_str();
+    let of_it = |one: &&Value| one["dispatch_ids"][0] == work.id.as_str();
     let newest = list.as_array().expect("a list").iter().rfind(of_it);
     let status = newest.and_then(|one| one["status"].as_str());
     let id = newest.and_then(|one| one["id"].as_str());
@@ -232,7 +232,7 @@ fn what_was_edited_under_another_name_that_is_undone_is_for_a_person_to_decide()
     let second = did(&world, "second", || world.write("new.txt", "old\nand more\n"));
     undone_in_part(&world, &first, &[]);
     let one = world.state();
-    assert!(done(&world, &["undo", "--dispatch", &second, "--yes", "--json"], "its base is undone").is_none());
+    assert!(done(&world, &["undo", "--only", &second, "--yes", "--json"], "its base is undone").is_none());
     undone(&world, &second, &["--force-files"]);
     assert_eq!((world.read("old.txt").as_deref(), world.read("new.txt").as_deref()), (Some("old\n"), Some("old\n")));
     world.ic(&["redo", "--yes"]);
@@ -295,7 +295,7 @@ fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
     world.ic(&["rollback", "undo", &alone, "--yes"]);
     assert_eq!(world.read("a.txt").as_ref(), Some(&loud), "the first stands, and the second does not set it back");
     let report = done(&world, &["redo", "--yes", "--json"], "the second").expect("nothing is in the way");
-    assert_eq!(report["dispatch_id"], second, "{report}");
+    assert_eq!(report["dispatch_ids"][0], second, "{report}");
     assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN), "the second sets it back again");
 }
 

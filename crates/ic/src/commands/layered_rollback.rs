@@ -125,7 +125,10 @@ impl Rolling<'_> {
         if !base.dry_run && !self.yes {
             preview = roll_back(RollbackRequest { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
-                return finish(session, kernel, settings, &preview);
+                return match self.decided(session, &preview)? {
+                    Some(decided) => decided.go(session, kernel, settings),
+                    None => finish(session, kernel, settings, &preview),
+                };
             }
             let question = Question {
                 does: "This rollback changes more than the ledger",
@@ -146,6 +149,28 @@ impl Rolling<'_> {
             say_where(session, kernel, &whole);
         }
         finish(session, kernel, settings, &whole)
+    }
+}
+
+impl<'a> Rolling<'a> {
+    /// Asks a person about paths that keep an undo of works from being done, and returns the undo as they decide; `None`: there is nobody
+    /// to ask, something else refuses it, or they stop.
+    fn decided(&self, session: &CliSession, preview: &LayeredRollback) -> Result<Option<Self>> {
+        let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
+        let is_of_paths = preview.rollback.plan.cut.is_of_works() && preview.refusals.iter().all(is_conflict);
+        if !is_of_paths || !session.can_ask() {
+            return Ok(None);
+        }
+        let text = views::rollback::layers_plan::plan(preview);
+        let question = "Others may have changed the paths that are marked CONFLICT: leave them as they are [l], take this work out of \
+                        them all the same [t], or stop [s]?";
+        let mut request: LayeredRequest<'a> = self.request.clone();
+        match CliSession::letter(&text, question, "lts")? {
+            Some('l') => request.keep_theirs = true,
+            Some('t') => request.force.files = true,
+            _ => return Ok(None),
+        }
+        Ok(Some(Self { request, yes: self.yes }))
     }
 }
 

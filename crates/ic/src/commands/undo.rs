@@ -1,5 +1,6 @@
 //! `ic undo`
 
+use ic_base::shell_word;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::journal::Force;
@@ -14,35 +15,38 @@ use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
 use crate::commands::workflow::WorkflowWatch;
 
-/// Undo the last work: roll record, outside effects, git, files and rows back to before it.
+/// Undo the last prompt or dispatch: files, commits, outside effects, rows, and the record.
 ///
-/// Without POINT, the last work is the newest dispatch, step or prompt that is not undone; a terminal offers the points to choose from.
-/// Asked by an agent, in its shell or over MCP, it is the newest earlier prompt of its own session that changed something, and that one
-/// alone. Where work from before the last one was undone by `--dispatch`, the last work alone is undone, so that the other one stays
-/// undone. With POINT, everything recorded after it is undone. It is the same as `ic run rollback --to POINT --layer=all`; where there is
-/// no run, it restores the newest checkpoint that differs from the tree. A checkpoint of the tree is taken first: `ic redo` restores it.
+/// Without POINT it is the newest work that is not undone; a terminal offers a list. Asked by an agent, in its shell or over MCP, it is the
+/// newest earlier prompt of its own session that changed something, and that one alone.
+///
+/// With the prompt of a session as POINT, it is undone with the later prompts of that session. What you and other agents did stays, also in
+/// the same files. Any other POINT takes the run back to there, with everything that was recorded after it. It is the same as `ic run
+/// rollback --to POINT --layer=all`. Where there is no run, the newest checkpoint that differs from the tree is restored.
+///
+/// A checkpoint of the tree is taken first: `ic redo` brings everything back.
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   ic undo                              # choose from a list, then confirm
-  ic undo --dry-run                    # the plan for the last dispatch or step
+  ic undo --dry-run                    # what an undo of the last work would do
   ic undo --yes
-  ic undo 3f9a12c4 --yes               # that prompt or dispatch, and all after it
+  ic undo 3f9a12c4 --yes               # that prompt, and the later ones of its session
+  ic undo 3f9a12c4 --only --yes        # that prompt alone
   ic undo @~2 --dry-run                # the last three works
   ic undo deploy --dry-run             # that step, or that checkpoint
   ic undo phase:planned --yes          # everything since phase planned
   ic undo created --run 7f3a9c21 --yes   # the whole run
-  ic undo --dispatch 3f9a12c4 --dry-run   # only that dispatch
   ic redo --yes                        # undo the undo
 
-`ic log` lists the points of a run. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be
-undone: the conflict is named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback
-resume or abort ends it; and when something of a dispatch that alone is undone stays: it does not count as undone.")]
+`ic log` lists the points. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be undone: the conflict is
+named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback resume or abort ends it; and when something of
+the work stays, which is named: it does not count as undone.")]
 pub(crate) struct UndoArgs {
-    /// The point to go back to, as ic log prints it: the end of an id, a name, @, @~2, phase:P, or created
+    /// The work or the point, as ic log prints it: the end of an id, a name, @, @~2, phase:P, or created
     point: Option<String>,
-    /// Undo this dispatch alone; keep what others did since
-    #[arg(long, value_name = "DISPATCH", conflicts_with = "point")]
-    dispatch: Option<String>,
+    /// Undo that prompt or dispatch alone, and keep what came after it
+    #[arg(long)]
+    only: bool,
     /// The run [default: that of POINT, else @, else the newest here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -97,14 +101,11 @@ impl UndoPreview {
             }
         };
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
-        let chosen = match earlier {
-            Some(id) => Some(Chosen::Alone(id)),
-            None => undo.choose(session, kernel, &run)?,
-        };
-        let to = match &chosen {
-            Some(Chosen::Alone(id)) => RollbackTarget::Without(id),
-            Some(Chosen::Point(point)) => RollbackTarget::Point(point),
-            None => RollbackTarget::Point("created"),
+        let chosen = if earlier.is_none() { undo.choose(session, kernel, &run)? } else { None };
+        let to = match (&earlier, &chosen) {
+            (Some(id), _) => RollbackTarget::Only(id),
+            (None, Some(point)) => RollbackTarget::Thread(point),
+            (None, None) => RollbackTarget::Point("created"),
         };
         let base = RollbackRequest { run: run.id.as_str(), to, reason: None, dry_run: true, expect_plan: None };
         let (force, layers) = (Force::default(), Layers::All);
@@ -115,19 +116,11 @@ impl UndoPreview {
     }
 }
 
-/// The work that is undone if none was named.
-enum Chosen {
-    /// Everything recorded after this point.
-    Point(String),
-    /// Only the work of this dispatch.
-    Alone(String),
-}
-
 impl UndoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         ic_undo::require_whole(&kernel)?;
-        if let Some(id) = self.only() {
+        if let Some(id) = self.alone().filter(|id| ic_undo::points::steps_back(id).is_none()) {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
         }
@@ -135,7 +128,7 @@ impl UndoArgs {
         let asking = if self.names_any() { None } else { session.asking(&kernel)? };
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         let earlier = earlier.transpose()?.map(|id| id.to_string());
-        let only = earlier.as_deref().or_else(|| self.only());
+        let only = earlier.as_deref().or_else(|| self.alone());
         match ic_undo::points::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
             UndoTarget::Run(run) => {
                 let run = if only.is_none() { self.or_ended(session, &kernel, *run)? } else { *run };
@@ -184,15 +177,14 @@ impl UndoArgs {
         Ok(ended)
     }
 
-    /// The dispatch that is undone alone, as an id or the end of one.
-    fn only(&self) -> Option<&str> {
-        let named = |id| ["dispatch:", "prompt:"].iter().find_map(|kind| str::strip_prefix(id, kind));
-        self.dispatch.as_deref().map(|id| named(id).unwrap_or(id))
+    /// The work that the caller named to be undone alone, as an id or the end of one.
+    fn alone(&self) -> Option<&str> {
+        self.point.as_deref().filter(|_| self.only).map(|point| work_of(point).unwrap_or(point))
     }
 
-    /// Whether the caller named a run, a point or a dispatch.
+    /// Whether the caller named a run or a point.
     fn names_any(&self) -> bool {
-        self.run.is_some() || self.point.is_some() || self.dispatch.is_some()
+        self.run.is_some() || self.point.is_some()
     }
 
     fn roll_back(
@@ -205,16 +197,12 @@ impl UndoArgs {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;
         let to = match (only, &self.point) {
-            (Some(id), _) => RollbackTarget::Without(id),
-            (None, Some(point)) => RollbackTarget::Point(point),
+            (Some(id), _) => RollbackTarget::Only(id),
+            (None, Some(point)) => RollbackTarget::Thread(point),
             (None, None) => match self.choose(session, kernel, run)? {
-                Some(Chosen::Point(point)) => {
+                Some(point) => {
                     chosen = point;
-                    RollbackTarget::Point(&chosen)
-                }
-                Some(Chosen::Alone(work)) => {
-                    chosen = work;
-                    RollbackTarget::Without(&chosen)
+                    if self.only { RollbackTarget::Only(work_named(&chosen)?) } else { RollbackTarget::Thread(&chosen) }
                 }
                 None => return Ok(ExitStatus::No),
             },
@@ -236,7 +224,7 @@ impl UndoArgs {
     }
 
     /// The point that a person picks, or the last one if no question is asked. `None`: the person picked none.
-    fn choose(&self, session: &CliSession, kernel: &Kernel, run: &Run) -> Result<Option<Chosen>> {
+    fn choose(&self, session: &CliSession, kernel: &Kernel, run: &Run) -> Result<Option<String>> {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
             let last = ic_undo::points::last(snapshot, run);
@@ -245,31 +233,14 @@ impl UndoArgs {
         let last = self.beside_prompts(session, kernel, run, last)?;
         // A script must mean the same each time, so it gets the last point and no list.
         if self.yes || self.dry_run || !session.can_ask() {
-            return self.last_or_alone(session, kernel, run, last?).map(Some);
+            return Ok(Some(last?.reference));
         }
         let page = LogPage { all: false, before: None, at_most: OFFERED };
         let log = ic_undo::points::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = CliSession::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
-        Ok(picked.and_then(|at| references.get(at).cloned()).map(Chosen::Point))
-    }
-
-    /// The last point, or only the last work if the tree before it contains other work that was undone since: going back to that tree would
-    /// restore that work unasked.
-    fn last_or_alone(&self, session: &CliSession, kernel: &Kernel, run: &Run, last: ListedPoint) -> Result<Chosen> {
-        let has_files = self.layer.is_empty() || self.layer.contains(&LayerArg::Files);
-        let work = last.before.clone().filter(|_| has_files && matches!(last.kind, "prompt" | "dispatch"));
-        let Some(work) = work else { return Ok(Chosen::Point(last.reference)) };
-        let Some(undo) = ic_undo::undone_before(kernel, &run.id, last.seq)? else {
-            return Ok(Chosen::Point(last.reference));
-        };
-        session.output.warn(&format!(
-            "only {} is undone: what the undo {} took out of the tree before it stays undone",
-            last.reference,
-            undo.short()
-        ));
-        Ok(Chosen::Alone(work))
+        Ok(picked.and_then(|at| references.get(at).cloned()))
     }
 
     /// Adds to the last point of a run a warning about newer prompts that do not belong to the run: the person may mean those.
@@ -327,4 +298,17 @@ impl UndoArgs {
         };
         flags.restore(session, checkpoint)
     }
+}
+
+/// The work before which a point lies, by its id.
+fn work_of(point: &str) -> Option<&str> {
+    ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))
+}
+
+/// As [`work_of`]. Errors: `usage` for any other point.
+fn work_named(point: &str) -> Result<&str> {
+    work_of(point).ok_or_else(|| {
+        let message = format!("{point} is no prompt and no dispatch, so it cannot be undone alone.");
+        Diagnosis::new(Code::Usage, message).hint(format!("with everything after it: ic undo {}", shell_word(point)))
+    })
 }

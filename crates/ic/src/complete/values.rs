@@ -157,12 +157,11 @@ fn from_ledger(
         CompletionKind::Run => looked.runs(typed),
         CompletionKind::RunId => looked.run_ids(typed),
         CompletionKind::Dispatch => {
-            // `--dispatch` names the calling dispatch, which has not ended, whatever the verb. `undo --dispatch` names one that has.
-            let is_caller = argument.get_id() == "dispatch" && verb != "undo";
+            // `--dispatch` names the calling dispatch, which has not ended, whatever the verb.
+            let is_caller = argument.get_id() == "dispatch";
             looked.dispatches(typed, |status| match verb {
                 _ if is_caller => !status.is_finished(),
                 "start" => status == DispatchStatus::Pending,
-                "undo" => status.is_finished(),
                 "complete" | "fail" | "cancel" => !status.is_finished(),
                 _ => true,
             })

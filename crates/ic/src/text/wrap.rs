@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn lines_break_at_spaces_and_between_parts_of_a_sentence_first() {
-        let footer = "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID";
+        let footer = "undo one, and what came after it in its session: ic undo ID; one alone: ic undo ID --only";
         for (text, columns, broken) in [
             ("short\n", 80, "short\n".to_owned()),
             (footer, 80, footer.replace("; ", ";\n")),

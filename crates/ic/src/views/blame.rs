@@ -133,7 +133,7 @@ pub(crate) fn blame(blame: &BlameReport, now: Timestamp) -> String {
     if let Some(owner) = blame.changes.iter().filter(|one| one.owners.len() == 1).find_map(|one| one.owners.first()) {
         let id = owner.dispatch.id.short();
         if owner.dispatch.rolled_back_by.is_none() {
-            out += &format!("To undo that work alone: ic undo --dispatch {id} --dry-run\n");
+            out += &format!("To undo that work alone: ic undo --only {id} --dry-run\n");
         }
     }
     out

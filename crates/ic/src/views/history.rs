@@ -1,5 +1,6 @@
 //! The history of a run: JSON, a timeline, and a diagram.
 
+use ic_kernel::journal::table::named_works;
 use ic_ops::history::{PhaseStay, Story, Turn};
 
 use crate::text::{counted, plain, second, style, styled};
@@ -57,8 +58,8 @@ shape! {
         to_stay: usize = turn.to,
         reason: Option<String> = turn.reason.clone(),
         layers: Vec<&'static str> = turn.layers.clone(),
-        /// The dispatch that alone was undone, while the run stayed in its phase; null for any other rollback.
-        dispatch_id: Option<String> = turn.only.as_ref().map(ToString::to_string),
+        /// The dispatches that alone were undone, oldest first, while the run stayed in its phase; empty for any other rollback.
+        dispatch_ids: Vec<String> = turn.alone.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -115,7 +116,7 @@ fn turned(story: &Story, turn: &Turn) -> String {
     let phase = |at: usize| story.stays.get(at).map_or("", |stay| stay.phase.as_str());
     let (from, to) = (plain(phase(turn.from)), plain(phase(turn.to)));
     let why = turn.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-    let only = turn.only.as_ref().map(|only| format!("dispatch:{}", only.short()));
+    let only = (!turn.alone.is_empty()).then(|| named_works(&turn.alone));
     let (mark, what) = match (turn.kind, only) {
         ("undone", Some(only)) => ("╭─", format!("rollback {} undone: {only} again", turn.rollback_id.short())),
         (_, Some(only)) => ("╰─", format!("undone alone: {only} ({}){why}", turn.layers.join(", "))),
@@ -137,8 +138,8 @@ pub(crate) fn mermaid(story: &Story) -> String {
             out += &format!("    s{from} --> s{at}\n");
         }
     }
-    // The undo of one dispatch leaves the run in its phase, so it has no arrow.
-    for turn in story.turns.iter().filter(|turn| turn.only.is_none()) {
+    // An undo of works leaves the run in its phase, so it has no arrow.
+    for turn in story.turns.iter().filter(|turn| turn.alone.is_empty()) {
         let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
         let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
         out += &format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to);

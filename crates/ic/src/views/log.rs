@@ -230,7 +230,9 @@ pub(crate) fn of_agents(
     }
     let more = if log.has_more { "; older ones: --limit N" } else { "" };
     let way = match back {
-        LogUndoJson::Undo => "to go back to before one: ic undo REFERENCE; undo one alone: ic undo --dispatch ID",
+        LogUndoJson::Undo => {
+            "undo one, and what came after it in its session: ic undo ID; one alone: ic undo ID --only"
+        }
         LogUndoJson::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
     };
     out + &styled(style::DIM, &format!("{way}{more}")) + "\n"

@@ -37,8 +37,8 @@ shape! {
         include_target: bool = plan.include_target,
         /// The point that the run goes back to; null if it goes back to a phase.
         point: Option<String> = plan.point.clone(),
-        /// The dispatch that alone is undone, while the run stays in its phase; null if the run goes back.
-        dispatch_id: Option<String> = plan.cut.only.as_ref().map(ToString::to_string),
+        /// The dispatches that alone are undone, oldest first, while the run stays in its phase; empty if the run goes back.
+        dispatch_ids: Vec<String> = plan.chosen.iter().map(ToString::to_string).collect(),
         /// Earlier undos of single dispatches that this rollback lifts, because it goes back to before them: the ids of their rollbacks.
         reinstated: Vec<String> = plan.reinstated.iter().map(ToString::to_string).collect(),
         /// Whether the run was completed, so that the rollback makes it active again.
@@ -218,27 +218,25 @@ pub(crate) fn summary(rollback: &RollbackSummary, has_more: bool) -> String {
         }
         None => "Files and commits stay as they are: only the record is rolled back.",
     };
-    format!("{}{stays}\n{}", head(rollback, true, false), next(rollback))
+    format!("{}{}{stays}\n{}", head(rollback, true), record(rollback, false), next(rollback))
 }
 
-/// `has_effects`: whether effects are undone, too, which are a part of the record.
-fn head(rollback: &RollbackSummary, is_finished: bool, has_effects: bool) -> String {
+/// What is undone: the run or the work, and why.
+fn head(rollback: &RollbackSummary, is_finished: bool) -> String {
     let plan = &rollback.plan;
-    let is_of_one = plan.cut.only.is_some();
+    let is_of_works = plan.cut.is_of_works();
     let what = match (&rollback.done, is_finished) {
-        (Some(_), true) if is_of_one => styled(style::BAD, "undone in"),
-        (Some(_), false) if is_of_one => styled(style::WARN, "undoing in"),
-        (None, _) if is_of_one => styled(style::WARN, "would undo in"),
+        (Some(_), true) if is_of_works => styled(style::BAD, "undone in"),
+        (Some(_), false) if is_of_works => styled(style::WARN, "undoing in"),
+        (None, _) if is_of_works => styled(style::WARN, "would undo in"),
         (Some(_), true) => styled(style::BAD, "rolled back"),
         (Some(_), false) => styled(style::WARN, "rolling back"),
         (None, _) => styled(style::WARN, "would roll back"),
     };
-    let mut out = format!(
-        "{what} {} {}\n  {}\n",
-        styled(style::STRONG, plan.run.id.short()),
-        plain(&plan.run.goal),
-        route(plan),
-    );
+    let mut out = format!("{what} {} {}\n", styled(style::STRONG, plan.run.id.short()), plain(&plan.run.goal));
+    if !is_of_works {
+        out += &format!("  {}\n", route(plan));
+    }
     if let Some(reason) = &rollback.reason {
         out += &format!("  because {}\n", plain(reason));
     }
@@ -249,33 +247,55 @@ fn head(rollback: &RollbackSummary, is_finished: bool, has_effects: bool) -> Str
         };
         out += &format!("  {}\n", styled(style::WARN, said));
     }
-    out.push('\n');
-    out += &details(plan, has_effects);
-    if is_of_one {
-        out += "\nOther work stays, before and after it; the run stays where it is.\n";
-        return out;
+    out += &works(plan);
+    if is_of_works {
+        out += &format!("  {}\n", styled(style::DIM, "what others did stays, before it and after it"));
     }
+    out
+}
+
+/// The dispatches that are undone, oldest first.
+fn works(plan: &RollbackPlan) -> String {
+    let mut table = TextTable::headless();
+    let cancelled = plan.cancelled_dispatches.iter().map(|one| (one, "cancel"));
+    let mut all: Vec<(&Dispatch, &str)> =
+        cancelled.chain(plan.marked_dispatches.iter().map(|one| (one, "undo"))).collect();
+    all.sort_by_key(|(one, _)| one.seq);
+    for (one, verb) in all {
+        let name = one.work.name.as_deref().unwrap_or("");
+        table.row(vec![Cell::new(style::BAD, verb), one.id.short().into(), one.phase.as_str().into(), name.into()]);
+    }
+    let text = table.render("") + &straddling(plan);
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// What changes in the record besides the work, and where it ends. `has_effects`: whether effects are undone, too, which are a part of it.
+fn record(rollback: &RollbackSummary, has_effects: bool) -> String {
+    let plan = &rollback.plan;
+    if plan.cut.is_of_works() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", styled(style::STRONG, "Record"));
+    out += &details(plan, has_effects);
     for undo in &plan.reinstated {
-        out += &format!("  the undo {} of one dispatch is lifted: its work counts again\n", undo.short());
+        out += &format!("  the undo {} of single work is lifted: its work counts again\n", undo.short());
     }
     let counts = plan.counts();
-    out += &format!(
-        "\n{}, {}, {}, {}, {}; records up to event {} stay.\n",
-        counted(counts.phases, "phase"),
-        counted(counts.dispatches, "dispatch"),
-        counted(counts.artifacts, "artifact"),
-        counted(counts.agents, "agent"),
-        counted(counts.skips, "skip"),
-        plan.cut.seq,
-    );
+    let all = [
+        (counts.phases, "phase"),
+        (counts.dispatches, "dispatch"),
+        (counts.artifacts, "artifact"),
+        (counts.agents, "agent"),
+        (counts.skips, "skip"),
+    ];
+    let all: Vec<String> = all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
+    let all = if all.is_empty() { String::new() } else { format!("{} go back; ", all.join(", ")) };
+    out += &format!("  {all}records up to event {} stay\n", plan.cut.seq);
     out
 }
 
 /// The way that the run goes: `planned ← executing ← review`, or `executing, before dispatch:3f9a12c4`.
 fn route(plan: &RollbackPlan) -> String {
-    if let Some(only) = &plan.cut.only {
-        return format!("only {}", styled(style::STRONG, &format!("dispatch:{}", only.short())));
-    }
     if let Some(point) = &plan.point {
         let from =
             if plan.run.phase == plan.to_phase { String::new() } else { format!(" ← {}", plain(&plan.run.phase)) };
@@ -295,13 +315,7 @@ fn route(plan: &RollbackPlan) -> String {
 }
 
 fn details(plan: &RollbackPlan, has_effects: bool) -> String {
-    let mut table = TextTable::new(&["", "", "PHASE", "WAS", ""]);
-    for d in &plan.cancelled_dispatches {
-        table.row(dispatch_row("cancel", d));
-    }
-    for d in &plan.marked_dispatches {
-        table.row(dispatch_row("mark", d));
-    }
+    let mut table = TextTable::headless();
     for a in &plan.artifacts {
         table.row(vec![
             Cell::new(style::WARN, "mark"),
@@ -326,8 +340,8 @@ fn details(plan: &RollbackPlan, has_effects: bool) -> String {
             s.reason.as_deref().unwrap_or("").into(),
         ]);
     }
-    let mut text = table.render(where_nothing_is_marked(plan, has_effects));
-    text += &straddling(plan);
+    let has_works = !plan.cancelled_dispatches.is_empty() || !plan.marked_dispatches.is_empty();
+    let text = table.render(if has_works { "" } else { where_nothing_is_marked(plan, has_effects) });
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
@@ -350,16 +364,6 @@ fn where_nothing_is_marked(plan: &RollbackPlan, has_effects: bool) -> &'static s
     }
 }
 
-fn dispatch_row(verb: &str, d: &Dispatch) -> Vec<Cell> {
-    vec![
-        Cell::new(style::BAD, verb),
-        format!("dispatch {}", d.id.short()).into(),
-        d.phase.as_str().into(),
-        d.status.as_str().into(),
-        d.work.name.as_deref().unwrap_or("").into(),
-    ]
-}
-
 fn agent_row(verb: &str, a: &Agent) -> Vec<Cell> {
     vec![
         Cell::new(style::BAD, verb),
@@ -374,7 +378,7 @@ fn next(rollback: &RollbackSummary) -> String {
     let id = rollback.plan.run.id.short();
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
-        Some((rollback_id, _)) if rollback.plan.point.is_some() || rollback.plan.cut.only.is_some() => {
+        Some((rollback_id, _)) if rollback.plan.point.is_some() || rollback.plan.cut.is_of_works() => {
             format!("to bring it back: ic rollback undo {} --yes", rollback_id.short())
         }
         Some(_) => {

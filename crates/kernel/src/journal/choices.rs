@@ -74,12 +74,9 @@ pub fn run_status(remembered: &RollbackRecord) -> Result<RunStatus> {
     status.ok_or_else(|| damaged(remembered, &format!("the status of the run before it, {kept}")))
 }
 
-/// The status that the run has after the rollback: it is active again, unless only one dispatch was undone. Errors: as [`run_status`].
+/// The status that the run has after the rollback: it is active again, unless only the work of some dispatches was undone. Errors: as [`run_status`].
 pub fn status_after(remembered: &RollbackRecord) -> Result<RunStatus> {
-    match remembered.only() {
-        Some(_) => run_status(remembered),
-        None => Ok(RunStatus::Active),
-    }
+    if remembered.is_of_works() { run_status(remembered) } else { Ok(RunStatus::Active) }
 }
 
 fn damaged(remembered: &RollbackRecord, why: &str) -> Diagnosis {

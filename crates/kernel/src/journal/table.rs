@@ -22,11 +22,11 @@ use serde_json::Value;
 use crate::journal::choices;
 use crate::journal::layer::{self, LayerName};
 
-/// The key of a plan that names the dispatch which alone is undone.
-pub const ONLY: &str = "only";
+/// The key of a plan that names the dispatches whose work alone is undone, oldest first, with the work that they began.
+pub const WORKS: &str = "works";
 
-/// The key of a plan that names the work which that dispatch began.
-pub const DESCENDANTS: &str = "descendants";
+/// The key of a plan that names those of them which were chosen.
+pub const CHOSEN: &str = "chosen";
 
 /// The key of a plan that names the rollbacks of one dispatch which it lifts.
 pub const REINSTATED: &str = "reinstated";
@@ -110,18 +110,32 @@ impl RollbackRecord {
         self.plan["point"].as_str()
     }
 
-    /// The dispatch whose work alone was undone; `None`: the run went back.
-    pub fn only(&self) -> Option<DispatchId> {
-        self.plan[ONLY].as_str().map(|id| DispatchId::from_ledger(id.to_owned()))
+    /// The dispatches whose work alone was undone, oldest first, with the work that they began; empty: the run went back.
+    pub fn works(&self) -> Vec<DispatchId> {
+        self.dispatches(WORKS)
     }
 
-    /// The work that this dispatch began, which was undone with it.
-    pub fn descendants(&self) -> Vec<DispatchId> {
-        let ids = self.plan[DESCENDANTS].as_array().into_iter().flatten();
+    /// Those of [`RollbackRecord::works`] that were chosen: what they began went along.
+    pub fn chosen(&self) -> Vec<DispatchId> {
+        self.dispatches(CHOSEN)
+    }
+
+    /// Whether only the work of some dispatches was undone, and the run stayed where it was.
+    pub fn is_of_works(&self) -> bool {
+        self.plan[WORKS].is_array()
+    }
+
+    /// The work that alone was undone, for people, as [`named_works`] says it; `None`: the run went back.
+    pub fn alone(&self) -> Option<String> {
+        self.is_of_works().then(|| named_works(&self.chosen()))
+    }
+
+    fn dispatches(&self, key: &str) -> Vec<DispatchId> {
+        let ids = self.plan[key].as_array().into_iter().flatten();
         ids.filter_map(|id| id.as_str()).map(|id| DispatchId::from_ledger(id.to_owned())).collect()
     }
 
-    /// The rollbacks of one dispatch each that it lifted.
+    /// The rollbacks of some dispatches alone that it lifted.
     pub fn reinstated(&self) -> Vec<RollbackId> {
         let ids = self.plan[REINSTATED].as_array().into_iter().flatten();
         ids.filter_map(|id| id.as_str()).map(|id| RollbackId::from_ledger(id.to_owned())).collect()
@@ -132,6 +146,17 @@ impl RollbackRecord {
         let pairs = self.plan[list].as_array().into_iter().flatten();
         pairs.filter_map(|pair| pair[0].as_str().map(str::to_owned)).collect()
     }
+}
+
+/// Work that was chosen to be undone, for people: `dispatch:3f9a12c4`, or `dispatch:3f9a12c4 and 2 later ones`.
+pub fn named_works(chosen: &[DispatchId]) -> String {
+    let Some((first, later)) = chosen.split_first() else { return String::new() };
+    let later = match later.len() {
+        0 => String::new(),
+        1 => " and a later one".to_owned(),
+        n => format!(" and {n} later ones"),
+    };
+    format!("dispatch:{}{later}", first.short())
 }
 
 const COLUMNS: &str = "id, seq, status, to_phase, include_target, cut_seq, run_id, layers, from_phase, epoch, reason, \

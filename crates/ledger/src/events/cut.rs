@@ -13,18 +13,21 @@ pub struct Cut {
     pub seq: Seq,
     /// The rolled-back phases, in chain order; rows labelled with one of them are rolled back too.
     pub phases: Vec<String>,
-    /// Only what this dispatch and its descendants did, whenever that was; `None`: whatever lies after the cut.
-    pub only: Option<DispatchId>,
-    /// The work that this dispatch began: it goes along. Empty without `only`.
-    pub descendants: Vec<DispatchId>,
+    /// Only what these dispatches did, oldest first, whenever that was; empty: whatever lies after the cut.
+    pub works: Vec<DispatchId>,
 }
 
 impl Cut {
+    /// Whether only the work of some dispatches goes back, and the run stays where it is.
+    pub fn is_of_works(&self) -> bool {
+        !self.works.is_empty()
+    }
+
     /// Whether a rollback covers a row recorded at `seq` and labelled with `phase`. `dispatch`: the work that the row belongs to, if any.
     pub fn covers(&self, seq: Seq, phase: &str, dispatch: Option<&DispatchId>) -> bool {
-        match &self.only {
-            Some(only) => dispatch.is_some_and(|id| id == only || self.descendants.contains(id)),
-            None => seq > self.seq || self.phases.iter().any(|p| p == phase),
+        if self.is_of_works() {
+            return dispatch.is_some_and(|id| self.works.contains(id));
         }
+        seq > self.seq || self.phases.iter().any(|p| p == phase)
     }
 }

@@ -39,10 +39,11 @@ impl Layer {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoInput {
-    /// Go back to before this point, as log names it. Default: the last work.
+    /// Undo the work at this point, as log names it, and what came after it. Default: the last work.
     point: Option<String>,
-    /// Undo this dispatch or prompt alone, and keep what others did since. Not with `point`.
-    dispatch: Option<String>,
+    /// Undo that work alone, and keep what came after it.
+    #[serde(default)]
+    only: bool,
     /// The run. Default: that of the point, else the open run here.
     run: Option<String>,
     /// The reason, recorded with the rollback.
@@ -66,11 +67,10 @@ impl Input for UndoInput {
         let layers = (!layers.is_empty()).then(|| layers.join(","));
         Words::of(&["undo"])
             .value_if("point", self.point.as_deref())?
-            .flag_if("--dispatch", self.dispatch.as_deref())?
             .flag_if("--run", self.run.as_deref())?
             .flag_if("--reason", self.reason.as_deref())?
             .flag_if("--layer", layers.as_deref())
-            .map(|words| words.switch("--keep-theirs", self.keep_theirs))
+            .map(|words| words.switch("--only", self.only).switch("--keep-theirs", self.keep_theirs))
     }
 
     fn step(&self) -> Option<ConsentStep> {

@@ -58,8 +58,8 @@ pub struct Turn {
     pub reason: Option<String>,
     /// The layers that were rolled back.
     pub layers: Vec<&'static str>,
-    /// The dispatch whose work alone was undone: the run stayed where it was.
-    pub only: Option<DispatchId>,
+    /// The dispatches whose work alone was undone, oldest first: the run stayed where it was. Empty for any other rollback.
+    pub alone: Vec<DispatchId>,
 }
 
 /// A run as a story.
@@ -200,8 +200,8 @@ impl Teller<'_> {
             // Only along its own branch: a stay in the same phase on a branch that was left is not where it went.
             _ => path(&story.stays, story.current).into_iter().find(|at| is_there(&story.stays[*at])),
         };
-        // The undo of one dispatch goes nowhere.
-        let to = if rollback.only().is_some() { Some(story.current) } else { to };
+        // An undo of works goes nowhere.
+        let to = if rollback.is_of_works() { Some(story.current) } else { to };
         let Some(to) = to.or_else(|| story.stays.iter().rposition(is_there)) else { return };
         story.turns.push(Turn {
             rollback_id: rollback.id.clone(),
@@ -212,7 +212,7 @@ impl Teller<'_> {
             to,
             reason: event.reason.clone(),
             layers: rollback.layers.iter().map(|layer| layer.as_str()).collect(),
-            only: rollback.only(),
+            alone: rollback.chosen(),
         });
         story.current = to;
     }

@@ -38,10 +38,8 @@ pub fn refusal(
             if !rollback.status.is_over() {
                 return Ok(Some(format!("{} Stop here, say so, and wait for the next prompt.", unfinished(&rollback))));
             }
-            let what = match rollback.only() {
-                Some(only) if only == work.id => files_of(snapshot, &rollback)?,
-                _ => told(snapshot, &rollback)?,
-            };
+            let is_alone = rollback.chosen() == [work.id.clone()];
+            let what = if is_alone { files_of(snapshot, &rollback)? } else { told(snapshot, &rollback)? };
             let name = title(work.work.name.as_deref().unwrap_or_default());
             let why = rollback.reason.as_deref().map(|why| format!(" Why: {}.", title(why).trim_end_matches('.')));
             return Ok(Some(format!(
@@ -177,12 +175,16 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
         Ok(format!("{:?}", title(&name)))
     };
     let point = rollback.point().and_then(|point| point.split_once(':'));
-    let what = match (rollback.only(), point) {
-        (Some(only), _) => format!("the person undid {} alone", named(only.as_str())?),
-        (None, Some(("prompt" | "dispatch", id))) => {
+    let what = match (rollback.chosen().as_slice(), point) {
+        ([only], _) => format!("the person undid {} alone", named(only.as_str())?),
+        ([first, later @ ..], _) => {
+            let later = if later.len() == 1 { "prompt" } else { "prompts" };
+            format!("the person undid {} and the later {later} of that session", named(first.as_str())?)
+        }
+        ([], Some(("prompt" | "dispatch", id))) => {
             format!("the person went back to before {}", named(id)?)
         }
-        (None, _) => format!("the person went back to the phase {}", title(&rollback.to_phase)),
+        ([], _) => format!("the person went back to the phase {}", title(&rollback.to_phase)),
     };
     Ok(format!("{what}; {}", files_of(snapshot, rollback)?))
 }

@@ -29,8 +29,8 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
                 let what = if steps::course(&all).is_back() {
                     format!("the undo of the rollback {} is not finished", rollback.id.short())
                 } else {
-                    let whither = match rollback.only() {
-                        Some(only) => format!("of dispatch:{} alone", only.short()),
+                    let whither = match rollback.alone() {
+                        Some(alone) => format!("of {alone} alone"),
                         None => format!("to {}", rollback.to_phase),
                     };
                     format!("the rollback {} {whither} is not finished", rollback.id.short())

@@ -100,13 +100,7 @@ fn cut_of(snapshot: &Snapshot<'_>, run: &Run, phase: &str) -> Result<Cut> {
     }
     // A run that never left the phase did nothing after it.
     let seq = cut::find(snapshot, run, phase, false)?.unwrap_or(i64::MAX);
-    Ok(Cut {
-        run_id: run.id.clone(),
-        seq,
-        phases: run.chain.phases_after(phase, &run.phase),
-        only: None,
-        descendants: Vec::new(),
-    })
+    Ok(Cut { run_id: run.id.clone(), seq, phases: run.chain.phases_after(phase, &run.phase), works: Vec::new() })
 }
 
 pub(super) fn no_such_step(run: &RunId, step: &str) -> Diagnosis {

@@ -9,8 +9,8 @@ use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::Dispatch;
 use ic_worktree::Workspace;
 
-/// Errors: `branch_switched` where the work ended on another branch than it began on, because the branches differ by more than the work.
-/// Also where the present branch lacks the commit that the work was done on, because its files are not here.
+/// Errors: `branch_switched` where the work ended on another branch than it began on, and that one lacks commits of the first: then the
+/// switch took away more than the work's. Also where the present branch lacks the commit that the work was done on, because its files are not here.
 pub(super) fn require_one_branch(
     workspace: &Workspace<'_>,
     dispatch: &Dispatch,
@@ -23,7 +23,7 @@ pub(super) fn require_one_branch(
     let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();
     let all = format!("ic undo dispatch:{id} --dry-run");
-    let (message, hint) = if first.branch == last.branch && !is_moved(&workspace.root, first, last) {
+    let (message, hint) = if has_commits_of(&workspace.root, first, last) {
         let here = git::branch(&workspace.root);
         let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
         let ends = first.head.as_deref().zip(last.head.as_deref());
@@ -53,10 +53,12 @@ pub(super) fn require_one_branch(
     Err(Diagnosis::new(Code::BranchSwitched, message).hint(hint).detail("dispatch_id", dispatch.id.as_str()))
 }
 
-/// Whether work without a branch ended on a commit that has not got the one on which it began.
-fn is_moved(root: &Path, first: &GitState, last: &GitState) -> bool {
-    let heads = first.head.as_deref().zip(last.head.as_deref()).filter(|_| last.branch.is_none());
-    heads.is_some_and(|(first, last)| !git::commits_between(root, last, first, 1).is_empty())
+/// Whether work ended on the branch on which it began, or on a commit that has the one on which it began: what else it has was brought by
+/// its commits.
+fn has_commits_of(root: &Path, first: &GitState, last: &GitState) -> bool {
+    let is_on_it = first.branch.is_some() && first.branch == last.branch;
+    let heads = first.head.as_deref().zip(last.head.as_deref()).filter(|_| !is_on_it);
+    heads.is_none_or(|(first, last)| git::commits_between(root, last, first, 1).is_empty())
 }
 
 /// Whether the branch on which the work was done still exists: one that is gone was merged or thrown away.

@@ -23,9 +23,9 @@ use ic_worktree::Workspace;
 use super::commits::{MadeCommits, OthersCommits};
 use super::span::WorkSpan;
 
-/// A piece of work whose paths are replayed.
+/// The work whose paths are replayed.
 pub(super) struct PathWork<'w> {
-    /// The dispatch and those that it began.
+    /// Its dispatches, oldest first.
     pub(super) ids: &'w [DispatchId],
     /// The checkpoint with which it began.
     pub(super) began: (Seq, Timestamp),
@@ -35,7 +35,7 @@ pub(super) struct PathWork<'w> {
     pub(super) undone_at: Option<Seq>,
 }
 
-/// An undo of one dispatch.
+/// An undo of works.
 struct Undo {
     /// The event up to which it affects the tree: its own, if it stands; otherwise that which undid it. Until then the tree was without its
     /// work.
@@ -60,7 +60,7 @@ impl Undo {
 /// What is needed to tell whose a change is.
 struct Facts {
     undos: Vec<Undo>,
-    /// The makers of what restores left, and effects of undos of one dispatch, by the checkpoint that shows it. For a checkpoint that is
+    /// The makers of what restores left, and effects of undos of works, by the checkpoint that shows it. For a checkpoint that is
     /// not in it nothing is known.
     restored: HashMap<CheckpointId, ChangeOwner>,
     attribution: Attribution,
@@ -128,7 +128,7 @@ fn facts(
     Ok(Some(Facts { undos, restored, attribution }))
 }
 
-/// The makers of what restores left in this tree. An undo of one dispatch, or any rollback that was undone or aborted, cancels out with
+/// The makers of what restores left in this tree. An undo of works, or any rollback that was undone or aborted, cancels out with
 /// what reverted it: only the work says what stands. What one restore replaced and another one restored is as it was before the first. Any
 /// other restore that a person made is left out.
 fn restored(
@@ -139,7 +139,7 @@ fn restored(
     let mut made: HashMap<CheckpointId, (ChangeOwner, Vec<Range<Seq>>)> = HashMap::new();
     let mut whose_left = HashMap::new();
     for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
-        let whose = if one.only().is_some() || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted) {
+        let whose = if one.is_of_works() || matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted) {
             ChangeOwner::Undone
         } else {
             let run = run::get(snapshot, &one.run_id)?;
@@ -150,7 +150,7 @@ fn restored(
         };
         let steps = steps::of_rollback(snapshot, &one.id)?;
         let during = reverts(snapshot, one)?;
-        if one.only().is_some() {
+        if one.is_of_works() {
             let looks = steps.iter().flat_map(goes_of).filter_map(|(_, after)| after);
             whose_left.extend(looks.map(|after| (CheckpointId::from_ledger(after), ChangeOwner::Undone)));
         }
@@ -186,19 +186,21 @@ pub(crate) fn made_again(
 ) -> Result<Vec<(CheckpointId, Range<Seq>)>> {
     let mut again = Vec::new();
     for one in all.iter().filter(|one| matches!(one.status, RollbackStatus::Undone | RollbackStatus::Done)) {
-        let Some(only) = one.only() else { continue };
+        if !one.is_of_works() {
+            continue;
+        }
         let reverts = reverts(snapshot, one)?;
         if reverts.is_empty() {
             continue;
         }
-        if let Ok(span) = WorkSpan::of(snapshot, root, &only, &one.descendants()) {
+        if let Ok(span) = WorkSpan::of(snapshot, root, &one.works()) {
             again.extend(reverts.into_iter().map(|during| (span.ended.clone(), during)));
         }
     }
     Ok(again)
 }
 
-/// The undos of one dispatch each in this tree that were made, or undone, after the work had begun; and in turn those that came after the
+/// The undos of works in this tree that were made, or undone, after the work had begun; and in turn those that came after the
 /// work of these had begun.
 fn undos(
     snapshot: &Snapshot<'_>,
@@ -208,8 +210,8 @@ fn undos(
 ) -> Result<Vec<Undo>> {
     let mut rest = Vec::new();
     for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
-        if let Some(only) = one.only().filter(|only| !work.ids.contains(only)) {
-            rest.extend(undo(snapshot, workspace, &only, one)?);
+        if one.works().iter().any(|id| !work.ids.contains(id)) {
+            rest.extend(undo(snapshot, workspace, one)?);
         }
     }
     let (mut undos, mut from) = (Vec::new(), work.began.0);
@@ -226,25 +228,21 @@ fn undos(
 }
 
 /// Returns `None` if it was made in another tree, was not finished, or the checkpoint with which its work began is pruned.
-fn undo(
-    snapshot: &Snapshot<'_>,
-    workspace: &Workspace<'_>,
-    only: &DispatchId,
-    record: &RollbackRecord,
-) -> Result<Option<Undo>> {
+fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRecord) -> Result<Option<Undo>> {
     let until = match record.status {
         RollbackStatus::Done => record.seq,
         RollbackStatus::Undone => reverts(snapshot, record)?.last().map_or(record.seq, |revert| revert.end),
         _ => return Ok(None),
     };
-    let dispatch = dispatch::get(snapshot, only)?;
+    let work = record.works();
+    let Some(first) = work.first() else { return Ok(None) };
+    let dispatch = dispatch::get(snapshot, first)?;
     let run = run::get(snapshot, &dispatch.run_id)?;
     if ic_ledger::project_root(&run.project_dir) != workspace.root {
         return Ok(None);
     }
     let place = crate::points::place_of(snapshot, &run, &dispatch)?;
     let began = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
-    let work = std::iter::once(only.clone()).chain(record.descendants()).collect();
     let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
     Ok(began.map(|began| Undo { until, seq: record.seq, stands: record.status == RollbackStatus::Done, work, began }))
 }

@@ -1,4 +1,4 @@
-//! The checkpoints between which a dispatch was at work.
+//! The checkpoints between which some dispatches were at work.
 
 use std::path::Path;
 
@@ -10,40 +10,47 @@ use ic_phase::run;
 use ic_session::attribution::Attribution;
 use ic_session::call;
 
-/// The time in which a dispatch was at work in the tree, with the work that it began.
+/// The time in which some dispatches were at work in the tree.
 pub(super) struct WorkSpan {
-    pub(super) dispatch: Dispatch,
+    /// The one that began first.
+    pub(super) first: Dispatch,
     /// The events of the first checkpoint and of the last.
     pub(super) range: (Seq, Seq),
     /// When the first checkpoint was taken.
     pub(super) since: Timestamp,
-    /// The checkpoint that shows the tree at its end.
+    /// The checkpoint that shows the tree at their end.
     pub(super) ended: CheckpointId,
 }
 
 impl WorkSpan {
-    /// Errors: `no_checkpoint` if the tree was not captured at its beginning or its end, or if that checkpoint is pruned.
-    pub(super) fn of(
-        snapshot: &Snapshot<'_>,
-        root: &Path,
-        id: &DispatchId,
-        descendants: &[DispatchId],
-    ) -> Result<Self> {
-        let dispatch = dispatch::resolve(snapshot, id.as_str())?;
-        let run = run::get(snapshot, &dispatch.run_id)?;
-        let place = crate::points::place_of(snapshot, &run, &dispatch)?;
+    /// Errors: `no_checkpoint` if the tree was not captured at the beginning of the first, or at the end of one that no other of them began,
+    /// or if that checkpoint is pruned.
+    pub(super) fn of(snapshot: &Snapshot<'_>, root: &Path, works: &[DispatchId]) -> Result<Self> {
+        let all: Vec<Dispatch> = works.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<_>>()?;
+        let Some(first) = all.first().cloned() else {
+            return Err(Diagnosis::new(Code::Corrupt, "An undo names no work.").hint("run `ic events verify`"));
+        };
+        let run = run::get(snapshot, &first.run_id)?;
+        let place = crate::points::place_of(snapshot, &run, &first)?;
         let before = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
-        let before = kept(before, &dispatch, "as it began")?;
-        let after = kept(at_end(snapshot, root, &dispatch)?, &dispatch, "as it ended")?;
-        let mut last = after.seq;
-        for own in std::iter::once(id).chain(descendants) {
+        let before = kept(before, &first, "as it began")?;
+        let is_begun = |one: &Dispatch| one.work.parent_id.as_ref().is_some_and(|parent| works.contains(parent));
+        let mut ended = before.clone();
+        for one in all.iter().filter(|one| !is_begun(one)) {
+            let end = kept(at_end(snapshot, root, one)?, one, "as it ended")?;
+            if end.seq > ended.seq {
+                ended = end;
+            }
+        }
+        let mut last = ended.seq;
+        for own in works {
             // Calls may continue after its end: a subagent was left in the background.
             let calls = call::of_dispatch(snapshot, own)?;
             last = calls.iter().filter_map(|call| call.ended_seq).fold(last, Seq::max);
         }
         // Where the end was not captured, the next checkpoint shows what was done until then.
         let last = record::look_since(snapshot, root, last)?.map_or(last, |look| look.seq);
-        Ok(Self { dispatch, range: (before.seq, last), since: before.created_at, ended: after.id })
+        Ok(Self { first, range: (before.seq, last), since: before.created_at, ended: ended.id })
     }
 
     pub(super) fn attribution(&self, snapshot: &Snapshot<'_>, root: &Path) -> Result<Attribution> {
@@ -51,23 +58,21 @@ impl WorkSpan {
     }
 }
 
-/// The checkpoint with which a dispatch ended: the event right before the one that ended it. For work whose client reports calls but did
-/// not report its end, the next checkpoint shows it.
+/// The checkpoint with which a dispatch ended: the event right before the one that ended it. Work whose client reports calls changes nothing
+/// outside of them: where its end was not captured, or is still to come, the next checkpoint after it shows the end, or after its last call.
 fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<Option<CheckpointRecord>> {
-    let Some(end) = dispatch.finished_seq else { return Ok(None) };
-    if let Some(look) = record::of_event(snapshot, end - 1)? {
+    let at_end = dispatch.finished_seq.map_or(Ok(None), |end| record::of_event(snapshot, end - 1))?;
+    if at_end.is_some() || call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty() {
+        return Ok(at_end);
+    }
+    if let Some(end) = dispatch.finished_seq
+        && let Some(look) = record::look_since(snapshot, root, end)?
+    {
         return Ok(Some(look));
     }
-    if call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty() {
-        return Ok(None);
-    }
-    if let Some(look) = record::look_since(snapshot, root, end)? {
-        return Ok(Some(look));
-    }
-    // No checkpoint was taken since: each of its calls ended with one.
     let calls = call::of_dispatch(snapshot, &dispatch.id)?;
-    let last = calls.iter().filter_map(|call| call.ended_seq).max();
-    last.map_or(Ok(None), |last| record::look_since(snapshot, root, last))
+    let last = calls.iter().filter_map(|call| call.ended_seq).fold(dispatch.place(), Seq::max);
+    record::look_since(snapshot, root, last)
 }
 
 fn kept(found: Option<CheckpointRecord>, dispatch: &Dispatch, when: &str) -> Result<CheckpointRecord> {
@@ -80,6 +85,6 @@ pub(super) fn missing(dispatch: &Dispatch, when: &str) -> Diagnosis {
         Code::NoCheckpoint,
         format!("There is no checkpoint of the tree {when}, so the changes of the dispatch {id} cannot be told from others."),
     )
-    .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --dispatch {id} --layer=workflow,effects --yes"))
+    .hint(format!("undo it with all that came after it: ic undo dispatch:{id} --dry-run; or its record and effects alone: ic undo --only {id} --layer=workflow,effects --yes"))
     .detail("dispatch_id", dispatch.id.as_str())
 }

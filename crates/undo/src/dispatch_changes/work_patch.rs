@@ -31,9 +31,9 @@ pub struct WorkChanges {
 pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Result<WorkChanges> {
     let (ids, attribution, recorded) = workspace.kernel.read(|snapshot| {
         let begun = dispatch::descendants(snapshot, &work.id)?;
-        let begun: Vec<DispatchId> = begun.into_iter().map(|one| one.id).collect();
-        let attribution = attribution_of(workspace, snapshot, work, &begun)?;
+        let begun = begun.into_iter().map(|one| one.id);
         let ids: Vec<DispatchId> = std::iter::once(work.id.clone()).chain(begun).collect();
+        let attribution = attribution_of(workspace, snapshot, work, &ids)?;
         let recorded = recorded_by(snapshot, &ids)?;
         Ok((ids, attribution, recorded))
     })?;
@@ -69,15 +69,15 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
 /// The most commits of one piece of work that are named.
 const MOST_COMMITS: usize = 200;
 
-/// What is known of the time in which the work was under way.
+/// What is known of the time in which the work was under way. `ids`: the work, and what it began.
 fn attribution_of(
     workspace: &Workspace<'_>,
     snapshot: &Snapshot<'_>,
     work: &Dispatch,
-    begun: &[DispatchId],
+    ids: &[DispatchId],
 ) -> Result<Attribution> {
     let root = &workspace.root;
-    match WorkSpan::of(snapshot, root, &work.id, begun) {
+    match WorkSpan::of(snapshot, root, ids) {
         Ok(span) => return span.attribution(snapshot, root),
         Err(error) if error.code() != Code::NoCheckpoint || work.finished_seq.is_some() => return Err(error),
         Err(_) => {}

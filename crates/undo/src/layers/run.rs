@@ -64,10 +64,11 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         skip::mark_rolled_back(tx, &skips, id)?;
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
         append_rollback(tx, now, remembered, &cut)?;
-        match remembered.only() {
-            // Only one dispatch was undone: the run itself did not move.
-            Some(_) => run::reopen(tx, now, &remembered.run_id, choices::run_status(remembered)?)?,
-            None => run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?,
+        if remembered.is_of_works() {
+            // The run itself did not move.
+            run::reopen(tx, now, &remembered.run_id, choices::run_status(remembered)?)?;
+        } else {
+            run::settle_rollback(tx, now, &remembered.run_id, &remembered.to_phase)?;
         }
         table::set_status(tx, now, id, RollbackStatus::Done)?;
         steps::set(tx, now, id, ord, StepEvent::Succeeds, None)
@@ -104,9 +105,10 @@ pub(crate) fn end_of_undo(
     for one in undone.iter().filter(|one| one.goes_with_tree()) {
         effects::arm_again(tx, now, one, &remembered.id)?;
     }
-    let (to, epoch) = match remembered.only() {
-        Some(_) => (current.phase.clone(), current.epoch),
-        None => (remembered.from_phase.clone(), current.epoch + 1),
+    let (to, epoch) = if remembered.is_of_works() {
+        (current.phase.clone(), current.epoch)
+    } else {
+        (remembered.from_phase.clone(), current.epoch + 1)
     };
     let event = NewEvent {
         subject_id: Some(remembered.id.as_str()),
@@ -117,9 +119,10 @@ pub(crate) fn end_of_undo(
         ..NewEvent::of(&remembered.run_id, epoch, event_type)
     };
     let seq = ic_ledger::events::append(tx, now, &event)?;
-    match remembered.only() {
-        Some(_) => run::reopen(tx, now, &remembered.run_id, before)?,
-        None => run::undo_rollback(tx, now, &remembered.run_id, &to, before)?,
+    if remembered.is_of_works() {
+        run::reopen(tx, now, &remembered.run_id, before)?;
+    } else {
+        run::undo_rollback(tx, now, &remembered.run_id, &to, before)?;
     }
     rollback_marks::on(tx, now, &remembered.reinstated())?;
     table::set_status(tx, now, &remembered.id, status)?;

@@ -105,9 +105,9 @@ struct Goal<'a> {
     strategy: Strategy,
     /// Files that stay whatever the checkpoint has: those of a database whose rows are a layer of their own.
     keep: BTreeSet<Vec<u8>>,
-    /// What one dispatch did, where only that is undone.
+    /// What some dispatches did, where only that is undone.
     work: Option<Own>,
-    /// The commits of that dispatch; `None` where the run goes back.
+    /// The commits of these dispatches; `None` where the run goes back.
     own_commits: Option<Vec<dispatch_changes::OwnCommit>>,
 }
 
@@ -115,12 +115,13 @@ impl<'a> Goal<'a> {
     fn of(site: &Site<'a, '_>) -> Result<Self> {
         let (kernel, settings, covered) = (site.kernel, site.settings, site.covered);
         let run = &covered.run;
-        if let Some(only) = &covered.cut.only {
+        if covered.cut.is_of_works() {
             let workspace = Workspace::of_run(kernel, run, settings)?;
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;
+            met.called_off = covered.remembered().map(cancelled_dispatches).unwrap_or_default();
             let dispatch_changes::OwnWork { before: target, changes, commits } =
-                dispatch_changes::of_dispatch(&workspace, only, &covered.cut.descendants, &met)?;
+                dispatch_changes::of_works(&workspace, &covered.cut.works, &met)?;
             require_whole_project(covered, &target, "undo the record alone: --layer=workflow")?;
             let (strategy, keep) = (Strategy::FilesOnly, BTreeSet::new());
             let (work, own_commits) = (Some(changes), Some(commits));
@@ -158,7 +159,7 @@ impl<'a> Goal<'a> {
         taken: Option<Shot>,
     ) -> Result<RestoreReport> {
         let said = self.covered.choices()?;
-        let is_of_one = self.work.is_some();
+        let is_of_works = self.work.is_some();
         let request = RestoreRequest {
             which: Which::Id(self.target.id.as_str()),
             strategy: Some(self.strategy),
@@ -168,8 +169,8 @@ impl<'a> Goal<'a> {
             force: site.force.or(said.force),
             keep_theirs: said.keep_theirs,
             into: false,
-            compares_all: !is_of_one,
-            beside_others: is_of_one,
+            compares_all: !is_of_works,
+            beside_others: is_of_works,
             expect_plan,
         };
         let (workspace, target) = (&self.workspace, self.target.clone());

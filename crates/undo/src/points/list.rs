@@ -67,7 +67,7 @@ impl ListedPoint {
     /// The command that previews the undo of what an earlier undo left of this work; `None`: nothing was left, or all of it stands.
     pub fn rest(&self) -> Option<String> {
         let work = DispatchId::from_ledger(self.before.clone().filter(|_| self.is_in_part)?);
-        Some(format!("ic undo --dispatch {} --dry-run", work.short()))
+        Some(format!("ic undo --only {} --dry-run", work.short()))
     }
 
     /// Whether the run can go back to before it, as far as the list shows.
@@ -145,7 +145,7 @@ fn all_listed(
     found: Vec<Found>,
 ) -> Result<Vec<ListedPoint>> {
     let mut in_part = Vec::new();
-    for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.only().is_some()) {
+    for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.is_of_works()) {
         if steps::is_in_part(&steps::of_rollback(snapshot, &by.id)?) {
             in_part.push(by);
         }
@@ -164,13 +164,10 @@ fn all_listed(
 
 /// Whether this rollback undid what began at a point.
 fn is_of(rollback: &RollbackRecord, point: &ListedPoint) -> bool {
-    match rollback.only() {
-        Some(work) => {
-            let mut all = rollback.descendants().into_iter().chain([work]);
-            all.any(|one| point.before.as_deref() == Some(one.as_str()))
-        }
-        None => point.taken_back_by.as_ref() == Some(&rollback.id) || point.seq == rollback.cut_seq,
+    if rollback.is_of_works() {
+        return rollback.works().iter().any(|one| point.before.as_deref() == Some(one.as_str()));
     }
+    point.taken_back_by.as_ref() == Some(&rollback.id) || point.seq == rollback.cut_seq
 }
 
 /// A point, before the details are read that only a listed point needs.
@@ -239,8 +236,8 @@ impl Choice<'_> {
 /// Whether a rollback took the run to before this event. At its cut is the place to which it went. A move that left a phase at the cut is
 /// undone too, unless the rollback included what was done in the target.
 pub(super) fn covers(rollback: &RollbackRecord, seq: Seq, is_move: bool) -> bool {
-    // The undo of one dispatch does not move the run.
-    if rollback.only().is_some() {
+    // An undo of works does not move the run.
+    if rollback.is_of_works() {
         return false;
     }
     let is_undone_move = is_move && rollback.cut_seq == seq && !rollback.include_target;

@@ -26,8 +26,8 @@ pub enum PointGoal {
     },
     /// A place: what was recorded after it, and nothing else.
     Place(PointPosition),
-    /// Only what this dispatch did, without moving the run.
-    Without(Box<Dispatch>),
+    /// Only what these dispatches did, oldest first, without moving the run.
+    Works(Vec<Dispatch>),
 }
 
 /// A place in a run.
@@ -70,7 +70,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointGo
 /// The rollback that stands and took the run to before the event `seq`.
 pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::RollbackRecord>> {
     let covers =
-        |one: &table::RollbackRecord| one.status.stands() && one.only().is_none() && one.cut_seq < seq && seq < one.seq;
+        |one: &table::RollbackRecord| one.status.stands() && !one.is_of_works() && one.cut_seq < seq && seq < one.seq;
     Ok(table::of_run(snapshot, &run.id)?.into_iter().rev().find(covers))
 }
 
@@ -103,14 +103,49 @@ fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointPosition>
     }
 }
 
-/// The dispatch of a run that `text` names. Errors: `point_of_other_run`, and those of the lookup.
+/// The dispatch of a run that `text` names: by its id, as a point, or as `@~2`. Errors: `point_of_other_run`, and those of the lookup.
 pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatch> {
-    let dispatch = dispatch::resolve(snapshot, text)?;
+    let position = steps_back(text).map(|back| newest(snapshot, run, text, back)).transpose()?;
+    let named = position.as_ref().map_or(text, |position| position.reference.as_str());
+    let id = ["dispatch:", "prompt:"].iter().find_map(|kind| named.strip_prefix(kind)).unwrap_or(named);
+    let dispatch = dispatch::resolve(snapshot, id)?;
     if dispatch.run_id != run.id {
         let other = dispatch.run_id.short();
         return Err(of_other(run, &format!("The dispatch {}", dispatch.id.short()), other));
     }
     Ok(dispatch)
+}
+
+/// The dispatch that `text` names and what came after it in its thread, oldest first: the later prompts of its session; where no prompt
+/// began it, the later work of its run. Without what was rolled back already.
+///
+/// Errors: `point_of_other_run`, and those of the lookup.
+pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Vec<Dispatch>> {
+    let first = work_of(snapshot, run, text)?;
+    let later = match ic_session::prompt_of(snapshot, &first.id)? {
+        Some(prompt) => {
+            let prompts = ic_session::of_session(snapshot, &prompt.session_id)?;
+            let later = prompts.into_iter().filter(|one| one.seq > prompt.seq);
+            later.map(|one| dispatch::get(snapshot, &one.dispatch_id)).collect::<Result<Vec<_>>>()?
+        }
+        None => works_after(snapshot, run, &first)?,
+    };
+    let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none();
+    Ok(std::iter::once(first).chain(later.into_iter().filter(is_in_it)).collect())
+}
+
+/// The work of a run that began after this work, without subagents' and prompts of sessions: those are other threads.
+fn works_after(snapshot: &Snapshot<'_>, run: &Run, first: &Dispatch) -> Result<Vec<Dispatch>> {
+    let filter = dispatch::DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    let mut later = Vec::new();
+    for one in dispatch::list(snapshot, &filter)? {
+        let is_later = one.place() > first.place() && one.work.parent_id.is_none();
+        if is_later && ic_session::prompt_of(snapshot, &one.id)?.is_none() {
+            later.push(one);
+        }
+    }
+    later.sort_by_key(Dispatch::place);
+    Ok(later)
 }
 
 /// The place before the work of a dispatch: before it was begun, or created if it never was.

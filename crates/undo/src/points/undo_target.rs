@@ -89,7 +89,7 @@ fn checkpoint_at_point(kernel: &Kernel, run: Option<&str>, point: &str) -> Resul
             PointGoal::Place(place) => Some(place.seq),
             PointGoal::Phase { include_target: true, .. } => Some(run.seq),
             PointGoal::Phase { name, .. } => left(snapshot, &run, &name)?,
-            PointGoal::Without(_) => None,
+            PointGoal::Works(_) => None,
         };
         seq.map_or(Ok(None), |seq| checkpoint_at(snapshot, &run, seq))
     })?;
@@ -307,7 +307,7 @@ pub fn earlier(snapshot: &Snapshot<'_>, asking: &Prompt) -> Result<DispatchId> {
     }
     let why = "No earlier prompt of this session stands that changed anything. The prompt that asks is never undone by itself.";
     Err(Diagnosis::new(Code::NothingToUndo, why)
-        .hint("what was done here: ic log; undo one of it: ic undo --dispatch ID --dry-run; bring back what was undone: ic redo --dry-run"))
+        .hint("what was done here: ic log; undo one of it: ic undo --only ID --dry-run; bring back what was undone: ic redo --dry-run"))
 }
 
 /// Whether a point is before a prompt that did nothing.
@@ -360,7 +360,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
 }
 
 /// `None` for what does not exist: the lookup in the run then reports that.
-pub(super) fn known<T>(found: Result<T>) -> Result<Option<T>> {
+pub(crate) fn known<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Err(error)
             if matches!(

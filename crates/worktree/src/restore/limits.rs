@@ -121,7 +121,7 @@ fn require_recorded(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<
         format!("{whose} no file, so --mine would restore none of theirs. Nothing was changed."),
     )
     .hint(format!(
-        "undo it alone, whatever others did: ic undo --dispatch {short} --dry-run{next}; or go back over all but what others changed: \
+        "undo it alone, whatever others did: ic undo --only {short} --dry-run{next}; or go back over all but what others changed: \
          --keep-theirs in place of --mine"
     ))
     .detail("dispatch_ids", without.iter().rev().map(|(_, id)| id.as_str()).collect::<Vec<_>>()))

@@ -88,7 +88,7 @@ impl Workspace<'_> {
             ),
         )
         .hint("wait for its end; if that agent was interrupted or killed, which its client does not tell, go back beside it: --force-workers; \
-               undo one prompt alone: ic undo --dispatch ID --dry-run")
+               undo one prompt alone: ic undo --only ID --dry-run")
         .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 

@@ -37,7 +37,7 @@ pub(super) fn facts(point: &ListedPoint, files: Option<Files>, commits: Option<u
 /// The rollback, as in `← dispatch:3f9a12c4: the wrong way`.
 pub(super) fn went_back(rollback: &RollbackRecord) -> String {
     let to = match rollback.point() {
-        None if rollback.only().is_some() => where_to(rollback),
+        None if rollback.is_of_works() => where_to(rollback),
         Some(point) => format!("← {}", plain(point)),
         None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
         None => format!("← {}", plain(&rollback.to_phase)),

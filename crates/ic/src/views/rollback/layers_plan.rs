@@ -13,7 +13,7 @@ use crate::views::rollback::commits::own_commits;
 use crate::views::rollback::data::rows;
 use crate::views::rollback::steps::{purged, steps, ways_on};
 use crate::views::rollback::tree::{outside, tree};
-use crate::views::rollback::{head, next};
+use crate::views::rollback::{head, next, record};
 
 /// A rollback over several layers, planned, done or stopped, and the commands that can follow.
 ///
@@ -40,12 +40,12 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_undo::Fil
     out
 }
 
-/// A sentence about the undo of one dispatch that left a part of its work.
+/// A sentence about an undo of works that left a part of its work.
 fn in_part_of(whole: &LayeredRollback) -> String {
     let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
-    let only = whole.rollback.plan.cut.only.as_ref().map_or("", |only| only.short());
+    let only = whole.rollback.plan.chosen.first().map_or("", |only| only.short());
     let stays = format!("undone in part: something of it stays at {}", text::counted(paths, "path"));
-    let rest = format!("the work does not count as undone; the rest: ic undo --dispatch {only} --dry-run");
+    let rest = format!("the work does not count as undone; the rest: ic undo --only {only} --dry-run");
     format!("{}\n{}\n", styled(style::BAD, &stays), styled(style::DIM, &rest))
 }
 
@@ -99,11 +99,8 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
 pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let effects = whole.parts.effects.as_ref();
     let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
-    let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack, has_effects);
+    let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack);
     let is_planned = whole.status == LayeredStatus::Planned;
-    if let Some(effects) = &whole.parts.effects {
-        out += &self::effects(effects, is_planned);
-    }
     if let Some(report) = &whole.parts.tree {
         out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default(), false);
     }
@@ -111,9 +108,13 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
         out += &section("Commits", &own_commits(commits, is_planned));
     }
+    if let Some(effects) = whole.parts.effects.as_ref().filter(|effects| has_effects || !effects.left.is_empty()) {
+        out += &self::effects(effects, is_planned);
+    }
     if let Some(data) = &whole.parts.data {
         out += &section("Rows", &rows(data, "rows that were updated since keep their new values"));
     }
+    out += &record(&whole.rollback, has_effects);
     out.push('\n');
     out
 }

@@ -25,8 +25,8 @@ shape! {
         include_target: bool = rollback.include_target,
         /// The point that the run went back to; null if it went back to a phase.
         point: Option<String> = rollback.point().map(str::to_owned),
-        /// The dispatch that alone was undone, while the run stayed in its phase; null if the run went back.
-        dispatch_id: Option<String> = rollback.only().map(|only| only.to_string()),
+        /// The dispatches that alone were undone, oldest first, while the run stayed in its phase; empty if the run went back.
+        dispatch_ids: Vec<String> = rollback.chosen().iter().map(ToString::to_string).collect(),
         cut_seq: i64 = rollback.cut_seq,
         /// The run's epoch after it.
         epoch: i64 = rollback.epoch,
@@ -126,10 +126,10 @@ pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
     table.render("No rollbacks.")
 }
 
-/// The target of a rollback: a phase, or the dispatch that alone was undone.
+/// The target of a rollback: a phase, or the work that alone was undone.
 pub(crate) fn where_to(rollback: &RollbackRecord) -> String {
-    match rollback.only() {
-        Some(only) => format!("only dispatch:{}", only.short()),
+    match rollback.alone() {
+        Some(alone) => format!("only {alone}"),
         None => rollback.to_phase.clone(),
     }
 }
@@ -153,9 +153,10 @@ pub(crate) fn show(
     way_back: Option<bool>,
 ) -> String {
     let layers: Vec<&str> = rollback.layers.iter().map(|layer| layer.as_str()).collect();
-    let route = match rollback.only() {
-        Some(_) => where_to(rollback),
-        None => format!("{} → {}", plain(&rollback.from_phase), plain(&rollback.to_phase)),
+    let route = if rollback.is_of_works() {
+        where_to(rollback)
+    } else {
+        format!("{} → {}", plain(&rollback.from_phase), plain(&rollback.to_phase))
     };
     let mut out = format!(
         "{} {}  {route} of run {}  ({})\n",
@@ -172,9 +173,10 @@ pub(crate) fn show(
         RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
-    let what = match rollback.only() {
-        Some(_) => "what this dispatch alone did".to_owned(),
-        None => format!("what was recorded after event {}", rollback.cut_seq),
+    let what = if rollback.is_of_works() {
+        "what this work alone did".to_owned()
+    } else {
+        format!("what was recorded after event {}", rollback.cut_seq)
     };
     out += &format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at);
     if rollback.status.stands() {

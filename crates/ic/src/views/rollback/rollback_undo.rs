@@ -68,7 +68,7 @@ pub(crate) fn in_the_way(error: &Diagnosis) -> String {
 fn would_be_undone(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
-    if rollback.only().is_some() && !undone.is_rest {
+    if rollback.is_of_works() && !undone.is_rest {
         let head = if undone.course == Course::Reapply { "would stand" } else { "would undo" };
         return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
     }
@@ -92,7 +92,7 @@ fn ended(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     let stands = undone.course == Course::Reapply;
-    match rollback.only() {
+    match rollback.alone() {
         _ if undone.is_rest => {
             let done = styled(style::GOOD, "undone");
             format!("{done} what was left of {id}; the run {run} stays where it is.\n")

@@ -67,7 +67,7 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
     let steps = &tree.plan.steps;
     let is_planned = tree.status == RestoreStatus::Planned;
     let mut out = headline(tree, is_back);
-    let width = 7;
+    let width = 8;
     for step in steps.iter().take(SHOWN) {
         let colour = match step.action {
             FileAction::Delete | FileAction::Replace => style::BAD,
@@ -85,7 +85,7 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
             out += &format!("  {word}  {}  {}\n", text(path), styled(style::DIM, &plain(why)));
         }
     };
-    list("CLASH", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
+    list("CONFLICT", style::BAD, &mut tree.conflicts.iter().map(|c| (&c.path, &c.reason)));
     list("stays", style::DIM, &mut tree.plan.skipped.iter().map(|(path, why)| (path, why)));
     list("unknown", style::DIM, &mut tree.not_compared.iter().map(|(path, why)| (path, why)));
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));

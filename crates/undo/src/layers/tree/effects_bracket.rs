@@ -210,7 +210,7 @@ pub(super) fn changed_by_effects(
         return Ok(Vec::new());
     }
     let reach = dispatch_changes::WorkReach::of(workspace, remembered)?;
-    let is_of_one = remembered.only().is_some();
+    let is_of_works = remembered.is_of_works();
     let mut changes = Vec::new();
     for (at, (before, after)) in goes.iter().enumerate() {
         // Where the process died, every change until the next checkpoint counts as the effects' work.
@@ -218,7 +218,7 @@ pub(super) fn changed_by_effects(
         let then = after.as_ref().or(next).or_else(|| restores.first().map(|restore| &restore.safety_id));
         let all = changes_between(workspace, before, then, reach.files())?;
         changes.extend(all.and_then(|all| match after {
-            _ if !is_of_one => Some(all),
+            _ if !is_of_works => Some(all),
             Some(_) => all.only(|path, _| reach.has(path)),
             // Its process died, so others may have written since: only restored content is surely of the effects.
             None => all.only(|path, left| reach.is_restored(path, left)),

@@ -32,7 +32,7 @@ struct TreeBack<'k> {
     /// What each attempt at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
     /// The rollback, where it undid only what one dispatch did.
-    of_one: Option<RollbackRecord>,
+    of_works: Option<RollbackRecord>,
     /// What is to be said of a restore that was interrupted and is finished now.
     settled: Option<Warning>,
 }
@@ -152,10 +152,10 @@ fn own_of<'k>(
         require_not_lost(&workspace, (&target.id, remembered.seq), look.until)?;
     }
     let effects = effects_bracket::changed_by_effects(&workspace, remembered, &restores)?;
-    let of_one = remembered.only().map(|_| remembered.clone());
+    let of_works = remembered.is_of_works().then(|| remembered.clone());
     let undone = workspace.kernel.read(|snapshot| undone_effects(snapshot, remembered, look.until))?;
     let has_undone = undone.iter().any(|one| one.state == CompensationState::Done);
-    let tree = TreeBack { workspace, restores, effects, of_one, settled: None };
+    let tree = TreeBack { workspace, restores, effects, of_works, settled: None };
     if look.force.files {
         return Ok(tree);
     }
@@ -264,10 +264,10 @@ impl TreeBack<'_> {
         NotYet { restores: &self.restores, changes: &self.effects[at + 1..] }
     }
 
-    /// Merges the work of one dispatch back into the tree: others may have changed its paths since it was undone. `None`: this is no undo
-    /// of one dispatch, or nothing of it can be merged.
+    /// Merges the work of an undo back into the tree: others may have changed its paths since it was undone. `None`: the run went
+    /// back, or nothing of it can be merged.
     fn merge_back(&self, Look { course, force, dry_run, watch, .. }: Look<'_>) -> Result<Option<RestoreReport>> {
-        let Some(one) = &self.of_one else { return Ok(None) };
+        let Some(one) = &self.of_works else { return Ok(None) };
         // A rollback that is aborted was never complete: only what it changed is reverted.
         let is_whole = course == Course::Undo;
         let did = dispatch_changes::Did { effects: &self.effects, restores: &self.restores };
@@ -290,7 +290,7 @@ impl TreeBack<'_> {
         let request = RestoreRequest {
             dry_run,
             force,
-            beside_others: self.of_one.is_some(),
+            beside_others: self.of_works.is_some(),
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         // A dry run has not undone the later restores, so the check has to leave out what they changed.

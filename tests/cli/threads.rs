@@ -1,0 +1,297 @@
+//! The thread of a prompt: the later prompts of its session. An undo takes their work out, and what a person and other agents did stays.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say};
+use crate::blame::{after, before, read, stop};
+use crate::support::Project;
+
+/// A file with this many numbered lines, in a commit.
+fn with_lines() -> Project {
+    let project = in_git();
+    project.write("f", &lines(&[]));
+    git(&project, &["add", "f"]);
+    git(&project, &["commit", "-qm", "f"]);
+    project
+}
+
+/// The lines, with some of them changed.
+fn lines(changed: &[(usize, &str)]) -> String {
+    let line = |n: usize| {
+        let found = changed.iter().find(|(at, _)| *at == n);
+        found.map_or_else(|| format!("{n}\n"), |(_, text)| format!("{text}\n"))
+    };
+    (1..=60).map(line).collect()
+}
+
+fn git(project: &Project, words: &[&str]) -> String {
+    ic_testkit::git_in(project.root(), words).trim().to_owned()
+}
+
+fn set(project: &Project, at: usize, to: &str) {
+    let text = read(project, "f");
+    let mut all: Vec<&str> = text.lines().collect();
+    all[at - 1] = to;
+    project.write("f", &(all.join("\n") + "\n"));
+}
+
+fn has(project: &Project, file: &str) -> bool {
+    project.root().join(file).exists()
+}
+
+/// A prompt whose one call runs `deed`, and its end.
+fn turn(project: &Project, session: &str, text: &str, deed: impl Fn()) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
+    call(project, session, text, deed);
+    stop(project, session);
+}
+
+fn call(project: &Project, session: &str, id: &str, deed: impl Fn()) {
+    before(project, session, id, "Bash", json!({ "command": "make x" }));
+    deed();
+    after(project, session, id, "Bash");
+}
+
+/// The id of the prompt with this text, by the log.
+fn id_of(project: &Project, text: &str) -> String {
+    let log = project.json("log --all");
+    let found = log.as_array().expect("a list").iter().find(|one| one["title"] == text).cloned();
+    let reference = found.unwrap_or_else(|| panic!("{text} is in {log}"))["reference"].clone();
+    reference.as_str().and_then(|text| text.split_once(':')).expect("a reference").1.to_owned()
+}
+
+/// The ends of the ids of the prompts that an undo chose.
+fn taken(report: &Value) -> Vec<String> {
+    let all = report["dispatch_ids"].as_array().expect("a list");
+    all.iter().map(|id| id.as_str().expect("an id")[28..].to_owned()).collect()
+}
+
+fn is_undone(project: &Project, id: &str) -> bool {
+    !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null()
+}
+
+/// Three prompts of a session, with a person and another session among them.
+fn story() -> (Project, [String; 4]) {
+    let project = with_lines();
+    turn(&project, "A", "one", || set(&project, 3, "one"));
+    set(&project, 10, "person");
+    project.write("mine", "mine\n");
+    turn(&project, "A", "two", || {
+        set(&project, 20, "two");
+        project.write("new/two", "two\n");
+    });
+    turn(&project, "B", "other", || {
+        set(&project, 30, "other");
+        project.write("new/other", "other\n");
+    });
+    set(&project, 40, "person");
+    turn(&project, "A", "three", || set(&project, 50, "three"));
+    let ids = ["one", "two", "three", "other"].map(|text| id_of(&project, text));
+    (project, ids)
+}
+
+/// What is left when "two" and "three" are undone.
+const LEFT: [(usize, &str); 4] = [(3, "one"), (10, "person"), (30, "other"), (40, "person")];
+
+#[test]
+fn an_undo_of_a_prompt_takes_the_later_ones_of_its_session_and_nothing_else() {
+    let (project, [one, two, three, other]) = story();
+    let whole = ic_testkit::tree(project.root());
+    let plan = project.ok(&format!("undo {two} --dry-run --format text"));
+    assert!(plan.contains(" two\n") && plan.contains(" three\n") && !plan.contains(" one\n"), "{plan}");
+    assert!(!plan.contains("mine") && !plan.contains("--force") && !plan.contains("phase"), "{plan}");
+    let report = project.json(&format!("undo {two} --yes"));
+    assert_eq!(
+        (&report["status"], taken(&report)),
+        (&json!("rolled_back"), vec![two.clone(), three.clone()]),
+        "{report}"
+    );
+    assert_eq!(read(&project, "f"), lines(&LEFT));
+    assert_eq!(["mine", "new/two", "new/other"].map(|file| has(&project, file)), [true, false, true]);
+    assert_eq!([&one, &two, &three, &other].map(|id| is_undone(&project, id)), [false, true, true, false]);
+    project.json("redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), whole);
+    assert_eq!([&one, &two, &three, &other].map(|id| is_undone(&project, id)), [false; 4]);
+}
+
+#[test]
+fn undos_in_a_row_take_one_prompt_after_the_other_and_redos_bring_them_back() {
+    let (project, _) = story();
+    let mut trees = vec![ic_testkit::tree(project.root())];
+    for left in [
+        &[(3, "one"), (10, "person"), (20, "two"), (30, "other"), (40, "person")][..],
+        &[(3, "one"), (10, "person"), (20, "two"), (40, "person")],
+        &[(3, "one"), (10, "person"), (40, "person")],
+        &[(10, "person"), (40, "person")],
+    ] {
+        project.json("undo --yes");
+        assert_eq!(read(&project, "f"), lines(left));
+        trees.push(ic_testkit::tree(project.root()));
+    }
+    assert_eq!(["mine", "new"].map(|file| has(&project, file)), [true, false]);
+    assert_eq!(project.run("undo --yes").error(), "nothing_to_undo");
+    for tree in trees.iter().rev().skip(1) {
+        project.json("redo --yes");
+        assert_eq!(&ic_testkit::tree(project.root()), tree);
+    }
+    project.cli.assert_sound("after all of it");
+}
+
+#[test]
+fn one_prompt_of_three_is_undone_alone_and_the_thread_after_it() {
+    let (project, [one, two, three, _]) = story();
+    project.json(&format!("undo {two} --only --yes"));
+    assert_eq!(read(&project, "f"), lines(&[&LEFT[..], &[(50, "three")]].concat()));
+    // The rest of the thread goes without what is undone already.
+    let report = project.json(&format!("undo {one} --yes"));
+    assert_eq!(taken(&report), [one, three], "{report}");
+    assert_eq!(read(&project, "f"), lines(&LEFT[1..]));
+    project.json("redo --yes");
+    project.json("redo --yes");
+    assert!(has(&project, "new/two"));
+}
+
+#[test]
+fn where_nobody_else_worked_the_branch_goes_back_too() {
+    let project = with_lines();
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    turn(&project, "A", "commit it", || {
+        set(&project, 3, "agent");
+        git(&project, &["commit", "-qam", "of the agent"]);
+    });
+    let report = project.json("undo --yes");
+    assert_eq!(
+        (git(&project, &["rev-parse", "HEAD"]), &report["dispatch_ids"]),
+        (head.clone(), &json!([])),
+        "{report}"
+    );
+    project.json("redo --yes");
+    // With a file of a person beside it nothing of theirs moves: the commit stays, and its content goes.
+    project.write("mine", "mine\n");
+    git(&project, &["add", "mine"]);
+    git(&project, &["commit", "-qm", "by hand"]);
+    let tip = git(&project, &["rev-parse", "HEAD"]);
+    let report = project.json("undo --yes");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), tip, "{report}");
+    assert_eq!((read(&project, "f"), has(&project, "mine")), (lines(&[]), true));
+    assert_eq!(report["own_commits"][0]["subject"], "of the agent", "{report}");
+}
+
+/// A person on the agent's own lines.
+fn with_a_conflict() -> Project {
+    let project = with_lines();
+    turn(&project, "A", "edit", || {
+        set(&project, 10, "agent");
+        project.write("own", "own\n");
+    });
+    set(&project, 10, "person");
+    set(&project, 30, "person");
+    project
+}
+
+#[test]
+fn a_conflict_names_a_command_for_each_answer_and_each_does_what_it_says() {
+    for (flag, code, left) in
+        [("--keep-theirs", 4, lines(&[(10, "person"), (30, "person")])), ("--force-files", 0, lines(&[]))]
+    {
+        let project = with_a_conflict();
+        let before = ic_testkit::tree(project.root());
+        let refused = project.run("undo --yes --json");
+        let error: Value = serde_json::from_str(&refused.stderr).expect("an error");
+        assert_eq!((refused.code, &error["error"]["code"]), (Some(1), &json!("file_conflict")), "{refused:?}");
+        assert!(error["error"]["hint"].as_str().is_some_and(|hint| hint.contains(flag)), "{error}");
+        assert_eq!(ic_testkit::tree(project.root()), before, "a refusal changes nothing");
+        let undone = project.run(&format!("undo {flag} --yes --json"));
+        assert_eq!((undone.code, read(&project, "f"), has(&project, "own")), (Some(code), left, false), "{undone:?}");
+        assert_eq!(is_undone(&project, &id_of(&project, "edit")), code == 0, "{flag}");
+    }
+}
+
+#[test]
+fn at_a_terminal_a_conflict_is_asked_about_before_anything_is_done() {
+    let both = lines(&[(10, "person"), (30, "person")]);
+    for (letter, code, left) in [("l", 4, both.clone()), ("t", 0, lines(&[])), ("s", 1, both)] {
+        let project = with_a_conflict();
+        let id = id_of(&project, "edit");
+        let words = ["undo".to_owned(), id];
+        let call = project.command(words.iter().map(String::as_str));
+        let Some(mut terminal) = ic_testkit::Terminal::open(&call, project.root()) else { return };
+        terminal.sees("leave them as they are [l]");
+        assert!(has(&project, "own"), "nothing is done yet");
+        terminal.types(&format!("{letter}\n"));
+        if letter != "s" {
+            terminal.sees("Roll back?");
+            terminal.types("y\n");
+        }
+        let (ended, shown) = terminal.ends();
+        assert_eq!((ended, read(&project, "f"), has(&project, "own")), (Some(code), left, letter == "s"), "{shown}");
+    }
+}
+
+#[test]
+fn an_agent_that_waits_for_its_model_is_undone_without_what_a_person_did_and_works_no_further() {
+    let project = with_lines();
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("long", "long"));
+    call(&project, "A", "c1", || set(&project, 3, "agent"));
+    project.write("mine", "mine\n");
+    let report = project.json("undo --yes");
+    assert_eq!((read(&project, "f"), has(&project, "mine")), (lines(&[]), true), "{report}");
+    let mut next = Said::new("claude-code", "A", "PreToolUse").with("tool_name", "Bash");
+    next.payload["tool_input"] = json!({ "command": "make x" });
+    assert_ne!(say(&project, &next), Value::Null, "its next call is refused");
+}
+
+#[test]
+fn only_means_a_prompt_or_a_dispatch() {
+    let project = with_lines();
+    turn(&project, "A", "one", || set(&project, 3, "one"));
+    turn(&project, "A", "two", || set(&project, 5, "two"));
+    project.json("undo --only --yes");
+    assert_eq!(read(&project, "f"), lines(&[(3, "one")]));
+    project.json("redo --yes");
+    project.json("undo @~1 --only --yes");
+    assert_eq!(read(&project, "f"), lines(&[(5, "two")]));
+    project.json("redo --yes");
+    project.write("mine", "mine\n");
+    project.json("undo @~1 --yes");
+    assert_eq!((read(&project, "f"), has(&project, "mine")), (lines(&[]), true));
+    project.json("redo --yes");
+    project.json("undo @ --yes");
+    assert_eq!(read(&project, "f"), lines(&[(3, "one")]));
+    assert_eq!(project.refused("undo phase:work --only --yes").0, 3);
+    assert_eq!(read(&project, "f"), lines(&[(3, "one")]));
+}
+
+#[test]
+fn an_undo_of_several_prompts_that_is_killed_is_finished_or_taken_back() {
+    let (mut n, mut resumed, mut aborted) = (1, 0, 0);
+    loop {
+        let (project, [_, two, three, _]) = story();
+        let whole = ic_testkit::tree(project.root());
+        let mut command = project.command(["undo", two.as_str(), "--yes", "--json"]);
+        let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
+        if output.status.code().is_some() {
+            break;
+        }
+        let when = format!("killed before statement {n}");
+        let open = project.json("rollback list");
+        let open = open.as_array().expect("a list").iter().find(|one| one["status"] == "in_progress").cloned();
+        if let Some(id) = open.as_ref().and_then(|one| one["id"].as_str()) {
+            if (resumed + aborted) % 2 == 1 {
+                project.json(&format!("rollback abort {id} --yes"));
+                assert_eq!(ic_testkit::tree(project.root()), whole, "{when}");
+                assert_eq!([&two, &three].map(|id| is_undone(&project, id)), [false, false], "{when}");
+                aborted += 1;
+            } else {
+                project.json(&format!("rollback resume {id} --yes"));
+                assert_eq!(read(&project, "f"), lines(&LEFT), "{when}");
+                assert_eq!([&two, &three].map(|id| is_undone(&project, id)), [true, true], "{when}");
+                project.json("redo --yes");
+                assert_eq!(ic_testkit::tree(project.root()), whole, "{when}");
+                resumed += 1;
+            }
+        }
+        n += if ic_testkit::long() { 7 } else { 61 };
+    }
+    assert!(resumed > 0 && aborted > 0, "{resumed} resumed, {aborted} aborted of {n}");
+}
