@@ -813,7 +813,7 @@ fn a_commit_after_a_call_that_was_stopped_is_recorded_for_no_work() {
     let shown = project.ok("log --format text");
     assert!(!shown.contains("1 commit"), "{shown}");
     let (head, refused) = (git(&project, &["rev-parse", "HEAD"]), project.run("undo --yes"));
-    assert_eq!(refused.error(), "file_conflict", "what nobody can tell is asked: {refused:?}");
+    assert_eq!(refused.error(), "file_conflict", "what no record tells is asked: {refused:?}");
     assert!(refused.stderr.contains("--force-files --yes; if you did"), "{refused:?}");
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
 }

@@ -152,7 +152,7 @@ fn one_prompt_of_three_is_undone_alone_and_the_thread_after_it() {
 }
 
 #[test]
-fn where_nobody_else_worked_the_branch_goes_back_too() {
+fn where_no_other_worked_the_branch_goes_back_too() {
     let project = with_lines();
     let head = git(&project, &["rev-parse", "HEAD"]);
     turn(&project, "A", "commit it", || {

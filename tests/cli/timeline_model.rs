@@ -1,6 +1,6 @@
 //! A model of the timeline of a tree: a file is a list of lines with owners. Prompts of two sessions and a person change it by turns, by chance.
 //! Whichever prompts are undone, alone or with what came after them in their session: no line of theirs is left where the exit is 0, no line of
-//! others is lost, and where nobody else touched the same lines the file is the model's, byte for byte. Undone undos bring back the tree.
+//! others is lost, and where no other touched the same lines the file is the model's, byte for byte. Undone undos bring back the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ impl Story {
         }
         stop(&self.project, session);
         self.done.push(format!("{text} of {session}, {calls} calls"));
-        // A redo of what was undone before it need not be the tree of then.
+        // After this a redo need not make the same tree again.
         self.undos.clear();
     }
 
@@ -167,7 +167,7 @@ impl Story {
             }
             Some(1) => {
                 assert_eq!(outcome.error(), "file_conflict", "{when}");
-                assert!(is_met, "nobody else touched the same lines: {when}");
+                assert!(is_met, "no other touched the same lines: {when}");
                 assert_eq!(ic_testkit::tree(self.project.root()), before, "a refusal changes nothing: {when}");
             }
             _ => panic!("{when}"),

@@ -114,7 +114,7 @@ fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), 
         let all = format!("ic restore --before {} {} --dry-run", before(dispatch), shell_word(&path));
         let hint = format!(
             "leave {path} unchanged (then the work does not count as undone): ic {words} --keep-theirs --yes; or make it as it was before this \
-             work, whoever changed it since: {all}"
+             work, with what anybody changed since: {all}"
         );
         (hint, "--keep-theirs")
     } else if let Some(without) = without_step {

@@ -1,4 +1,4 @@
-//! `ic restore`: paths as they were before a piece of work, whoever changed them.
+//! `ic restore`: paths as they were before a piece of work, with what anybody changed since.
 
 use super::{short, writes};
 use crate::agents::in_git;

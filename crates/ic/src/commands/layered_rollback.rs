@@ -153,7 +153,7 @@ impl Rolling<'_> {
 }
 
 impl<'a> Rolling<'a> {
-    /// Asks a person about paths that keep an undo of works from being done, and returns the undo as they decide; `None`: there is nobody
+    /// Asks a person about paths that keep an undo of works from being done, and returns the undo as they decide; `None`: there is no person
     /// to ask, something else refuses it, or they stop.
     fn decided(&self, session: &CliSession, preview: &LayeredRollback) -> Result<Option<Self>> {
         let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
@@ -163,7 +163,7 @@ impl<'a> Rolling<'a> {
         }
         let text = views::rollback::layers_plan::plan(preview);
         let question = "Others may have changed the paths that are marked CONFLICT: leave them as they are [l], take this work out of \
-                        them all the same [t], or stop [s]?";
+                        them anyway [t], or stop [s]?";
         let mut request: LayeredRequest<'a> = self.request.clone();
         match CliSession::letter(&text, question, "lts")? {
             Some('l') => request.keep_theirs = true,

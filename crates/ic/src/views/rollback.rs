@@ -266,7 +266,7 @@ fn works(plan: &RollbackPlan) -> String {
         table.row(vec![Cell::new(style::BAD, verb), one.id.short().into(), one.phase.as_str().into(), name.into()]);
     }
     let text = table.render("") + &straddling(plan);
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().filter(|line| !line.is_empty()).map(|line| format!("  {line}\n")).collect()
 }
 
 /// What changes in the record besides the work, and where it ends. `has_effects`: whether effects are undone, too, which are a part of it.
@@ -289,7 +289,7 @@ fn record(rollback: &RollbackSummary, has_effects: bool) -> String {
         (counts.skips, "skip"),
     ];
     let all: Vec<String> = all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
-    let all = if all.is_empty() { String::new() } else { format!("{} go back; ", all.join(", ")) };
+    let all = if all.is_empty() { String::new() } else { format!("rolled back: {}; ", all.join(", ")) };
     out += &format!("  {all}records up to event {} stay\n", plan.cut.seq);
     out
 }
@@ -342,7 +342,7 @@ fn details(plan: &RollbackPlan, has_effects: bool) -> String {
     }
     let has_works = !plan.cancelled_dispatches.is_empty() || !plan.marked_dispatches.is_empty();
     let text = table.render(if has_works { "" } else { where_nothing_is_marked(plan, has_effects) });
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().filter(|line| !line.is_empty()).map(|line| format!("  {line}\n")).collect()
 }
 
 /// The dispatches above that began before the point.

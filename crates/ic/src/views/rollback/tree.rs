@@ -16,14 +16,16 @@ use crate::views::rollback::layers_plan::section;
 ///
 /// `is_back`: whether it restores what an undo changed, as a redo does.
 pub(crate) fn tree(report: &RestoreReport, commits: &[LeavingCommit], is_back: bool) -> String {
-    let git = report.git.as_ref().map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
+    // Unchanged, beside files, it says nothing.
+    let git = report.git.as_ref().filter(|git| !git.plan.is_empty() || !report.strategy.has_files());
+    let git = git.map(|git| section("Git", &(git_of(git, commits) + &git_alone(report))));
     let files = report.strategy.has_files().then(|| section("Files", &files(report, is_back)));
     git.unwrap_or_default() + &files.unwrap_or_default()
 }
 
 fn git_of(git: &GitRestore, commits: &[LeavingCommit]) -> String {
     if git.plan.is_empty() {
-        return ": as it is\n".to_owned();
+        return ": unchanged\n".to_owned();
     }
     let mut out = "\n".to_owned();
     let mut table = TextTable::headless();
