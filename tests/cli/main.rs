@@ -28,6 +28,7 @@ mod hints_of_undos;
 mod hooks_excluded;
 mod hooks_hold;
 mod hooks_trusted;
+mod interrupted;
 mod late;
 mod layers;
 mod lists;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::capture::{self, CaptureProgress, CaptureSeen, Captured, RuleOptions};
-use ic_checkpoint::diff;
-use ic_checkpoint::git::{self, AskedGit, Clean, GitLook, PackBase};
+use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::git::{self, AskedGit, Clean, GitLook, GitState, PackBase};
 use ic_checkpoint::manifest::{ChangedCounts, CheckpointManifest, PathText};
 use ic_checkpoint::nested_work_trees::Places;
 use ic_checkpoint::objects::Writer;
@@ -54,6 +54,26 @@ struct Content<'w> {
     seen: CaptureSeen,
     /// The store will have all that was seen.
     is_stored: bool,
+}
+
+impl OpenCapture<'_> {
+    /// The same picture with another `tree` and state of git. The tree's maker also says how it differs from that of the parent.
+    pub(super) fn with_tree(
+        mut self,
+        git: Option<GitState>,
+        tree: impl FnOnce(&Writer<'_>, &ic_ledger::events::Hash) -> Result<(ic_ledger::events::Hash, Vec<Difference>)>,
+    ) -> Result<(Self, Vec<Difference>)> {
+        let Some(Content { writer, .. }) = &self.content else { return Ok((self, Vec::new())) };
+        let (root, differences) = tree(writer, &self.shot.captured.root)?;
+        let manifest = &mut self.shot.manifest;
+        let shown = |one: &Difference| one.change().map(|change| ChangedCounts::new(one.path.clone(), change));
+        manifest.changes = Some(differences.iter().filter_map(shown).collect());
+        manifest.git = git;
+        self.shot.manifest_hash = manifest.keep(writer)?;
+        self.shot.git_hash = manifest.git_hash()?;
+        self.shot.captured.root = root;
+        Ok((self, differences))
+    }
 }
 
 impl From<Shot> for OpenCapture<'_> {

@@ -4,6 +4,7 @@ mod assumed_tree;
 mod client_settings;
 mod concurrent_changes;
 mod execution;
+mod interrupted_changes;
 mod interruption;
 mod kept_plan;
 mod last_difference;
@@ -306,11 +307,17 @@ impl Workspace<'_> {
         let target = self.kernel.read(|s| record::get(s, &restore.target_id))?;
         let plan = kept_plan::read_plan(self, &restore)?;
         let git = self.settle_git(&restore, &target)?;
+        let theirs = self.shoot_theirs(&restore, &plan)?;
         // The first attempt may have left files under these temporary names, and a name that is taken makes a write
         // fail.
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         // Recorded before the first write, as at the first attempt.
-        self.kernel.write_late_too(|tx, now| journal::begin(tx, now, &restore.id))?;
+        self.kernel.write_late_too(|tx, now| {
+            if let Some(theirs) = &theirs {
+                theirs.record(tx, now, None)?;
+            }
+            journal::begin(tx, now, &restore.id)
+        })?;
         let done = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Settled { restore, target, plan, git, done }))
     }

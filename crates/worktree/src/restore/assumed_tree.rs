@@ -37,6 +37,9 @@ impl AsIf {
         let closed = kept_plan::read_plan(workspace, &unfinished)?.closed.into_iter().map(|(path, _)| path.0);
         let mut paths = paths_of(workspace, std::slice::from_ref(&unfinished))?;
         paths.extend(closed);
+        // What others changed since is left alone.
+        let theirs = workspace.paths_of_theirs(&unfinished)?;
+        paths.retain(|path| !theirs.contains(path));
         Self::of(workspace, paths, &then.tree, &target.tree)
     }
 

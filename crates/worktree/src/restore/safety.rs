@@ -103,6 +103,9 @@ impl Workspace<'_> {
     ) -> Result<Vec<Conflict>> {
         let mut reasons = self.recorded_by_others(target)?;
         self.changed_by_others(target, until, &mut reasons)?;
+        for path in self.changed_while_interrupted(target)? {
+            reasons.entry(path).or_insert_with(|| "changed while a restore was interrupted".to_owned());
+        }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
             for (from, to) in self.time_of_others(&settled, now, did)? {
