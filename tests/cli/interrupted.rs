@@ -182,3 +182,25 @@ fn an_abort_names_a_command_that_restores_what_a_person_changed_meanwhile() {
     assert_eq!(status(&project), "aborted");
     assert_eq!((read(&project, "a.txt").is_some(), read(&project, "base.txt").as_deref()), (true, Some(OF_AGENT)));
 }
+
+/// What was restored before the step was skipped belongs to the rollback: files and record come back together.
+#[test]
+fn a_redo_after_a_skipped_step_restores_files_and_record() {
+    for is_stopped in [true, false] {
+        let project = worked(true);
+        dies_in_its_restore(&project, "undo --yes");
+        project.write("notes.txt", "mine\n");
+        let id = last_rollback(&project)["id"].as_str().expect("an id").to_owned();
+        if is_stopped {
+            assert_eq!(ends(&project, &format!("rollback resume {id} --yes")).0, Some(4));
+        }
+        assert_eq!(ends(&project, &format!("rollback resume {id} --skip-step --yes")).0, Some(0));
+        assert_eq!((read(&project, "a.txt"), status(&project)), (None, "done".to_owned()), "stopped: {is_stopped}");
+        let (code, report) = ends(&project, "redo --yes");
+        assert_eq!((code, status(&project)), (Some(0), "undone".to_owned()), "stopped: {is_stopped}: {report}");
+        assert_eq!((read(&project, "a.txt").is_some(), read(&project, "base.txt").as_deref()), (true, Some(OF_AGENT)));
+        assert_eq!(read(&project, "notes.txt").as_deref(), Some("mine\n"), "stopped: {is_stopped}");
+        let work = project.json(&format!("dispatch show {}", work_of(&project, "A")));
+        assert_eq!(work["rolled_back_by"], Value::Null, "{work}");
+    }
+}

@@ -151,12 +151,20 @@ pub fn resume(
 
 /// Records that the step which failed is skipped. Errors: `nothing_to_skip` if none did.
 fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>) -> Result<()> {
+    let all = saga.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let skipped = to_skip(&all, remembered)?;
+    // What an undo or abort is to revert was recorded on the way forward.
+    let is_tree = skipped.kind == StepKind::Tree && !steps::course(&all).is_back();
+    let detail = match is_tree {
+        true => layers::detail_of_skipped(saga.kernel, saga.settings, remembered, skipped)?,
+        false => None,
+    };
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, &remembered.id)?;
         let step = to_skip(&all, remembered)?;
         let skipped = NewEvent { reason, ..event(remembered, EventType::RollbackStepSkipped, step.kind) };
         ic_ledger::events::append(tx, now, &skipped)?;
-        steps::set(tx, now, &remembered.id, step.ord, StepEvent::IsSkipped, None)
+        steps::set(tx, now, &remembered.id, step.ord, StepEvent::IsSkipped, detail.as_ref())
     })
 }
 

@@ -16,7 +16,7 @@ pub(super) use layer::{LayerDriver, LayerWork, Site, has_tree, until};
 pub use rows::has_mark;
 pub(super) use rows::{decided_by_force, rows_that_stay};
 pub(super) use run::end_of_undo;
-pub(super) use tree::require_own;
+pub(super) use tree::{detail_of_skipped, require_own};
 
 /// The layer of a step.
 pub(super) fn of(kind: StepKind) -> &'static dyn LayerDriver {

@@ -34,6 +34,7 @@ use crate::plan_approval;
 use crate::refusals::{alone_first, command_alone};
 use crate::rollback_marks::cancelled_dispatches;
 
+pub(crate) use target::detail_of_skipped;
 use target::{require_content, require_whole_project, target};
 pub(crate) use tree_revert::require_own;
 

@@ -1,10 +1,15 @@
 //! The checkpoint to which the tree is restored, and what refuses it.
 
+use std::collections::BTreeSet;
+
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_kernel::Kernel;
+use ic_kernel::journal::RollbackStep;
+use ic_kernel::journal::table::RollbackRecord;
 use ic_phase::{Run, point};
-use ic_worktree::root_of;
+use ic_worktree::{CaptureSettings, Workspace, restores_since, root_of, steps_of};
+use serde_json::{Value, json};
 
 use crate::coverage::{Covered, PlannedCoverage};
 
@@ -32,6 +37,36 @@ pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<CheckpointRec
         .hint("roll the record back alone: --layer=workflow; or restore a checkpoint of your choice: ic checkpoint list")
         .detail("cut_seq", seq)
     })
+}
+
+/// What the journal keeps of a tree step that is skipped: the checkpoints of what its restores replaced, also of one that was interrupted.
+/// Without them no redo would find that the rollback made those restores. `None`: it made none.
+pub(crate) fn detail_of_skipped(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    remembered: &RollbackRecord,
+    step: &RollbackStep,
+) -> Result<Option<Value>> {
+    let (run, target) = kernel.read(|snapshot| {
+        let run = ic_phase::run::get(snapshot, &remembered.run_id)?;
+        let target = crate::points::checkpoint_at(snapshot, &run, remembered.cut_seq)?;
+        Ok((run, target))
+    })?;
+    let Some(target) = target.filter(|_| root_of(&run.project_dir).is_dir()) else { return Ok(None) };
+    let workspace = Workspace::of_run(kernel, &run, settings)?;
+    let restores = restores_since(&workspace, &target.id, remembered.seq, true)?;
+    if restores.is_empty() {
+        return Ok(None);
+    }
+    let mut paths = BTreeSet::new();
+    for restore in &restores {
+        paths.extend(steps_of(&workspace, restore)?.into_iter().map(|step| step.path));
+    }
+    let safety: Vec<&str> = restores.iter().map(|restore| restore.safety_id.as_str()).collect();
+    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
+    detail.insert("safety".to_owned(), json!(safety));
+    detail.insert("changes".to_owned(), json!(paths.len()));
+    Ok(Some(Value::Object(detail)))
 }
 
 /// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.
