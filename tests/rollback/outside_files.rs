@@ -134,7 +134,34 @@ fn what_others_changed_since_stays_and_is_named() {
     assert_eq!(report["outside"][0]["reason"], "it was changed since", "{report}");
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
     let text = world.cli.run(["redo", "--yes", "--format", "text"]);
-    assert_eq!(text.code, Some(4), "{text:?}");
+    // The undo left it, so there is nothing to redo.
+    assert_eq!(text.code, Some(0), "{text:?}");
+    assert!(!text.stdout.contains("changed since"), "{text:?}");
+    assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
+}
+
+#[test]
+fn a_prompt_whose_file_stays_counts_as_undone_in_part() {
+    let (world, beside) = project();
+    let notes = beside.join("notes");
+    say(&world, "A", "UserPromptSubmit", &json!({}));
+    call(&world, "A", ("Edit", "1"), &json!({ "file_path": notes }), || {
+        fs::write(&notes, "of an agent\n").expect("write it");
+    });
+    call(&world, "A", ("Bash", "2"), &json!({ "command": "make" }), || drop(write_in(world.root(), "made", "made\n")));
+    say(&world, "A", "Stop", &json!({}));
+    fs::write(&notes, "of a person again\n").expect("write it");
+    let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
+    let work = prompts[0]["id"].as_str().expect("an id").to_owned();
+    let (code, report) = undo(&world, &["--dispatch", &work]);
+    assert_eq!((code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
+    assert_eq!(report["outside"][0]["reason"], "it was changed since", "{report}");
+    assert_eq!(world.cli.json(["dispatch", "show", &work])["rolled_back_by"], Value::Null);
+    assert_eq!(world.cli.json(["log", "--json"])[1]["undone_in_part"], true);
+    assert_eq!((world.read("made"), read_in(&beside, "notes").as_deref()), (None, Some("of a person again\n")));
+    let redo = world.cli.run(["redo", "--yes", "--json"]);
+    assert_eq!(redo.code, Some(0), "{redo:?}");
+    assert_eq!((world.read("made").as_deref(), redo.json()["outside"].clone()), (Some("made\n"), Value::Null));
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
 }
 

@@ -155,10 +155,8 @@ fn skip_step(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>)
     let skipped = to_skip(&all, remembered)?;
     // What an undo or abort is to revert was recorded on the way forward.
     let is_tree = skipped.kind == StepKind::Tree && !steps::course(&all).is_back();
-    let detail = match is_tree {
-        true => layers::detail_of_skipped(saga.kernel, saga.settings, remembered, skipped)?,
-        false => None,
-    };
+    let of_tree = is_tree.then(|| layers::detail_of_skipped(saga.kernel, saga.settings, remembered, skipped));
+    let detail = of_tree.transpose()?.flatten();
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, &remembered.id)?;
         let step = to_skip(&all, remembered)?;

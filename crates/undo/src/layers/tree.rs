@@ -45,7 +45,7 @@ impl LayerDriver for TreeLayer {
     fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         if course.is_back() {
             tree_revert::go(site, course, work)?;
-            return outside_files::go(site, course, work).map(|()| Value::Null);
+            return outside_files::go(site, course, &step.detail, work).map(|()| Value::Null);
         }
         let goal = Goal::of(site)?;
         let earlier = goal.restored_before(site.is_dry())?;
@@ -66,7 +66,7 @@ impl LayerDriver for TreeLayer {
         // Files that effects restored by themselves do not count as left.
         let RestoreReport { plan, parts_left, .. } = &mut report;
         parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
-        let detail = goal.detail(&own, parts_left.len())?;
+        let parts_left = parts_left.len();
         let whole = both(by_effects, &own);
         // A rollback that is made again after its undo was aborted reports only what that undo had restored.
         if (course == Course::Forward || site.is_dry()) && whole.len() > report.plan.steps.len() {
@@ -75,7 +75,8 @@ impl LayerDriver for TreeLayer {
                 report.status = RestoreStatus::Restored;
             }
         }
-        outside_files::go(site, course, work)?;
+        outside_files::go(site, course, &step.detail, work)?;
+        let detail = goal.detail(&own, parts_left, &outside_files::left(work))?;
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {
@@ -297,15 +298,18 @@ impl<'a> Goal<'a> {
     }
 
     /// The detail that the journal keeps of the step.
-    fn detail(&self, whole: &[PlanStep], parts_left: usize) -> Result<Value> {
+    fn detail(&self, whole: &[PlanStep], parts_left: usize, outside_left: &[String]) -> Result<Value> {
         let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
+        // Of a run that goes back, the record says that its work is undone, whatever stays.
+        let parts_left = parts_left + if self.work.is_some() { outside_left.len() } else { 0 };
         Ok(json!({
             "target": self.target.id.as_str(),
             "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
             "changes": whole.len(),
             "directories": whole.iter().filter(|step| step.is_of_directory()).count(),
             steps::PARTS_LEFT: parts_left,
+            outside_files::LEFT: outside_left,
         }))
     }
 

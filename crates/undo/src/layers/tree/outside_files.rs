@@ -10,14 +10,19 @@ use ic_base::Result;
 use ic_kernel::journal::{Course, LayerName};
 use ic_session::outside_files::{self, OutsideFile, OutsideStanding};
 use ic_worktree::Workspace;
+use serde_json::Value;
 
 use super::super::layer::{LayerWork, Site};
 use crate::outside_change::OutsideChange;
 
 const NOT_KEPT: &str = "no content of it is kept";
 
-/// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do.
-pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> Result<()> {
+/// The member of a tree step's detail that names the files which the rollback left as they were.
+pub(super) const LEFT: &str = "outside_left";
+
+/// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do. `detail`: what the journal has of the
+/// step. A file that the rollback left is left by its undo, too.
+pub(super) fn go(site: &Site<'_, '_>, course: Course, detail: &Value, work: &mut LayerWork) -> Result<()> {
     let covered = site.covered;
     if !covered.layers.contains(&LayerName::Files) {
         return Ok(());
@@ -31,7 +36,9 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> R
         is_before && covered.cut.covers(file.seq, &file.phase, Some(&file.dispatch_id))
     });
     let mut of_path: BTreeMap<String, Vec<OutsideFile>> = BTreeMap::new();
-    for file in files.into_iter().filter(OutsideFile::is_changed) {
+    let left = detail[LEFT].as_array().filter(|_| course.is_back());
+    let is_left = |file: &OutsideFile| left.is_some_and(|left| left.iter().any(|path| *path == *file.path));
+    for file in files.into_iter().filter(|file| file.is_changed() && !is_left(file)) {
         of_path.entry(file.path.clone()).or_default().push(file);
     }
     if of_path.is_empty() {
@@ -48,6 +55,12 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> R
     work.has_changed |= !site.is_dry() && changes.iter().any(|change| change.left.is_none());
     work.outside = changes;
     Ok(())
+}
+
+/// The files that a rollback left as they are, though their content is missing something.
+pub(super) fn left(work: &LayerWork) -> Vec<String> {
+    let incomplete = work.outside.iter().filter(|change| change.is_incomplete());
+    incomplete.map(|change| change.path.to_string_lossy().into_owned()).collect()
 }
 
 /// `files`: what calls did at the path, in the order in which it is undone or repeated. `None`: the path has the wanted state already.
