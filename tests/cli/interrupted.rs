@@ -40,7 +40,7 @@ fn dies_in_its_restore(project: &Project, line: &str) {
         command.env(name, value).output().expect("start ic")
     };
     let output = call("IC_TEST_SQL_LOG", log.as_os_str());
-    assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{line}: {output:?}");
     let statements = std::fs::read_to_string(&log).expect("the log");
     let ends = "UPDATE restores SET restored_id";
     let at = statements.lines().collect::<Vec<_>>().iter().rposition(|one| one.starts_with(ends)).expect("a restore");
@@ -202,5 +202,28 @@ fn a_redo_after_a_skipped_step_restores_files_and_record() {
         assert_eq!(read(&project, "notes.txt").as_deref(), Some("mine\n"), "stopped: {is_stopped}");
         let work = project.json(&format!("dispatch show {}", work_of(&project, "A")));
         assert_eq!(work["rolled_back_by"], Value::Null, "{work}");
+    }
+}
+
+/// Whichever call makes the last step: what stays of git is named, and the exit says so.
+#[test]
+fn a_resumed_undo_names_what_stays_of_git() {
+    for is_alone in [true, false] {
+        let project = in_git();
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("one", "one"));
+        in_call(&project, "claude-code", "A", || {
+            project.write("a.txt", "a\n");
+            ic_testkit::git_in(project.root(), &["tag", "t"]);
+        });
+        say(&project, &Said::new("claude-code", "A", "Stop"));
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        dies_in_its_restore(&project, &format!("undo{alone} --yes"));
+        let id = last_rollback(&project)["id"].as_str().expect("an id").to_owned();
+        let (code, report) = ends(&project, &format!("rollback resume {id} --yes"));
+        assert_eq!((code, status(&project)), (Some(4), "done".to_owned()), "{alone}: {report}");
+        let warning = &report["warnings"][0];
+        assert_eq!(warning["code"], "git_remains", "{alone}: {report}");
+        assert!(warning["message"].as_str().expect("a text").contains("git tag -d t"), "{alone}: {report}");
+        assert_eq!(read(&project, "a.txt"), None, "{alone}");
     }
 }

@@ -369,6 +369,41 @@ fn what_the_work_did_to_git_and_stays_is_named_by_either_undo_and_by_the_exit() 
     }
 }
 
+/// The undo of one prompt moves nothing of git, and no undo moves notes.
+#[test]
+fn what_was_unstaged_or_noted_is_named_with_its_command() {
+    for is_alone in [true, false] {
+        let project = in_git();
+        project.write("staged.txt", "mine, and staged\n");
+        git(&project, &["add", "staged.txt"]);
+        prompt(&project, "A", "A works");
+        runs(&project, "A", "1", || {
+            project.write("d.txt", "of the agent\n");
+            git(&project, &["reset", "-q"]);
+            git(&project, &["notes", "add", "-m", "of the agent"]);
+        });
+        stop(&project, "A");
+        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let mut said = Vec::new();
+        for flag in ["--dry-run", "--yes"] {
+            let undone = project.run(&format!("undo{alone} {flag} --json"));
+            assert_eq!(undone.code, Some(4), "{alone}: {undone:?}");
+            let warnings = undone.json()["warnings"].as_array().expect("warnings").clone();
+            said = warnings.iter().map(|one| one["message"].as_str().expect("a text").to_owned()).collect();
+            let is_named = |what: &str| said.iter().any(|one| one.contains(what));
+            assert!(is_named("git update-ref -d refs/notes/commits"), "{alone}: {said:?}");
+            assert_eq!(is_named("git update-index --add --cacheinfo"), is_alone, "{alone}: {said:?}");
+        }
+        // The commands revert what they name.
+        for one in &said {
+            let command = one.rsplit_once(": git ").expect("a command").1;
+            git(&project, &crate::support::args(command).iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        assert_eq!(git(&project, &["diff", "--cached", "--name-only"]), "staged.txt", "{alone}");
+        assert_eq!(git(&project, &["notes", "list"]), "", "{alone}");
+    }
+}
+
 #[test]
 fn one_prompt_that_was_undone_comes_back_after_its_client_was_closed() {
     let project = in_git();

@@ -1,5 +1,7 @@
-//! What work did to tags, branches and the stash, and an undo leaves. Each change is named, with the command that reverts it.
+//! What work did to tags, branches, notes, the stash and the index, and an undo leaves. Each change is named, with the command that reverts
+//! it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{DispatchId, Result, shell_word};
@@ -8,20 +10,34 @@ use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
+use ic_kernel::journal::LayerName;
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_ledger::Snapshot;
-use ic_worktree::{CaptureSettings, Warning, Workspace};
+use ic_phase::{Run, run};
+use ic_worktree::{CaptureSettings, GitRestore, Warning, Workspace};
 
 use super::outcome::Parts;
 use super::plan::RollbackPlan;
+use super::rollback_marks::marked_dispatches;
 
 const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
+const NOTES: &str = "refs/notes/";
 
 /// The checkpoints before a piece of work and after it; `None` for the second: the work has not ended.
 type Looks = (CheckpointRecord, Option<CheckpointRecord>);
 
-/// A warning for each ref and each entry of the stash that changed during the work of the plan, and that stays so. `is_done`: the plan was
-/// carried out, and the repository says what is left.
+/// The work that an undo covers.
+struct Undone<'r> {
+    run: Cow<'r, Run>,
+    /// The dispatches that alone are undone; empty: the run goes back.
+    chosen: Vec<DispatchId>,
+    /// What is cancelled or marked.
+    work: Vec<Dispatch>,
+}
+
+/// A warning for each ref, each entry of the stash and each staged path that changed during the work of the plan, and that stays so.
+/// `is_done`: the plan was carried out, and the repository says what is left.
 pub(super) fn remaining(
     kernel: &Kernel,
     settings: &CaptureSettings,
@@ -29,19 +45,49 @@ pub(super) fn remaining(
     parts: &Parts,
     is_done: bool,
 ) -> Result<Vec<Warning>> {
+    let work = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect();
+    let undone = Undone { run: Cow::Borrowed(&plan.run), chosen: plan.chosen.clone(), work };
+    let restored = parts.tree.as_ref().and_then(|tree| tree.git.as_ref());
     // The undo of an effect may remove a tag that its step made, which is known only afterwards.
     let has_effects = parts.effects.as_ref().is_some_and(|effects| !effects.compensations.is_empty());
     if has_effects && !is_done {
         return Ok(Vec::new());
     }
-    let restored = parts.tree.as_ref().and_then(|tree| tree.git.as_ref());
-    let is_alone = plan.cut.is_of_works();
     // A rollback that leaves the tree, or git's state, says so by its layers; only an undo of works names what it left.
-    if parts.tree.is_none() || (restored.is_none() && !is_alone) {
+    if parts.tree.is_none() || (restored.is_none() && undone.chosen.is_empty()) {
         return Ok(Vec::new());
     }
-    let workspace = Workspace::of_run(kernel, &plan.run, settings)?;
-    let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, plan))?;
+    left_of(kernel, settings, &undone, restored, is_done)
+}
+
+/// As [`remaining`], of a rollback that is done, whichever call has made its steps.
+///
+/// Errors: those of reading the ledger and of asking git.
+pub fn git_remains(kernel: &Kernel, settings: &CaptureSettings, remembered: &RollbackRecord) -> Result<Vec<Warning>> {
+    let chosen = remembered.chosen();
+    let has = |layer| remembered.layers.contains(&layer);
+    let is_meant = has(LayerName::Git) || !chosen.is_empty() && has(LayerName::Files);
+    if remembered.status != RollbackStatus::Done || !is_meant {
+        return Ok(Vec::new());
+    }
+    let (run, work) = kernel.read(|snapshot| {
+        let ids = marked_dispatches(remembered);
+        let work = ids.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<Vec<_>>>()?;
+        Ok((run::get(snapshot, &remembered.run_id)?, work))
+    })?;
+    left_of(kernel, settings, &Undone { run: Cow::Owned(run), chosen, work }, None, true)
+}
+
+fn left_of(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    undone: &Undone<'_>,
+    restored: Option<&GitRestore>,
+    is_done: bool,
+) -> Result<Vec<Warning>> {
+    let is_alone = !undone.chosen.is_empty();
+    let workspace = Workspace::of_run(kernel, &undone.run, settings)?;
+    let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, undone))?;
     let state = |look: &CheckpointRecord| -> Result<Option<GitState>> {
         // A checkpoint whose content was pruned says nothing about refs.
         let is_kept = look.pruned_at.is_none();
@@ -55,7 +101,8 @@ pub(super) fn remaining(
         let Some((before, after)) = state(before)?.zip(after) else { continue };
         let mut changes = refs_between(&before, &after, is_alone);
         match restored {
-            Some(git) if !is_done => changes.retain(|one| one.stays_in(&refs_of(&git.target))),
+            // No restore moves notes.
+            Some(git) if !is_done => changes.retain(|one| one.is_of_notes() || one.stays_in(&refs_of(&git.target))),
             _ => {
                 let now = git::ref_ids(&workspace.root)?;
                 changes.retain(|one| one.stays_in(&now));
@@ -64,9 +111,11 @@ pub(super) fn remaining(
         if is_alone {
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
             found.extend(switched(&before, &after, git::branch(&workspace.root).as_ref()));
+            let unstaged = git::unstaged_between(&workspace.root, &workspace.objects, &before, &after)?;
+            found.extend(unstaged.iter().map(unstaged_said));
         }
         if !changes.is_empty() {
-            let mut others = kernel.read(|snapshot| made_by_others(snapshot, plan, &changes))?;
+            let mut others = kernel.read(|snapshot| made_by_others(snapshot, undone, &changes))?;
             others.extend(git::branches_in_use_elsewhere(&workspace.root)?);
             changes.retain(|one| !others.contains(&one.name));
         }
@@ -78,11 +127,8 @@ pub(super) fn remaining(
 }
 
 /// The names of those refs whose present commit was recorded by other work that stands.
-fn made_by_others(snapshot: &Snapshot<'_>, plan: &RollbackPlan, changes: &[RefChange]) -> Result<BTreeSet<String>> {
-    let is_of_plan = |id: &DispatchId| {
-        let mut going = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
-        plan.chosen.contains(id) || going.any(|work| work.id == *id)
-    };
+fn made_by_others(snapshot: &Snapshot<'_>, undone: &Undone<'_>, changes: &[RefChange]) -> Result<BTreeSet<String>> {
+    let is_of_plan = |id: &DispatchId| undone.chosen.contains(id) || undone.work.iter().any(|work| work.id == *id);
     let mut found = BTreeSet::new();
     for change in changes {
         let Some(commit) = &change.is else { continue };
@@ -94,16 +140,16 @@ fn made_by_others(snapshot: &Snapshot<'_>, plan: &RollbackPlan, changes: &[RefCh
 }
 
 /// The checkpoints around each work of the plan that a person or a script began: work that it began in turn lies between them.
-fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &RollbackPlan) -> Result<Vec<Looks>> {
-    let work: Vec<Dispatch> = if plan.cut.is_of_works() {
-        plan.chosen.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<_>>()?
+fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, undone: &Undone<'_>) -> Result<Vec<Looks>> {
+    let work: Vec<Dispatch> = if undone.chosen.is_empty() {
+        undone.work.clone()
     } else {
-        plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).cloned().collect()
+        undone.chosen.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<_>>()?
     };
     let mut found = Vec::new();
-    for work in work.iter().filter(|work| plan.cut.is_of_works() || work.work.parent_id.is_none()) {
-        let place = crate::points::place_of(snapshot, &plan.run, work)?;
-        let Some(before) = crate::points::checkpoint_at(snapshot, &plan.run, place.seq)? else { continue };
+    for work in work.iter().filter(|work| !undone.chosen.is_empty() || work.work.parent_id.is_none()) {
+        let place = crate::points::place_of(snapshot, &undone.run, work)?;
+        let Some(before) = crate::points::checkpoint_at(snapshot, &undone.run, place.seq)? else { continue };
         let after = match work.finished_seq {
             // The checkpoint of an end is recorded just before the event of the end.
             Some(end) => match record::of_event(snapshot, end - 1)? {
@@ -117,7 +163,7 @@ fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, plan: &RollbackP
     Ok(found)
 }
 
-/// A branch or a tag that differs between two states of git.
+/// A branch, a tag or a ref of notes that differs between two states of git.
 struct RefChange {
     name: String,
     was: Option<String>,
@@ -130,7 +176,14 @@ impl RefChange {
         refs.get(&self.name) == self.is.as_ref()
     }
 
+    fn is_of_notes(&self) -> bool {
+        self.name.starts_with(NOTES)
+    }
+
     fn said(&self) -> String {
+        if self.is_of_notes() {
+            return self.said_of_notes();
+        }
         let (kind, name) = match self.name.strip_prefix(TAGS) {
             Some(tag) => ("tag", tag),
             None => ("branch", self.name.strip_prefix(BRANCHES).unwrap_or(&self.name)),
@@ -144,6 +197,26 @@ impl RefChange {
         };
         format!("the {kind} {name} {done} by this work or beside it, and stays so: {way}")
     }
+
+    fn said_of_notes(&self) -> String {
+        let name = self.name.strip_prefix(NOTES).unwrap_or(&self.name);
+        let word = shell_word(&self.name);
+        let way = match &self.was {
+            Some(was) => format!("git update-ref {word} {was}"),
+            None => format!("git update-ref -d {word}"),
+        };
+        format!("the notes {name} were changed by this work or beside it, and stay so: {way}")
+    }
+}
+
+/// A sentence for a path that was staged before the work, and is staged no longer.
+fn unstaged_said(one: &git::StagedPath) -> String {
+    let path = String::from_utf8_lossy(&one.path);
+    let entry = shell_word(&format!("{},{},{path}", one.mode, one.oid));
+    format!(
+        "what was staged of {path} was taken off the index by this work or beside it, and stays so: \
+         git update-index --add --cacheinfo {entry}"
+    )
 }
 
 fn refs_of(state: &GitState) -> BTreeMap<String, String> {
@@ -154,7 +227,7 @@ fn refs_of(state: &GitState) -> BTreeMap<String, String> {
     refs
 }
 
-/// The tags that differ, and the branches where no ref is restored. The branch that is checked out moves with commits, which are named by
+/// The tags and notes that differ, and the branches where no ref is restored. The branch that is checked out moves with commits, which are named by
 /// themselves.
 fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec<RefChange> {
     let (was, is) = (refs_of(before), refs_of(after));
@@ -165,7 +238,7 @@ fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec
         let is_told = match name.strip_prefix(BRANCHES) {
             // Both sides: a branch that was checked out at either of them moved with commits.
             Some(branch) => with_branches && !is_at(before, branch) && !is_at(after, branch),
-            None => name.starts_with(TAGS),
+            None => name.starts_with(TAGS) || name.starts_with(NOTES),
         };
         if is_told && was != is {
             changes.push(RefChange { name: name.clone(), was, is });

@@ -42,6 +42,7 @@ mod undo_preconditions;
 pub use apply::{rollback, rollback_asked_at, take_back};
 pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
 pub use entry_changes::{changes_of_entry, has_changed, newest_change};
+pub use git_remains::git_remains;
 pub use ic_kernel::journal::LayerName;
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;

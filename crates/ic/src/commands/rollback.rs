@@ -10,7 +10,7 @@ use ic_kernel::Kernel;
 use ic_kernel::journal::steps;
 use ic_kernel::journal::table::RollbackRecord;
 use ic_undo::UndoneRollback;
-use ic_worktree::{CaptureSettings, RestoreWatch};
+use ic_worktree::{CaptureSettings, RestoreWatch, Warning};
 pub(crate) use undo::RollbackUndoArgs;
 
 use crate::commands::prelude::*;
@@ -37,14 +37,16 @@ pub(crate) fn show_by_id(session: &mut CliSession, id: &str) -> Result<ExitStatu
 /// The beginning of the question, and of the refusal without a terminal.
 const DOES: &str = "This changes more than the ledger";
 
+/// Shows a rollback and its steps. `stays`: warnings about what it left.
 fn show(
     session: &mut CliSession,
     kernel: &Kernel,
-    remembered: &RollbackRecord,
-    steps: &[steps::RollbackStep],
+    (remembered, steps): (&RollbackRecord, &[steps::RollbackStep]),
     is_at_work: bool,
+    stays: &[Warning],
 ) -> Result<()> {
-    let record = RollbackShowJson::new(remembered, steps, is_at_work);
+    session.output.warn_all(stays);
+    let record = RollbackShowJson::new(remembered, steps, is_at_work).with_warnings(stays);
     let files_alone = files_alone(session, kernel, remembered, steps);
     let way_back = ic_undo::way_back(kernel, remembered);
     let text = || views::rollback::record::show(remembered, steps, is_at_work, files_alone.as_ref(), way_back);

@@ -5,8 +5,8 @@
 //!     └────────▶ theirs = safety, and what they wrote outside of the plan ─────────┘
 //! ```
 //!
-//! The checkpoint `theirs` is recorded before the restore is finished. So the time until it is nobody's, as before any restore, and
-//! only what comes after it is the restore's. A path of the plan that others wrote is left alone when it comes to writing, so what the
+//! The checkpoint `theirs` is recorded before the restore is finished. So what changed until then is no one's work, as before any restore,
+//! and only what comes after it is the restore's. A path of the plan that others wrote is left alone when it comes to writing, so what the
 //! restore left has it.
 
 use std::collections::BTreeSet;

@@ -75,12 +75,14 @@ impl RollbackResumeArgs {
         let settings = settings(session, &kernel, &self.id)?;
         let mut progress = Progress::new(session);
         let outcome = ic_undo::resume(&kernel, &settings, &request, &mut progress, &watch()?)?;
-        show(session, &kernel, &outcome.remembered, &outcome.steps, false)?;
+        // The rollback is done, and must not fail because the repository cannot be asked.
+        let stays = ic_undo::git_remains(&kernel, &settings, &outcome.remembered).unwrap_or_default();
+        show(session, &kernel, (&outcome.remembered, &outcome.steps), false, &stays)?;
         let is_partial = outcome.parts.is_partial();
         let status = outcome.remembered.status;
         // Done, but work stays in the tree: a script must not take that for a whole undo.
         let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
-        let is_whole = status.is_over() && !is_in_part && !is_partial;
+        let is_whole = status.is_over() && !is_in_part && !is_partial && stays.is_empty();
         Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Partly })
     }
 

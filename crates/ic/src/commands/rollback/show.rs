@@ -17,7 +17,7 @@ impl RollbackShowArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (remembered, steps) = ic_undo::named(&kernel, &self.id)?;
-        show(session, &kernel, &remembered, &steps, ic_undo::is_at_work(&kernel, &remembered))?;
+        show(session, &kernel, (&remembered, &steps), ic_undo::is_at_work(&kernel, &remembered), &[])?;
         Ok(ExitStatus::Done)
     }
 }

@@ -4,9 +4,11 @@ use ic_kernel::journal::planned_rollback::{PlannedBefore, PlannedRollback};
 use ic_kernel::journal::steps::{self, RollbackStep};
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_undo::Resuming;
+use ic_worktree::Warning;
 
 use crate::text::{Cell, TextTable, plain, style, styled, when};
 use crate::views::checkpoint::restore::RestoreJson;
+use crate::views::common_shapes::WarningJson;
 use crate::views::rollback::data::RestoredDataJson;
 use crate::views::rollback::steps::{StepJson, not_put_back, purged, resume, steps, ways_on};
 use crate::views::rollback::{DecidedJson, EffectsJson};
@@ -90,10 +92,18 @@ shape! {
         refusals: Vec<DecidedJson> = Vec::new(),
         /// The command that resumes; null if nothing is left to do, or another process works on it.
         resume: Option<String> = resume(rollback, all).filter(|_| !is_at_work),
+        /// For `rollback resume`: what the work did to git, and stays; left out if there is nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = Vec::new(),
     }
 }
 
 impl RollbackShowJson {
+    /// The same with warnings about what the rollback left.
+    pub(crate) fn with_warnings(self, stays: &[Warning]) -> Self {
+        Self { warnings: stays.iter().map(WarningJson::from).collect(), ..self }
+    }
+
     /// A rollback, with the plan of its resumption.
     pub(crate) fn resuming(resuming: &Resuming) -> Self {
         Self {
