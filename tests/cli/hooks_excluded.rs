@@ -186,3 +186,32 @@ fn settings_that_the_agent_wrote_go_with_its_work() {
     project.json("undo --yes");
     assert_eq!(read(&project, settings), None);
 }
+
+/// `git clean -x` removes what git ignores, and the hooks with it: no hook can say so.
+#[test]
+fn hooks_that_a_clean_removed_are_named_as_missing() {
+    for client in ["claude-code", "codex", "gemini", "copilot", "opencode"] {
+        let project = in_git();
+        prompt(&project, "new.txt");
+        let said = || {
+            let status = project.run("status --format text");
+            assert_eq!(status.code, Some(0), "{client}: {status:?}");
+            let doctor = project.json(&format!("hooks doctor {client}"));
+            let failures = doctor[0]["failures"].as_array().expect("a list").len();
+            (status.stderr.contains(&format!("ic hooks install {client}")), failures)
+        };
+        assert_eq!(said(), (false, 0), "{client}: none were installed");
+        project.ok(&format!("hooks install {client}"));
+        assert_eq!(said(), (false, 0), "{client}: installed");
+        git(&project, &["clean", "-qfdx", "-e", ".ic"]);
+        assert_eq!(said(), (true, 1), "{client}: removed");
+        let text = project.ok(&format!("hooks doctor {client} --format text"));
+        assert!(text.contains("are missing there") && !text.contains("uninstalled since"), "{text}");
+        project.ok("undo --yes");
+        assert_eq!(said(), (true, 1), "{client}: an undo does not bring them back");
+        project.ok(&format!("hooks install {client}"));
+        assert_eq!(said(), (false, 0), "{client}: installed again");
+        project.ok(&format!("hooks uninstall {client}"));
+        assert_eq!(said(), (false, 0), "{client}: uninstalled");
+    }
+}

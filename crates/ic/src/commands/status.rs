@@ -2,6 +2,7 @@
 
 use ic_ops::status;
 
+use crate::commands::hooks::doctor::missing_hooks;
 use crate::commands::prelude::*;
 use crate::views::checkpoint::size::StoreSize;
 use crate::views::log::LogUndoJson;
@@ -48,6 +49,9 @@ impl StatusArgs {
         if let Ok(place) = session.place()
             && let Some(said) = hook_runs::said_lately(&place.store, now)
         {
+            session.output.warn(&said);
+        }
+        for said in missing_hooks(session) {
             session.output.warn(&said);
         }
         let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();

@@ -160,7 +160,8 @@ pub(crate) fn doctor(all: &[HooksDoctorJson], is_in_git: bool, now: Timestamp) -
     let mut out = String::new();
     for one in all {
         out += &format!("{}\n", styled(style::STRONG, one.client));
-        if one.config_files.is_empty() {
+        let is_missing = one.failures.iter().any(|failure| failure.event == "settings");
+        if one.config_files.is_empty() && !is_missing {
             out += &match one.called_at {
                 Some(_) => "  not in its settings: what called is a plugin, or was uninstalled since\n".to_owned(),
                 None => format!("  not installed: ic hooks install {}\n", one.client),

@@ -6,6 +6,7 @@ use ic_ledger::LedgerLocation;
 use rustix::fs::{Access, access};
 
 use super::client_named;
+use super::exclude::{Exclude, Excluded};
 use super::file::Location;
 use super::settings::HooksSettings;
 use crate::clients::Client;
@@ -57,6 +58,35 @@ fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client:
     files.into_iter().flatten().filter(is_installed).map(|location| location.file).collect()
 }
 
+/// A client whose hooks were installed in the project, and whose settings there do not call ic any more: `git clean -x` removes them. No
+/// hook can write that down. The lines in git's exclude file tell it from an uninstallation, which removes them.
+fn missing(session: &CliSession, place: &LedgerLocation, client: Client) -> Option<HookFailureJson> {
+    let (name, file) = (client.as_str(), client.settings()[0]);
+    // The lines are the whole repository's: another work tree of it has settings of its own, or none.
+    let is_main = ic_ledger::git_dirs(&place.root).is_some_and(|dirs| dirs.git_dir == dirs.common_dir);
+    let was_installed = is_main && Exclude::without(&place.root, Excluded::Hooks(client)).is_some();
+    let settings = HooksSettings::read(&Location::of_project(&place.root, file), client, None);
+    // An uninstallation leaves what a person changed, and the lines with it.
+    let is_changed = settings.and_then(|settings| settings.without(client)).is_ok_and(|edit| !edit.left.is_empty());
+    if !was_installed || is_changed || !files_that_call(session, Some(place), client).is_empty() {
+        return None;
+    }
+    Some(HookFailureJson {
+        event: "settings".to_owned(),
+        created_at: CliEnvironment::context().now().to_string(),
+        code: Code::PathNotFound.as_str().to_owned(),
+        message: format!(
+            "the hooks of {name} were installed in {file}, and are missing there: nothing is recorded until ic hooks install {name}"
+        ),
+    })
+}
+
+/// A warning for each client whose hooks are missing in this project.
+pub(crate) fn missing_hooks(session: &CliSession) -> Vec<String> {
+    let Ok(place) = session.place() else { return Vec::new() };
+    Client::ALL.into_iter().filter_map(|client| missing(session, &place, client)).map(|one| one.message).collect()
+}
+
 /// The clients whose hooks are installed, for this project or for the user.
 pub(crate) fn installed_clients(session: &CliSession) -> Vec<&'static str> {
     let place = session.place().ok();
@@ -94,6 +124,7 @@ impl Doctor {
             .map(|client| {
                 let files = files_that_call(session, place.as_ref(), client);
                 let mut record = HooksDoctorJson::new(client, &files, &lines);
+                record.failures.extend(place.as_ref().and_then(|place| missing(session, place, client)));
                 record.failures.extend(place.as_ref().and_then(|place| unsent(place, client)));
                 record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
                 record
