@@ -29,7 +29,7 @@ comments|0.0267|0.05|plain comments a line of code
 docs|2|50|doc comments of three words or fewer
 circles|0|0|circles of imports over more than two files
 words|10|0|phrases of scripts/words.txt
-clients|9|6|files that name one client (OpenCode)
+clients|2|6|files that name one client (OpenCode)
 status.functions|245|250|run status
 status.files|55|40|
 status.crates|7|7|

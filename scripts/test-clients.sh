@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests real coding agents with a scripted model and without a network: prompts are recorded, undone and refused.
 #
-#     scripts/test-clients.sh [CLIENT...]        claude-code codex gemini copilot opencode
+#     scripts/test-clients.sh [CLIENT...]        those of `tests/clients/story.py --clients`
 #     scripts/test-clients.sh --install [CLIENT...]        installs them, and tests nothing
 #
 # First two clients that are not agents call the MCP server: the Python package mcp and the inspector. The clients come from npm and pip
@@ -17,7 +17,9 @@ if [[ ${1:-} == --install ]]; then
     shift
 fi
 clients=("$@")
-[[ ${#clients[@]} -gt 0 ]] || clients=(claude-code codex gemini copilot opencode)
+if [[ ${#clients[@]} -eq 0 ]] && command -v python3 >/dev/null; then
+    mapfile -t clients < <(python3 tests/clients/story.py --clients)
+fi
 target=$(cargo metadata --format-version 1 --no-deps --locked | jq -r .target_directory)
 room=$target/clients
 

@@ -1,23 +1,36 @@
 //! Payloads that the programs of coding agents really sent (`payloads/`; paths and ids are neutral), the answers to them, and payloads that
 //! no client sends.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use ic_session::clients::Client;
 use serde_json::{Value, json};
 
 use crate::support::{Project, snapshot};
 
-const CLIENTS: [(&str, &str); 6] = [
-    ("claude-code", include_str!("payloads/claude-code.jsonl")),
-    ("codex", include_str!("payloads/codex.jsonl")),
-    ("gemini", include_str!("payloads/gemini.jsonl")),
-    ("copilot", include_str!("payloads/copilot.jsonl")),
-    // In its own format, which a person may have configured by hand.
-    ("copilot", include_str!("payloads/copilot-own.jsonl")),
-    ("opencode", include_str!("payloads/opencode.jsonl")),
-];
+/// The clients, each with what it sent: `payloads/CLIENT.jsonl`, and `payloads/CLIENT.FORMAT.jsonl` for a second format that a person may have
+/// configured by hand. A new client needs nothing but its file there.
+fn clients() -> Vec<(String, String)> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/payloads");
+    let entries = std::fs::read_dir(directory).expect("the payloads");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let read = |file: std::path::PathBuf| {
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        let client = name.split('.').next().expect("a client").to_owned();
+        (client, std::fs::read_to_string(&file).expect("payloads"))
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn each_client_has_payloads() {
+    let known: BTreeSet<String> = clients().into_iter().map(|(client, _)| client).collect();
+    assert_eq!(known, Client::WORDS.map(str::to_owned).into());
+}
 
 struct Line {
     event: String,
@@ -60,13 +73,25 @@ fn captured() -> Project {
     project
 }
 
-fn is_of(line: &Line, names: &[&str]) -> bool {
-    names.contains(&line.event.as_str())
+/// The first prompt that a person typed.
+fn prompt_of(lines: &[Line]) -> &Line {
+    lines.iter().find(|line| line.payload["prompt"].is_string()).expect("a prompt")
 }
 
-const PROMPTS: [&str; 4] = ["UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"];
-const CALLS: [&str; 4] = ["PreToolUse", "BeforeTool", "preToolUse", "tool.execute.before"];
-const RESULTS: [&str; 4] = ["PostToolUse", "AfterTool", "postToolUse", "tool.execute.after"];
+fn is_of_tool(line: &Line) -> bool {
+    ["tool_name", "toolName"].iter().any(|key| line.payload[*key].is_string())
+}
+
+/// The first tool call, before it is made.
+fn call_of(lines: &[Line]) -> &Line {
+    lines.iter().find(|line| is_of_tool(line)).expect("a call")
+}
+
+/// Whether a tool call was made.
+fn is_result(line: &Line) -> bool {
+    let event = line.event.to_lowercase();
+    is_of_tool(line) && ["post", "after"].iter().any(|word| event.contains(word))
+}
 
 /// What is on record, without what a client cannot know.
 fn recorded(project: &Project) -> String {
@@ -90,11 +115,12 @@ fn recorded(project: &Project) -> String {
 #[test]
 fn what_clients_send_is_recorded_and_answered() {
     let mut out = String::new();
-    for (client, text) in CLIENTS {
+    for (client, text) in clients() {
+        let (client, text) = (client.as_str(), text.as_str());
         let project = captured();
         writeln!(out, "# {client}").expect("a line");
         for (n, line) in lines(text, &project).iter().enumerate() {
-            if is_of(line, &RESULTS) {
+            if is_result(line) {
                 project.write(format!("made-{n}.txt"), "by a tool\n");
             }
             let answer = tell(&project, client, line);
@@ -108,12 +134,13 @@ fn what_clients_send_is_recorded_and_answered() {
 #[test]
 fn work_that_was_undone_is_refused_in_each_clients_own_words() {
     let mut out = String::new();
-    for (client, text) in CLIENTS {
+    for (client, text) in clients() {
+        let (client, text) = (client.as_str(), text.as_str());
         let project = captured();
         writeln!(out, "# {client}").expect("a line");
         let all = lines(text, &project);
-        let prompt = all.iter().find(|line| is_of(line, &PROMPTS)).expect("a prompt");
-        let call = all.iter().find(|line| is_of(line, &CALLS)).expect("a call");
+        let prompt = prompt_of(&all);
+        let call = call_of(&all);
         tell(&project, client, prompt);
         project.write("login.txt", "1");
         project.ok("undo --reason 'the wrong file' --yes");
@@ -140,14 +167,15 @@ fn work_that_was_undone_is_refused_in_each_clients_own_words() {
 
 #[test]
 fn what_is_cut_says_nothing_and_records_nothing() {
-    for (client, text) in CLIENTS {
+    for (client, text) in clients() {
+        let (client, text) = (client.as_str(), text.as_str());
         let project = captured();
-        for line in lines(text, &project).iter().filter(|line| is_of(line, &PROMPTS)).take(1) {
-            let whole = line.payload.to_string();
-            for end in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
-                let answer = send(&project, client, &line.event, &whole.as_bytes()[..end]);
-                assert_eq!(answer, Value::Null, "{client}: {end} bytes");
-            }
+        let all = lines(text, &project);
+        let line = prompt_of(&all);
+        let whole = line.payload.to_string();
+        for end in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+            let answer = send(&project, client, &line.event, &whole.as_bytes()[..end]);
+            assert_eq!(answer, Value::Null, "{client}: {end} bytes");
         }
         assert_eq!(project.json("session list"), json!([]), "{client}");
     }
@@ -155,12 +183,12 @@ fn what_is_cut_says_nothing_and_records_nothing() {
 
 #[test]
 fn fields_that_are_unknown_or_of_another_kind_are_let_through() {
-    for (client, text) in CLIENTS {
+    for (client, text) in clients() {
+        let (client, text) = (client.as_str(), text.as_str());
         let project = captured();
         let all = lines(text, &project);
-        let one_of = |names: &[&str]| all.iter().find(|line| is_of(line, names)).expect("one");
         for value in [json!(null), json!(7), json!([1]), json!({ "a": "b" })] {
-            for line in [one_of(&PROMPTS), one_of(&CALLS)] {
+            for line in [prompt_of(&all), call_of(&all)] {
                 for key in line.payload.as_object().expect("an object").keys() {
                     // Without its directory and its session a payload says nothing: that is tried elsewhere.
                     if ["cwd", "session_id", "sessionId"].contains(&key.as_str()) {
@@ -263,7 +291,8 @@ const HOSTILE: &str =
 
 #[test]
 fn what_is_hostile_reaches_no_shell_and_no_terminal() {
-    for (client, text) in CLIENTS {
+    for (client, text) in clients() {
+        let (client, text) = (client.as_str(), text.as_str());
         let project = captured();
         let all = lines(text, &project);
         for line in &all {
@@ -282,7 +311,7 @@ fn what_is_hostile_reaches_no_shell_and_no_terminal() {
                 }
             }
             tell(&project, client, &Line { event: line.event.clone(), payload });
-            if is_of(line, &RESULTS) {
+            if is_result(line) {
                 project.write("made.txt", &line.payload.to_string());
             }
         }

@@ -7,16 +7,7 @@
 import pathlib
 import re
 
-from story import Story, check, told
-
-# What each calls the tool that we call NAME. What stands before a slash is a namespace.
-NAMES = {
-    "claude-code": "mcp__ic__{}",
-    "codex": "mcp__ic/{}",
-    "gemini": "mcp_ic_{}",
-    "copilot": "ic-{}",
-    "opencode": "ic_{}",
-}
+from story import NAMES, Story, check, told
 
 
 class Calls(Story):

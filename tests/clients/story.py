@@ -5,7 +5,7 @@
     story.py CLIENT ROOM --validate     lets the client look at our plugin for it, if it can
     story.py CLIENT ROOM IC             tells the story with the program IC
 
-CLIENT: claude-code, codex, gemini, copilot or opencode. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
+CLIENT: one of PACKAGES; `story.py --clients` lists them. The story runs in a network of its own, if the machine allows it: nothing but loopback is there.
 """
 
 import json
@@ -35,6 +35,14 @@ TOOLS = {
     "gemini": ("run_shell_command", "command"),
     "copilot": ("bash", "command"),
     "opencode": ("bash", "command"),
+}
+# What each calls the tool of our MCP server that we call NAME. What stands before a slash is a namespace.
+NAMES = {
+    "claude-code": "mcp__ic__{}",
+    "codex": "mcp__ic/{}",
+    "gemini": "mcp_ic_{}",
+    "copilot": "ic-{}",
+    "opencode": "ic_{}",
 }
 SETTINGS = {
     "claude-code": ".claude/settings.local.json",
@@ -399,6 +407,8 @@ def told(story, file):
 
 
 def main():
+    if sys.argv[1:] == ["--clients"]:
+        return print(*PACKAGES, sep="\n")
     client, room, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     if program == "--install":
         return install(client, room)

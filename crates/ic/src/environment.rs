@@ -46,9 +46,9 @@ impl CliEnvironment {
             home: env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
             run: env::var_os("IC_RUN").filter(|v| !v.is_empty()),
-            session: crate::clients::Client::ALL.into_iter().find_map(|client| {
-                let named = client.shell_variable().and_then(|name| env::var(name).ok());
-                named.filter(|id| !id.is_empty()).map(|id| (client.as_str(), id))
+            session: ic_session::clients::Client::ALL.into_iter().find_map(|client| {
+                let named = client.shell_variable.and_then(|name| env::var(name).ok());
+                named.filter(|id| !id.is_empty()).map(|id| (client.name, id))
             }),
             is_mcp: false,
             // A value that is no number is ignored: a hook must not fail because of it.

@@ -4,7 +4,6 @@
 
 mod background_sweep;
 mod cli;
-mod clients;
 mod command_path;
 mod commands;
 mod complete;
@@ -21,8 +20,6 @@ mod hook_spool;
 mod lazy_verbs;
 mod man;
 mod output;
-#[cfg(test)]
-mod plugins;
 mod progress;
 #[cfg(feature = "mcp")]
 mod serve;
@@ -30,6 +27,7 @@ mod session;
 mod shell;
 mod signals;
 mod text;
+mod transcript;
 mod views;
 
 use std::ffi::OsString;

@@ -4,6 +4,7 @@
 
 mod banned_phrases;
 mod circles;
+mod clients;
 mod command_path;
 mod errors;
 mod files;

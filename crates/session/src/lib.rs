@@ -1,4 +1,5 @@
-//! Sessions of coding agents, as their hooks report them, and the prompts in them. Owns `sessions`, `prompts`, `calls` and `outside_files`.
+//! Sessions of coding agents, as their hooks report them, and the prompts in them; and what is known of each agent ([`clients`]). Owns
+//! `sessions`, `prompts`, `calls` and `outside_files`.
 //!
 //! A prompt is a dispatch: all that the agent does from what a person typed until it stops. What every dispatch has (its status, its
 //! captures, whether it was rolled back) is in that table; here is whose prompt it is.
@@ -7,6 +8,7 @@
 
 pub mod attribution;
 pub mod call;
+pub mod clients;
 pub mod outside_files;
 pub mod places;
 mod prompt;

@@ -22,7 +22,7 @@ pub struct AgentSession {
     pub id: SessionId,
     /// The event that began it.
     pub seq: Seq,
-    /// The client: `claude-code`, `codex`, `gemini`.
+    /// The client's name, for instance `claude-code`.
     pub client: String,
     /// The client's own name of it.
     pub client_id: String,
@@ -54,7 +54,7 @@ pub struct AgentSession {
 pub struct NewSession<'a> {
     /// Made by the caller, which names the session by it.
     pub id: &'a SessionId,
-    /// The client: `claude-code`, `codex`, `gemini`.
+    /// The client's name, for instance `claude-code`.
     pub client: &'a str,
     /// The client's own name of it.
     pub client_id: &'a str,

@@ -13,6 +13,7 @@ use ic_checkpoint::capture::{is_ignored, looks_secret};
 use ic_checkpoint::rootfs::{EntryState, RootDir};
 use ic_ledger::events::{Hash, hex};
 use ic_ledger::{path_bytes, regular_file::open_regular_itself};
+use ic_session::clients::is_record;
 use ic_session::outside_files::OutsideStanding;
 use sha2::{Digest, Sha256};
 
@@ -23,14 +24,6 @@ use super::workspace::Workspace;
 const SYSTEM: [&str; 14] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
     "/var",
-];
-
-/// What clients write of themselves, below their directories in the home directory: plans, lists of what is to be done, histories.
-const OF_CLIENTS: [(&str, &[&str]); 4] = [
-    (".claude", &["plans", "todos", "projects", "tasks", "file-history", "shell-snapshots", "session-env", "debug"]),
-    (".codex", &["sessions", "log", "tmp", "history.jsonl"]),
-    (".gemini", &["tmp", "history"]),
-    (".local/share/opencode", &["storage", "log", "plans"]),
 ];
 
 /// The reason that is given for a client's own file: the work does not include it.
@@ -104,8 +97,7 @@ impl Workspace<'_> {
     /// Why a path is never changed from here; `None`: it may be, as far as its place says.
     pub fn not_ours(&self, path: &Path) -> Option<String> {
         let home = self.settings.home.as_deref().map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
-        let is_below = |of: &Path, names: &[&str]| names.iter().any(|name| path.starts_with(of.join(name)));
-        if home.as_ref().is_some_and(|home| OF_CLIENTS.iter().any(|(of, names)| is_below(&home.join(of), names))) {
+        if home.as_ref().is_some_and(|home| is_record(home, path)) {
             return Some(OF_CLIENT.to_owned());
         }
         if path.components().any(|part| part.as_os_str() == ".git") {

@@ -2,9 +2,11 @@
 
 mod delivery;
 mod guard;
+mod lenient;
 mod payload;
 mod places;
 mod server_deadline;
+mod tools;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,11 +16,12 @@ use delivery::Hearing;
 use ic_checkpoint::capture::Limit;
 use ic_ops::hooks::{self, Teller};
 use ic_phase::run_reference::ProjectScope;
+use ic_session::clients::{Client, HookOccasion, may_write};
 use ic_worktree::{CaptureSettings, Warning};
 use payload::{Payload, is_id};
 use serde_json::Value;
 
-use crate::clients::{Client, HookOccasion, lenient, tools};
+use crate::commands::hooks::client_help;
 use crate::commands::prelude::*;
 use crate::environment::CliEnvironment;
 use crate::flags::Global;
@@ -43,7 +46,7 @@ const PATIENCE_TO_WRITE: Duration = Duration::from_secs(10);
   ic hook claude-code UserPromptSubmit <payload.json
   ic hooks install claude-code        # makes the client call it")]
 pub(crate) struct Hook {
-    /// The client: claude-code, codex, gemini, copilot or opencode; others are ignored
+    #[arg(help = format!("{}; others are ignored", client_help()))]
     client: String,
     /// The client's name of the event; others are ignored
     event: String,
@@ -64,7 +67,7 @@ pub(crate) fn demand_nothing(global: &mut Global, environment: &mut CliEnvironme
 
 /// An event, as a client told it.
 struct Event {
-    client: Client,
+    client: &'static Client,
     occasion: HookOccasion,
     payload: Value,
 }
@@ -75,8 +78,8 @@ impl Hook {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let started = Instant::now();
         let event = self.read();
-        // Codex and Copilot call by the name of Claude Code where they load its hooks.
-        let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.as_str()).to_owned();
+        // Some clients call by the name of Claude Code where they load its hooks.
+        let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.name).to_owned();
         let said = event.and_then(|event| self.answer(session, &event));
         if let Ok(place) = session.place() {
             let line = HookLogLine::new(&client, &self.event, started.elapsed());
@@ -106,7 +109,7 @@ impl Hook {
         read.map_err(|e| unreadable(&e.to_string()))?;
         let payload = lenient::read(&bytes).map_err(|e| unreadable(&e.to_string()))?;
         let client = named.speaking(&payload);
-        Ok(Event { client, occasion, payload: client.spelled(payload) })
+        Ok(Event { client, occasion, payload: client.dialect.translated(payload) })
     }
 
     /// Records the event and returns the client's answer. Errors go to the log alone.
@@ -123,10 +126,10 @@ impl Hook {
         let id = payload.text("session_id").filter(|id| is_id(id));
         let id = replayed.and_then(|_| id.ok_or_else(|| unreadable("it names no session")));
         let recorded = id.and_then(|id| {
-            let teller = Teller { client: event.client.as_str(), client_id: id };
+            let teller = Teller { client: event.client.name, client_id: id };
             // Only hooks that capture may take so long that their client kills them.
-            let line = HookLogLine::new(event.client.as_str(), &self.event, Duration::ZERO);
-            let looks = event.occasion.looks(tools::may_write(payload.tool()));
+            let line = HookLogLine::new(event.client.name, &self.event, Duration::ZERO);
+            let looks = event.occasion.looks(may_write(payload.tool()));
             let _run = looks.then(|| HookRun::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
@@ -147,7 +150,7 @@ impl Hook {
         &self,
         session: &CliSession,
         teller: Teller<'_>,
-        client: Client,
+        client: &'static Client,
         occasion: HookOccasion,
         payload: &Payload<'_>,
     ) -> Result<Said> {
@@ -172,7 +175,7 @@ impl Hook {
         if occasion == HookOccasion::BeforeCall
             && let Some(why) = places::refusal(&hearing)?
         {
-            said.answer = Some(client.refuse(&why));
+            said.answer = Some(client.dialect.refuse(&why));
             return Ok(said);
         }
         hearing.hear(occasion, &mut said)?;
@@ -187,7 +190,7 @@ impl Hook {
 
 impl Hook {
     /// When a capture ends: before the client would kill this process, or as soon as it asks this process to end.
-    fn limit(&self, session: &CliSession, client: Client) -> Limit {
+    fn limit(&self, session: &CliSession, client: &Client) -> Limit {
         let most = session.hook_limit().unwrap_or_else(|| client.capture_limit(&self.event));
         Limit::new(Instant::now(), most, crate::signals::interrupted().ok())
     }

@@ -9,8 +9,6 @@ mod script;
 mod server;
 mod settings;
 mod toml;
-mod trust;
-mod trust_removal;
 pub(crate) mod uninstall;
 
 use std::path::PathBuf;
@@ -18,9 +16,9 @@ use std::path::PathBuf;
 use exclude::Exclude;
 pub(crate) use exclude::Excluded;
 pub(crate) use file::{Edit, Location};
+use ic_session::clients::Client;
 pub(crate) use server::Servers;
 
-use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::CliEnvironment;
 use crate::views::hooks::HooksJson;
@@ -38,8 +36,7 @@ verbs! {
 /// The client, and the settings that are changed.
 #[derive(Debug, Args)]
 pub(crate) struct HooksTarget {
-    /// The client: claude-code, codex, gemini, copilot or opencode
-    #[arg(value_name = "CLIENT")]
+    #[arg(value_name = "CLIENT", help = client_help())]
     client: String,
     #[command(flatten)]
     pub(crate) place: SettingsPlace,
@@ -50,7 +47,7 @@ pub(crate) struct HooksTarget {
 
 impl HooksTarget {
     /// The client that was named. Errors: `invalid_value`, with the list of clients.
-    pub(crate) fn client(&self) -> Result<Client> {
+    pub(crate) fn client(&self) -> Result<&'static Client> {
         client_named(&self.client)
     }
 }
@@ -125,8 +122,14 @@ fn require_ledger(session: &CliSession) -> Result<()> {
     ic_ledger::create(&place, false, &session.directory, session.options(), &CliEnvironment::context()).map(drop)
 }
 
+/// The help of an argument that names a client.
+pub(crate) fn client_help() -> String {
+    let [all @ .., last] = Client::WORDS;
+    format!("The client: {} or {last}", all.join(", "))
+}
+
 /// Parses the name of a client. Errors: `invalid_value`, with the list of clients.
-fn client_named(text: &str) -> Result<Client> {
+fn client_named(text: &str) -> Result<&'static Client> {
     Client::parse(text).ok_or_else(|| {
         Diagnosis::new(Code::InvalidValue, format!("{text:?} is not a known client: {}.", Client::WORDS.join(", ")))
             .detail("value", "CLIENT")
@@ -138,7 +141,7 @@ fn client_named(text: &str) -> Result<Client> {
 pub(crate) struct Installed {
     /// Whether git and captures ignore the settings.
     pub(crate) excluded: bool,
-    /// Whether Codex was made to trust the hooks.
+    /// Whether the client was made to trust the hooks.
     pub(crate) trusted: bool,
     /// Whether the settings of the user were changed.
     pub(crate) is_of_user: bool,
@@ -150,7 +153,7 @@ pub(crate) struct Installed {
 
 pub(crate) fn report(
     session: &mut CliSession,
-    client: Client,
+    client: &Client,
     edit: &Edit,
     dry_run: bool,
     installed: Option<Installed>,

@@ -25,7 +25,7 @@ pub(crate) struct InstallArgs {
 impl InstallArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
-        hooks::install::require_trust(client, self.trust)?;
+        let trust = hooks::install::require_trust(client, self.trust)?;
         // Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let (mut planned, installed) = hooks::install::install(session, client, place, true)?;
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
@@ -35,9 +35,9 @@ impl InstallArgs {
         } else {
             let (hooks, mut installed) = hooks::install::install(session, client, place, false)?;
             let (server, excluded) = mcp::install::install(session, client, place, None, false)?;
-            // Codex is asked last: it reads the file that was written just now.
-            if self.trust {
-                installed.trusted = hooks::install::trust(session, client, &hooks)?;
+            // The client is asked last: it reads the file that was written just now.
+            if let Some(trust) = trust {
+                installed.trusted = hooks::install::grant(trust, session, client, &hooks)?;
             }
             (hooks, installed, server, excluded)
         };

@@ -3,7 +3,8 @@
 pub(crate) mod install;
 pub(crate) mod uninstall;
 
-use crate::clients::Client;
+use ic_session::clients::Client;
+
 use crate::commands::RunCommand;
 use crate::commands::hooks::Edit;
 use crate::commands::prelude::*;
@@ -51,7 +52,7 @@ impl Mcp {
 /// Prints what was done. `excluded`: after an installation, whether git and captures ignore the file.
 fn report(
     session: &mut CliSession,
-    client: Client,
+    client: &Client,
     edit: &Edit,
     dry_run: bool,
     excluded: Option<bool>,

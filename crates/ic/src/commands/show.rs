@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use ic_base::mask::mask;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_session::clients::Client;
 use ic_session::{AgentSession, ToolCall, call, outside_files};
 use ic_undo::WorkChanges;
 use ic_undo::points::{EntryReference, NamedWork, entry_meant};
 use ic_worktree::Workspace;
 
-use crate::clients::Client;
-use crate::clients::transcript::Transcript;
 use crate::commands::diff_forms::{DiffForms, ShownDiff};
 use crate::commands::prelude::*;
+use crate::transcript::Transcript;
 use crate::views::show::{ShowJson, ShownWork};
 
 /// Show one entry of the log: a prompt, dispatch or step, with its calls, files and commits.

@@ -130,7 +130,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &CliEnviro
             let found = files(OsStr::from_bytes(file), false);
             found.into_iter().map(|candidate| candidate.behind(OsStr::new("@"))).collect()
         }
-        CompletionKind::Client => words(&crate::clients::Client::WORDS),
+        CompletionKind::Client => words(&ic_session::clients::Client::WORDS),
         CompletionKind::Own => Vec::new(),
         // Without a run, the rules are those of the default chain.
         CompletionKind::Phase if at.path == ["gate", "rules"] && !at.has("run") => words(&Chain::default().names()),

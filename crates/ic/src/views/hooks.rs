@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use ic_base::Timestamp;
 use ic_checkpoint::tree::Reason;
+use ic_session::clients::Client;
 use ic_worktree::is_left_out_for;
 
-use crate::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
 use crate::hook_log::HookLogLine;
 use crate::text::{age, path_text, plain, style, styled};
@@ -17,8 +17,8 @@ const FAILURES: usize = 5;
 
 shape! {
     /// What was done to a client's settings (`hooks install`, `hooks uninstall`).
-    pub(crate) struct HooksJson from (client: Client, edit: &Edit, dry_run: bool, installed: Installed) {
-        client: &'static str as Client = client.as_str(),
+    pub(crate) struct HooksJson from (client: &Client, edit: &Edit, dry_run: bool, installed: Installed) {
+        client: &'static str as Client = client.name,
         /// The file with the client's settings.
         config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,14 +39,14 @@ shape! {
     }
 
     /// Whether the hooks of a client work (`hooks doctor`).
-    pub(crate) struct HooksDoctorJson from (client: Client, files: &[PathBuf], lines: &[HookLogLine]) where
-        own = lines.iter().filter(|line| line.client == client.as_str()).collect::<Vec<_>>();
+    pub(crate) struct HooksDoctorJson from (client: &Client, files: &[PathBuf], lines: &[HookLogLine]) where
+        own = lines.iter().filter(|line| line.client == client.name).collect::<Vec<_>>();
         failed = own.iter().copied().filter(|line| line.code.is_some() && !line.is_note()).collect::<Vec<_>>();
         newest = &failed[failed.len().saturating_sub(FAILURES)..];
         by_rule = own.iter().copied().filter(|line| line.is_note()).collect::<Vec<_>>();
         newest_by_rule = &by_rule[by_rule.len().saturating_sub(FAILURES)..];
     {
-        pub(crate) client: &'static str as Client = client.as_str(),
+        pub(crate) client: &'static str as Client = client.name,
         /// The settings files that call ic.
         pub(crate) config_files: Vec<PathJson> = files.iter().map(|file| file.as_path().into()).collect(),
         /// When a hook last called; null if the log has no call.
@@ -105,11 +105,11 @@ fn taken_by(named: &str) -> Option<&'static str> {
 const IN_GIT: &str = "The record is in .git and is lost with it; how to keep it in another directory: ic init --help\n";
 
 /// What was done to a client's settings. `installed`: after an installation, what else it did.
-pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
+pub(crate) fn edited(client: &Client, edit: &Edit, dry_run: bool, installed: Option<Installed>) -> String {
     let installs = installed.is_some();
     let Installed { excluded, trusted, is_of_user, is_on_server, is_in_git } = installed.unwrap_or_default();
     let file = path_text(edit.file());
-    let name = client.as_str();
+    let name = client.name;
     let mut out = match (edit.is_change(), dry_run, installs) {
         (false, _, true) => format!("The hooks are installed already: {file}\n"),
         (false, _, false) => format!("No hook of ic to remove: {file}\n"),
@@ -131,12 +131,8 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, installed: Opti
     if is_in_git && edit.is_change() && !dry_run {
         out += IN_GIT;
     }
-    if client == Client::Codex && installs && !dry_run {
-        out += if trusted {
-            "Codex trusts them.\n"
-        } else {
-            "Codex runs a hook only when it is trusted: type /hooks in it once, or install with --trust.\n"
-        };
+    if let Some(trust) = client.trust.filter(|_| installs && !dry_run) {
+        out += &if trusted { format!("{} trusts them.\n", client.title) } else { trust.note().to_owned() };
     }
     for event in &edit.left {
         out += &format!(

@@ -1,6 +1,7 @@
 //! The MCP server in the settings of coding agents, alone and with the hooks.
 
-use crate::clients::Client;
+use ic_session::clients::Client;
+
 use crate::commands::hooks::{Edit, Installed};
 use crate::text::{path_text, style, styled};
 use crate::views;
@@ -9,8 +10,8 @@ use crate::views::hooks::HooksJson;
 
 shape! {
     /// What was done to a client's settings (`mcp install`, `mcp uninstall`).
-    pub(crate) struct McpJson from (client: Client, edit: &Edit, dry_run: bool, excluded: bool) {
-        client: &'static str as Client = client.as_str(),
+    pub(crate) struct McpJson from (client: &Client, edit: &Edit, dry_run: bool, excluded: bool) {
+        client: &'static str as Client = client.name,
         /// The file with the client's settings.
         config_file: String = edit.file().to_string_lossy().into_owned(),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ shape! {
 }
 
 /// What was done to a client's settings. `excluded`: after an installation, whether git and captures ignore the file.
-pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
+pub(crate) fn edited(client: &Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
     let file = path_text(edit.file());
     let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
         (false, _, true) => format!("The MCP server is installed already: {file}\n"),
@@ -48,15 +49,15 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
         (true, false, true) => format!(
             "{} {file}\nFrom its next session on {} has the tools of ic: status, log, diff, undo, ...\n",
             styled(style::GOOD, "MCP server installed in"),
-            client.as_str()
+            client.name
         ),
         (true, false, false) => format!("{} {file}\n", styled(style::GOOD, "MCP server removed from")),
     };
     if excluded == Some(true) && edit.is_change() {
         out += "Git and captures leave it out, by .git/info/exclude.\n";
     }
-    if client == Client::ClaudeCode && excluded.is_some() && !dry_run && edit.is_change() && !edit.is_of_user() {
-        out += "Claude Code asks you at its start whether the server of a project may run.\n";
+    if excluded.is_some() && !dry_run && edit.is_change() && !edit.is_of_user() {
+        out += client.server_note;
     }
     for name in &edit.left {
         out += &format!("{} the server {name} is not as ic writes it; remove it there\n", styled(style::WARN, "left:"));
@@ -66,7 +67,7 @@ pub(crate) fn edited(client: Client, edit: &Edit, dry_run: bool, excluded: Optio
 
 /// What was done to the hooks and to the server.
 pub(crate) fn both(
-    client: Client,
+    client: &Client,
     (hooks, installed): (&Edit, Option<Installed>),
     (server, excluded): (&Edit, Option<bool>),
     dry_run: bool,

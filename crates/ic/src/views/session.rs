@@ -16,7 +16,7 @@ shape! {
     {
         id: String = session.id.to_string(),
         short_id: String = session.id.short().to_owned(),
-        /// The client: claude-code, codex or gemini.
+        /// The client's name, for instance claude-code.
         client: String = session.client.clone(),
         /// The client's id of the session.
         client_session_id: String = session.client_id.clone(),

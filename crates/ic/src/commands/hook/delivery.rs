@@ -8,14 +8,14 @@ use ic_kernel::Kernel;
 use ic_kernel::config::{self, Guard};
 use ic_ops::hooks::calls::{self, Begun, ToldCall};
 use ic_ops::hooks::{self, AskedPrompt, Teller, subagents};
+use ic_session::clients::{Client, HookOccasion, may_write, tell};
 use ic_worktree::{CaptureSettings, Warning};
 
 use super::payload::{Payload, plain_id};
 use super::{Said, guard, places};
 use crate::background_sweep;
-use crate::clients::transcript::Transcript;
-use crate::clients::{Client, HookOccasion, tools};
 use crate::commands::prelude::*;
+use crate::transcript::Transcript;
 
 /// One event, with the client that told it and the place that it is recorded in.
 pub(super) struct Hearing<'h> {
@@ -23,7 +23,7 @@ pub(super) struct Hearing<'h> {
     pub(super) session: &'h CliSession,
     pub(super) kernel: &'h Kernel,
     pub(super) teller: Teller<'h>,
-    pub(super) client: Client,
+    pub(super) client: &'static Client,
     pub(super) payload: &'h Payload<'h>,
     /// How the tree is captured; `None`: it is not captured.
     pub(super) kept: Option<CaptureSettings>,
@@ -54,18 +54,18 @@ impl Hearing<'_> {
             transcript_size: self.transcript("transcript_path").and_then(|record| record.size()),
             parent: parent.as_ref(),
             run: given.run.as_ref(),
-            is_heard: client.listens_at_prompts(),
+            is_heard: client.listens_at_prompts,
             is_unseen: false,
         };
         let recorded = hooks::prompt(kernel, self.teller, &asked, self.kept.as_ref())?;
         said.warnings.extend(recorded.warnings);
         // A session's first prompt also tells how ic works, where the client had no chance to say so when the session began.
-        if client.listens_at_prompts() {
-            let is_late = recorded.is_first && !client.listens_at_begin();
+        if client.listens_at_prompts {
+            let is_late = recorded.is_first && !client.listens_at_begin;
             let welcome = if is_late { Some(self.welcome(&given)?) } else { None };
             let unusable = given.unusable.filter(|_| recorded.begins_run && welcome.is_none());
             let news: Vec<String> = recorded.undone.or(welcome).into_iter().chain(unusable).collect();
-            said.answer = (!news.is_empty()).then(|| Client::tell(self.event, &news.join(" ")));
+            said.answer = (!news.is_empty()).then(|| tell(self.event, &news.join(" ")));
         }
         Ok(())
     }
@@ -73,20 +73,20 @@ impl Hearing<'_> {
     fn before_call(&self, said: &mut Said) -> Result<()> {
         // News of an undo before the call is recorded: the call is refused, so there is nothing to record.
         if let Some(news) = self.news()? {
-            said.answer = Some(self.client.refuse(&news));
+            said.answer = Some(self.client.dialect.refuse(&news));
             said.is_refused = true;
             return Ok(());
         }
         // A tool that only reads is not captured, yet is refused if the prompt was undone, so that the agent notices soon.
-        if !tools::may_write(self.payload.tool()) {
-            said.answer = self.refusal()?.map(|why| self.client.refuse(&why));
+        if !may_write(self.payload.tool()) {
+            said.answer = self.refusal()?.map(|why| self.client.dialect.refuse(&why));
             return Ok(());
         }
         let guard = guard::in_force(self.session, &self.kernel.project.root, &mut said.warnings);
         let begun = self.told(guard, |told| calls::begin(self.kernel, self.teller, told, self.kept.as_ref()))?;
         match begun {
             Begun::Refused(why) => {
-                said.answer = Some(self.client.refuse(&why));
+                said.answer = Some(self.client.dialect.refuse(&why));
                 said.is_refused = true;
             }
             Begun::Doubtful(why, more) => {
@@ -99,7 +99,7 @@ impl Hearing<'_> {
     }
 
     fn after_call(&self) -> Result<Vec<Warning>> {
-        if !tools::may_write(self.payload.tool()) {
+        if !may_write(self.payload.tool()) {
             return Ok(Vec::new());
         }
         self.told(Guard::Allow, |told| calls::end(self.kernel, self.teller, told, self.kept.as_ref()))
@@ -137,11 +137,11 @@ impl Hearing<'_> {
 
     fn stops(&self, said: &mut Said) -> Result<()> {
         // Asked first: an agent that has to continue has not ended its prompt.
-        if self.client.can_hold()
+        if self.client.can_hold
             && holds_stops(self.session, self.kernel, &mut said.warnings)
             && let Some(why) = hooks::hold(self.kernel, self.teller, self.kept.as_ref())?
         {
-            said.answer = Some(self.client.hold(&why));
+            said.answer = Some(self.client.dialect.hold(&why));
             said.is_refused = true;
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Hearing<'_> {
 
     /// News that the model has not read, because it reads nothing with a prompt. A refusal of the call's own prompt comes first.
     fn news(&self) -> Result<Option<String>> {
-        if self.client.listens_at_prompts() || self.refusal()?.is_some() {
+        if self.client.listens_at_prompts || self.refusal()?.is_some() {
             return Ok(None);
         }
         hooks::news(self.kernel, self.teller)
@@ -212,8 +212,8 @@ impl Hearing<'_> {
         match occasion {
             HookOccasion::SessionBegins => {
                 let given = hearing.given(&mut said.warnings)?;
-                if client.listens_at_begin() {
-                    said.answer = Some(Client::tell(self.event, &hearing.welcome(&given)?));
+                if client.listens_at_begin {
+                    said.answer = Some(tell(self.event, &hearing.welcome(&given)?));
                 }
             }
             HookOccasion::Prompt => hearing.prompt(said)?,

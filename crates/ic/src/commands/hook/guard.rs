@@ -5,12 +5,12 @@ use std::path::Path;
 use ic_base::{Diagnosis, Result};
 use ic_kernel::config::{self, Guard, OwnHooks};
 use ic_ops::hooks::calls::GuardedCall;
+use ic_session::clients::{Client, may_write};
 use ic_worktree::Warning;
 use serde_json::Value;
 
 use super::payload::Payload;
-use super::{Said, warning};
-use crate::clients::{Client, tools};
+use super::{Said, tools, warning};
 use crate::session::CliSession;
 
 /// The user's own settings of hooks. A file that cannot be read counts as empty, with a warning; one that lies in the project is not
@@ -44,12 +44,12 @@ pub(super) fn guarded<'c>(
 pub(super) fn alone(
     session: &CliSession,
     root: &Path,
-    client: Client,
+    client: &Client,
     payload: &Payload<'_>,
     error: Diagnosis,
 ) -> Result<Said> {
     let mut warnings = vec![warning(&error)];
-    if !tools::may_write(payload.tool()) {
+    if !may_write(payload.tool()) {
         return Err(error);
     }
     let guard = in_force(session, root, &mut warnings);
@@ -62,10 +62,10 @@ pub(super) fn alone(
 
 /// The answer to a call that would destroy what cannot be undone. If the client cannot ask its person, the call is refused, and the reason
 /// says how to allow it.
-pub(super) fn doubt(client: Client, guard: Guard, why: &str) -> Value {
-    let asked = (guard == Guard::Ask).then(|| client.ask(&format!("{why} Is this intended?"))).flatten();
+pub(super) fn doubt(client: &Client, guard: Guard, why: &str) -> Value {
+    let asked = (guard == Guard::Ask).then(|| client.dialect.ask(&format!("{why} Is this intended?"))).flatten();
     asked.unwrap_or_else(|| {
-        client.refuse(&format!(
+        client.dialect.refuse(&format!(
             "{why} Ask the person first. If it is intended, they run it themselves, or allow such commands: \
              `hooks: {{guard: allow}}` in ~/.config/ic/config.yaml."
         ))

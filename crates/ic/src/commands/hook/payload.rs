@@ -3,19 +3,15 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use ic_session::clients::{self, is_news};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::clients::tools;
+use super::tools;
 
 /// Whether a prompt is a command of ic itself, such as `/ic:undo` or `ic log`.
 fn is_command(text: &str) -> bool {
     text.starts_with("/ic:") || text == "ic" || text.strip_prefix("ic ").is_some_and(is_verb_with_arguments)
-}
-
-/// Whether a prompt is the client's own message that a task has ended.
-fn is_news(text: &str) -> bool {
-    text.starts_with("<task-notification>")
 }
 
 /// Whether a text is a verb with nothing but flags and references after it, and so no sentence that begins with "ic".
@@ -89,10 +85,7 @@ impl<'p> Payload<'p> {
 
     /// The text of the prompt, without what our own hooks added to it.
     fn typed(&self) -> Option<&'p str> {
-        let text = self.text("prompt")?.trim();
-        // Gemini puts what its hooks told before what the person typed.
-        let told = text.strip_prefix("<hook_context>").and_then(|rest| rest.split_once("</hook_context>"));
-        Some(told.map_or(text, |(_, typed)| typed.trim()))
+        self.text("prompt").map(|text| clients::typed(text.trim()))
     }
 
     /// The prompt that a person typed; `None` for what clients send themselves: a subagent's task, a message that one ended, a command of

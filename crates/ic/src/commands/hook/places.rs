@@ -9,13 +9,13 @@ use ic_ledger::other_work_trees;
 use ic_ops::hooks::calls::{self, Begun};
 use ic_ops::hooks::{self, Teller, places, subagents};
 use ic_phase::run_reference::ProjectScope;
+use ic_session::clients::{Client, HookOccasion, may_write};
 use ic_session::places::name_in;
 use ic_worktree::CaptureSettings;
 
 use super::delivery::Hearing;
 use super::payload::Payload;
-use super::{PATIENCE, Said};
-use crate::clients::{Client, HookOccasion, tools};
+use super::{PATIENCE, Said, tools};
 use crate::commands::prelude::*;
 
 /// The most other work trees that one call is captured in.
@@ -117,7 +117,7 @@ pub(super) struct ToldEvent<'t> {
     pub(super) event: &'t str,
     pub(super) session: &'t CliSession,
     pub(super) teller: Teller<'t>,
-    pub(super) client: Client,
+    pub(super) client: &'static Client,
     pub(super) payload: &'t Payload<'t>,
     /// When a capture ends, in whichever place.
     pub(super) limit: Limit,
@@ -130,7 +130,7 @@ impl ToldEvent<'_> {
         let known = places::elsewhere(kernel, self.teller)?;
         let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
         if occasion == HookOccasion::BeforeCall {
-            if !tools::may_write(self.payload.tool()) {
+            if !may_write(self.payload.tool()) {
                 return Ok(());
             }
             let places = of_call(self.payload, &kernel.project.directory, &kernel.project.root);
@@ -160,7 +160,7 @@ impl ToldEvent<'_> {
         let hearing = Hearing { event, session, kernel, teller, client, payload, kept };
         match occasion {
             HookOccasion::BeforeCall => hearing.call_elsewhere(self.teller, said),
-            HookOccasion::AfterCall if tools::may_write(self.payload.tool()) => {
+            HookOccasion::AfterCall if may_write(self.payload.tool()) => {
                 said.warnings.extend(
                     hearing.told(Guard::Allow, |told| calls::end(kernel, teller, told, hearing.kept.as_ref()))?,
                 );
@@ -200,7 +200,7 @@ impl Hearing<'_> {
             calls::begin(kernel, self.teller, &told, kept)
         })?;
         match begun {
-            Begun::Refused(why) => said.answer = Some(self.client.refuse(&why)),
+            Begun::Refused(why) => said.answer = Some(self.client.dialect.refuse(&why)),
             // The guard has asked about the call in the place where the session began.
             Begun::Doubtful(_, more) | Begun::Goes(more) => said.warnings.extend(more),
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use ic_base::title;
 use ic_ledger::{LedgerLocation, Patience};
 use ic_ops::hooks::Teller;
+use ic_session::clients::Client;
 use serde_json::json;
 
 use super::payload::{Payload, is_id};
 use super::{Event, Hook, PATIENCE_TO_WRITE};
-use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::CliEnvironment;
 use crate::hook_spool::{self, Unsent};
@@ -32,7 +32,7 @@ pub(super) fn keep(place: &LedgerLocation, event: &Event, (name, payload): (&str
     let named = |text: Option<&str>| text.map(title);
     let unsent = Unsent {
         at: CliEnvironment::context().now().millis(),
-        client: event.client.as_str().to_owned(),
+        client: event.client.name.to_owned(),
         event: title(name),
         root: Some(place.root.clone()),
         session: named(payload.text("session_id")),
@@ -85,6 +85,6 @@ fn replay_one(session: &mut CliSession, unsent: &Unsent, directory: &Path) -> Re
         "tool_name": unsent.tool, "tool_use_id": unsent.call,
     });
     let hook = Hook { client: unsent.client.clone(), event: unsent.event.clone(), is_late: true };
-    let teller = Teller { client: client.as_str(), client_id: id };
+    let teller = Teller { client: client.name, client_id: id };
     hook.record(session, teller, client, occasion, &Payload(&payload)).map(drop)
 }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use ic_ledger::LedgerLocation;
+use ic_session::clients::Client;
 use rustix::fs::{Access, access};
 
 use super::client_named;
 use super::exclude::{Exclude, Excluded};
 use super::file::Location;
 use super::settings::HooksSettings;
-use crate::clients::Client;
 use crate::commands::prelude::*;
 use crate::environment::CliEnvironment;
 use crate::views::hooks::{HookFailureJson, HooksDoctorJson};
@@ -43,14 +43,14 @@ fn unwritable(place: &LedgerLocation) -> Option<HookFailureJson> {
 }
 
 /// The settings of a client that call ic: those of the project, and those of the user.
-fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client: Client) -> Vec<PathBuf> {
+fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client: &Client) -> Vec<PathBuf> {
     let is_installed = |location: &Location| {
         HooksSettings::read(location, client, None)
             // Installed is what an uninstallation would remove, in whichever form it is there.
             .and_then(|settings| settings.without(client))
             .is_ok_and(|edit| edit.is_change())
     };
-    let [of_project, of_user] = client.settings();
+    let [of_project, of_user] = client.hook_files;
     let files = [
         place.map(|place| Location::of_project(&place.root, of_project)),
         session.home().map(|home| Location::of_user(home, of_user)),
@@ -90,14 +90,14 @@ pub(crate) fn missing_hooks(session: &CliSession) -> Vec<String> {
 /// The clients whose hooks are installed, for this project or for the user.
 pub(crate) fn installed_clients(session: &CliSession) -> Vec<&'static str> {
     let place = session.place().ok();
-    let is_installed = |client: &Client| !files_that_call(session, place.as_ref(), *client).is_empty();
-    Client::ALL.into_iter().filter(is_installed).map(Client::as_str).collect()
+    let is_installed = |client: &&Client| !files_that_call(session, place.as_ref(), client).is_empty();
+    Client::ALL.into_iter().filter(is_installed).map(|client| client.name).collect()
 }
 
 /// The events of a client that wait for the ledger's server, as one failure.
-fn unsent(place: &LedgerLocation, client: Client) -> Option<HookFailureJson> {
+fn unsent(place: &LedgerLocation, client: &Client) -> Option<HookFailureJson> {
     let mut waiting = hook_spool::read(&place.store);
-    waiting.events.retain(|event| event.client == client.as_str());
+    waiting.events.retain(|event| event.client == client.name);
     let last = waiting.events.last()?;
     Some(HookFailureJson {
         event: last.event.clone(),

@@ -5,37 +5,37 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result};
+use ic_session::clients::Client;
 
 use super::file::{copy_of, replace};
-use crate::clients::Client;
 
 /// The file of a client that is ignored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Excluded {
     /// The settings that contain its hooks.
-    Hooks(Client),
+    Hooks(&'static Client),
     /// The settings that contain its MCP servers.
-    Servers(Client),
+    Servers(&'static Client),
 }
 
 impl Excluded {
     fn file(self) -> &'static str {
         match self {
-            Self::Hooks(client) => client.settings()[0],
-            Self::Servers(client) => client.servers()[0],
+            Self::Hooks(client) => client.hook_files[0],
+            Self::Servers(client) => client.server_files[0],
         }
     }
 
     fn title(self) -> String {
         match self {
-            Self::Hooks(client) => format!("ic hooks install {}", client.as_str()),
-            Self::Servers(client) => format!("ic mcp install {}", client.as_str()),
+            Self::Hooks(client) => format!("ic hooks install {}", client.name),
+            Self::Servers(client) => format!("ic mcp install {}", client.name),
         }
     }
 
     /// Whether the whole file is ours, so that no copy of a former one exists.
     fn has_no_copy(self) -> bool {
-        matches!(self, Self::Hooks(client) if client.loads_script())
+        matches!(self, Self::Hooks(client) if client.script.is_some())
     }
 }
 

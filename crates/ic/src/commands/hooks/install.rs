@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use ic_base::shell_word;
+use ic_session::clients::{Client, HookTrust};
 
 use super::exclude::Excluded;
 use super::file::Edit;
 use super::settings::{self, HooksSettings};
-use super::{HooksTarget, Installed, SettingsPlace, report, trust};
-use crate::clients::Client;
+use super::{HooksTarget, Installed, SettingsPlace, report};
 use crate::commands::prelude::*;
 
 /// Install hooks into a coding agent: ic then records every prompt, and can undo it.
@@ -33,40 +33,42 @@ pub(crate) struct HooksInstallArgs {
 impl HooksInstallArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let (client, target) = (self.target.client()?, &self.target);
-        require_trust(client, self.trust)?;
+        let trust = require_trust(client, self.trust)?;
         let (edit, mut installed) = install(session, client, &target.place, target.dry_run)?;
-        if self.trust && !target.dry_run {
-            installed.trusted = trust(session, client, &edit)?;
+        if let Some(trust) = trust.filter(|_| !target.dry_run) {
+            installed.trusted = grant(trust, session, client, &edit)?;
         }
         report(session, client, &edit, target.dry_run, Some(installed))
     }
 }
 
-/// Errors: `invalid_value` if `--trust` is given for a client other than Codex.
-pub(crate) fn require_trust(client: Client, trusts: bool) -> Result<()> {
-    if trusts && client != Client::Codex {
-        return Err(Diagnosis::new(Code::InvalidValue, "Only codex has --trust.").detail("value", "--trust"));
+/// The client's trust, if `--trust` is given. Errors: `invalid_value` if this client runs hooks without it.
+pub(crate) fn require_trust(client: &Client, trusts: bool) -> Result<Option<&'static dyn HookTrust>> {
+    if trusts && client.trust.is_none() {
+        let others = Client::ALL.into_iter().filter(|other| other.trust.is_some()).map(|other| other.name);
+        let only = format!("Only {} has --trust.", others.collect::<Vec<_>>().join(" or "));
+        return Err(Diagnosis::new(Code::InvalidValue, only).detail("value", "--trust"));
     }
-    Ok(())
+    Ok(client.trust.filter(|_| trusts))
 }
 
-/// Makes Codex trust the hooks, and returns true. It is the last step of an installation, so that a failure leaves all else done.
-pub(crate) fn trust(session: &CliSession, client: Client, edit: &Edit) -> Result<bool> {
+/// Makes the client trust the hooks, and returns true. It is the last step of an installation, so that a failure leaves all else done.
+pub(crate) fn grant(trust: &dyn HookTrust, session: &CliSession, client: &Client, edit: &Edit) -> Result<bool> {
     let program = shell_word(&program());
-    let events = client.events().iter();
+    let events = client.events.iter();
     let commands = events.map(|(event, _)| settings::command(client, event, &program)).collect();
-    trust::trust(edit.file(), &SettingsPlace::root(session)?, &commands)?;
+    trust.grant(edit.file(), &SettingsPlace::root(session)?, &commands)?;
     Ok(true)
 }
 
 /// Installs the hooks, or returns the edit of a dry run.
 pub(crate) fn install(
     session: &CliSession,
-    client: Client,
+    client: &'static Client,
     place: &SettingsPlace,
     dry_run: bool,
 ) -> Result<(Edit, Installed)> {
-    let location = place.file(session, client.settings())?;
+    let location = place.file(session, client.hook_files)?;
     let edit = HooksSettings::read(&location, client, None)?.with(client, &program())?;
     let exclude = place.exclude(session, Excluded::Hooks(client))?;
     if !dry_run {

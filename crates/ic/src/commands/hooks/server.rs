@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use ic_base::{Diagnosis, Result};
+use ic_session::clients::{Client, ServerList};
 use serde_json::{Map, Value, json};
 
 use super::file::{Copies, Edit, Location, refused};
 use super::settings::{HooksSettings, calls_us, pretty};
 use super::toml::{self, Unfit};
-use crate::clients::Client;
 
 /// The name of the server. Clients put it before the names of its tools.
 const NAME: &str = "ic";
@@ -16,18 +16,17 @@ const NAME: &str = "ic";
 /// A client's file of MCP servers.
 pub(crate) struct Servers {
     settings: HooksSettings,
-    client: Client,
+    client: &'static Client,
 }
 
 impl Servers {
     /// The client's file. `edited`: what another edit is about to make of a file, if it is this one.
     ///
     /// Errors: `config_not_changed` for what is no plain file, or not valid.
-    pub(crate) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
-        let is_json = client != Client::Codex;
+    pub(crate) fn read(location: &Location, client: &'static Client, edited: Option<&Edit>) -> Result<Self> {
+        let is_json = client.server_list != ServerList::Toml;
         let settings = HooksSettings::found(location, is_json)?.edited(edited, is_json)?;
-        if is_json {
-            let key = key(client);
+        if let ServerList::Json(key) = client.server_list {
             if settings.root.get(key).is_some_and(|servers| !servers.is_object()) {
                 return Err(refused(&location.file, "it does not have the form of that client's settings"));
             }
@@ -40,21 +39,21 @@ impl Servers {
     /// The file with our server. `program`: its path. Errors: `config_not_changed` if a server of this name was not written by ic.
     pub(crate) fn with(&self, program: &str) -> Result<Edit> {
         let Self { settings, client } = self;
-        if *client == Client::Codex {
+        let ServerList::Json(key) = client.server_list else {
             let before = settings.before.as_deref().unwrap_or_default();
             let after = toml::with(settings.before.as_deref(), program)
                 .map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let copies = if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
-        }
+        };
         let mut root = settings.root.clone();
-        let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
-        if found.is_some_and(|found| !is_ours(found, *client)) {
+        let found = root.get(key).and_then(|servers| servers.get(NAME));
+        if found.is_some_and(|found| !is_ours(found, client)) {
             return Err(refusal(&settings.location.file, Unfit::Taken));
         }
         // Hooks of the same file may have made the copy; it has the content from before both.
-        let is_first = found.is_none() && !calls_us(&settings.root, *client);
-        root.entry(key(*client)).or_insert_with(|| json!({}))[NAME] = entry(*client, program);
+        let is_first = found.is_none() && !calls_us(&settings.root, client);
+        root.entry(key).or_insert_with(|| json!({}))[NAME] = client.dialect.server(program);
         let is_same = root == settings.root;
         let after = if is_same { settings.before.clone() } else { Some(pretty(&root)?) };
         let copies = if is_first && !is_same { Copies::Kept } else { Copies::Older };
@@ -64,7 +63,7 @@ impl Servers {
     /// The file without our server. If nothing else has changed since, the result is the former content, byte for byte.
     pub(crate) fn without(&self) -> Result<Edit> {
         let Self { settings, client } = self;
-        if *client == Client::Codex {
+        let ServerList::Json(key) = client.server_list else {
             let before = settings.before.as_deref().unwrap_or_default();
             let (after, is_left) = toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
             let after = if settings.before.is_none() { None } else { after };
@@ -74,18 +73,18 @@ impl Servers {
             let after = was.or(after);
             let left = if is_left { vec![NAME.to_owned()] } else { Vec::new() };
             return Ok(settings.edit(after, left, if is_left { Copies::Older } else { Copies::Gone }));
-        }
+        };
         let mut root = settings.root.clone();
-        let found = root.get(key(*client)).and_then(|servers| servers.get(NAME));
-        let found = found.map(|found| is_ours(found, *client));
-        let copies = if calls_us(&root, *client) { Copies::Older } else { Copies::Gone };
-        let servers = root.get_mut(key(*client)).and_then(Value::as_object_mut);
+        let found = root.get(key).and_then(|servers| servers.get(NAME));
+        let found = found.map(|found| is_ours(found, client));
+        let copies = if calls_us(&root, client) { Copies::Older } else { Copies::Gone };
+        let servers = root.get_mut(key).and_then(Value::as_object_mut);
         match (servers, found) {
             (Some(servers), Some(true)) => {
                 servers.shift_remove(NAME);
                 // A list that was empty before the installation is in the copy, and is kept.
-                if servers.is_empty() && !settings.had(key(*client)) {
-                    root.shift_remove(key(*client));
+                if servers.is_empty() && !settings.had(key) {
+                    root.shift_remove(key);
                 }
                 let after = settings.restored(&root)?;
                 Ok(settings.edit(after, Vec::new(), copies))
@@ -107,27 +106,13 @@ fn refusal(file: &Path, unfit: Unfit) -> Diagnosis {
 }
 
 /// Whether our server is in a client's settings in JSON.
-pub(super) fn is_in(root: &Map<String, Value>, client: Client) -> bool {
-    client != Client::Codex
-        && root.get(key(client)).and_then(|servers| servers.get(NAME)).is_some_and(|found| is_ours(found, client))
-}
-
-/// The key under which a client's settings have its servers.
-fn key(client: Client) -> &'static str {
-    if client == Client::OpenCode { "mcp" } else { "mcpServers" }
-}
-
-fn entry(client: Client, program: &str) -> Value {
-    match client {
-        Client::ClaudeCode => json!({ "type": "stdio", "command": program, "args": ["mcp"] }),
-        Client::Codex | Client::Gemini => json!({ "command": program, "args": ["mcp"] }),
-        Client::Copilot => json!({ "type": "local", "command": program, "args": ["mcp"], "tools": ["*"] }),
-        Client::OpenCode => json!({ "type": "local", "command": [program, "mcp"], "enabled": true }),
-    }
+pub(super) fn is_in(root: &Map<String, Value>, client: &Client) -> bool {
+    let ServerList::Json(key) = client.server_list else { return false };
+    root.get(key).and_then(|servers| servers.get(NAME)).is_some_and(|found| is_ours(found, client))
 }
 
 /// Whether an entry is exactly what some version of ic wrote, for a program at any path.
-fn is_ours(found: &Value, client: Client) -> bool {
+fn is_ours(found: &Value, client: &Client) -> bool {
     let program = found["command"].as_str().or_else(|| found["command"][0].as_str());
-    program.is_some_and(|program| *found == entry(client, program))
+    program.is_some_and(|program| *found == client.dialect.server(program))
 }

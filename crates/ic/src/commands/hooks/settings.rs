@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
+use ic_session::clients::Client;
 use serde_json::{Map, Value, json};
 
 use super::file::{Copies, Edit, Location, copy_of, refused};
 use super::{numbers, script, server};
-use crate::clients::Client;
 
 /// The present content of a client's file.
 pub(crate) struct HooksSettings {
@@ -22,8 +22,8 @@ pub(crate) struct HooksSettings {
 impl HooksSettings {
     /// Reads the file of a client's hooks, or what `edited` is about to make of it. Errors: `config_not_changed` for what is no regular
     /// file, or no JSON object.
-    pub(super) fn read(location: &Location, client: Client, edited: Option<&Edit>) -> Result<Self> {
-        let is_json = !client.loads_script();
+    pub(super) fn read(location: &Location, client: &Client, edited: Option<&Edit>) -> Result<Self> {
+        let is_json = client.script.is_none();
         let settings = Self::found(location, is_json)?.edited(edited, is_json)?;
         match settings.root.get("hooks") {
             Some(hooks) if !is_lists(hooks) => Err(unknown_form(&location.file)),
@@ -61,13 +61,13 @@ impl HooksSettings {
     }
 
     /// The file with our entries, each once and in its newest form. `program`: the path of this program.
-    pub(super) fn with(&self, client: Client, program: &str) -> Result<Edit> {
-        if client.loads_script() {
-            if self.before.as_deref().is_some_and(|bytes| !script::is_ours(bytes)) {
+    pub(super) fn with(&self, client: &Client, program: &str) -> Result<Edit> {
+        if let Some(script) = client.script {
+            if self.before.as_deref().is_some_and(|bytes| !script::is_ours(client, bytes)) {
                 return Err(refused(&self.location.file, "ic did not write its current content")
                     .hint("move it to another name, then call again"));
             }
-            let text = script::text(Path::new(program)).into_bytes();
+            let text = script::text(client, script, Path::new(program)).into_bytes();
             return Ok(self.edit(Some(text), Vec::new(), Copies::Older));
         }
         let program = &shell_word(program);
@@ -78,7 +78,7 @@ impl HooksSettings {
         let is_first = root == self.root && left.is_empty() && !server::is_in(&root, client);
         let copies = if is_first { Copies::Kept } else { Copies::Older };
         let hooks = root.entry("hooks").or_insert_with(|| json!({}));
-        for (event, _) in client.events() {
+        for (event, _) in client.events {
             let entries = hooks[event].take();
             let mut entries = entries.as_array().cloned().unwrap_or_default();
             if !left.iter().any(|one| one == event) {
@@ -92,11 +92,11 @@ impl HooksSettings {
     }
 
     /// The file without our entries. If nothing else has changed since, the result is the former content, byte for byte.
-    pub(super) fn without(&self, client: Client) -> Result<Edit> {
-        if client.loads_script() {
+    pub(super) fn without(&self, client: &Client) -> Result<Edit> {
+        if client.script.is_some() {
             let before = self.before.as_deref().unwrap_or_default();
-            let left = if script::is_edited(before) { vec!["plugin".to_owned()] } else { Vec::new() };
-            let after = self.before.clone().filter(|bytes| !script::is_ours(bytes));
+            let left = if script::is_edited(client, before) { vec!["plugin".to_owned()] } else { Vec::new() };
+            let after = self.before.clone().filter(|bytes| !script::is_ours(client, bytes));
             return Ok(self.edit(after, left, Copies::Older));
         }
         let copy = self.copy();
@@ -137,7 +137,7 @@ impl HooksSettings {
     }
 
     /// The events of our entries, each with the index of the entry in its list.
-    pub(super) fn places(&self, client: Client) -> Vec<(String, usize)> {
+    pub(super) fn places(&self, client: &Client) -> Vec<(String, usize)> {
         let events = self.root.get("hooks").and_then(Value::as_object).into_iter().flatten();
         let mut found = Vec::new();
         for (event, entries) in events {
@@ -186,13 +186,13 @@ fn unknown_form(file: &Path) -> Diagnosis {
 }
 
 /// Whether any hook calls ic, in whatever form.
-pub(super) fn calls_us(root: &Map<String, Value>, client: Client) -> bool {
+pub(super) fn calls_us(root: &Map<String, Value>, client: &Client) -> bool {
     let events = root.get("hooks").and_then(Value::as_object);
     events.is_some_and(|events| events.iter().any(|(event, entries)| has_call(entries, client, event)))
 }
 
 /// Whether an entry, or a list of them, calls ic, in whatever form.
-fn has_call(entries: &Value, client: Client, event: &str) -> bool {
+fn has_call(entries: &Value, client: &Client, event: &str) -> bool {
     entries.to_string().contains(&call(client, event))
 }
 
@@ -208,30 +208,30 @@ pub(super) fn pretty(root: &Map<String, Value>) -> Result<Vec<u8>> {
 }
 
 /// The command of a hook: one line for a shell. It succeeds even if the program is gone or fails, so that the client is never hindered.
-pub(super) fn command(client: Client, event: &str, program: &str) -> String {
+pub(super) fn command(client: &Client, event: &str, program: &str) -> String {
     format!("command -v {program} >/dev/null 2>&1 || exit 0; {program} {} || exit 0", call(client, event))
 }
 
-fn call(client: Client, event: &str) -> String {
-    format!("hook {} {event}", client.as_str())
+fn call(client: &Client, event: &str) -> String {
+    format!("hook {} {event}", client.name)
 }
 
 /// One hook as an entry of a client's settings. `program`: this program, quoted for a shell.
-pub(crate) fn entry(client: Client, event: &str, program: &str) -> Value {
+pub(crate) fn entry(client: &Client, event: &str, program: &str) -> Value {
     let mut hook = json!({
         "type": "command",
         "command": command(client, event, program),
-        "timeout": client.timeout(event),
+        "timeout": client.dialect.timeout(event),
     });
-    if client == Client::Gemini {
-        hook["name"] = json!(format!("ic-{event}"));
+    if let Some(name) = client.dialect.hook_name(event) {
+        hook["name"] = json!(name);
     }
     json!({ "hooks": [hook] })
 }
 
 /// Removes our entries, and the lists that become empty, except those that were empty in the former content `was`. Returns the events with
 /// entries that call ic and were changed by hand.
-fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) -> Vec<String> {
+fn remove(root: &mut Map<String, Value>, client: &Client, was: Option<&Value>) -> Vec<String> {
     let was = was.and_then(|was| was.get("hooks"));
     let mut left = Vec::new();
     let Some(hooks) = root.get_mut("hooks").and_then(Value::as_object_mut) else { return left };
@@ -258,7 +258,7 @@ fn remove(root: &mut Map<String, Value>, client: Client, was: Option<&Value>) ->
 }
 
 /// Whether an entry is exactly what some version of ic wrote, for a program at any path.
-fn is_ours(found: &Value, client: Client, event: &str) -> bool {
+fn is_ours(found: &Value, client: &Client, event: &str) -> bool {
     let Some(text) = found["hooks"][0]["command"].as_str() else { return false };
     let end = format!(" {} || exit 0", call(client, event));
     let program = text.strip_prefix("command -v ").and_then(|rest| rest.split_once(" >/dev/null 2>&1 || exit 0; "));

@@ -1,4 +1,4 @@
-//! Our server in the settings of Codex, which are TOML: one table at the end. Every other byte stays.
+//! Our server in settings that are TOML, as those of Codex are: one table at the end. Every other byte stays.
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};

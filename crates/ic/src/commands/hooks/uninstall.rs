@@ -1,12 +1,17 @@
 //! `ic hooks uninstall`
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use ic_base::Diagnose as _;
+use ic_session::clients::Client;
+
 use super::exclude::Excluded;
-use super::file::Edit;
+use super::file::{Edit, replace};
 use super::settings::HooksSettings;
-use super::trust_removal::Distrust;
 use super::{HooksTarget, SettingsPlace, report};
-use crate::clients::Client;
 use crate::commands::prelude::*;
+use crate::environment::directory_in;
 
 /// Uninstall the hooks: remove from a client's settings exactly what install added.
 ///
@@ -32,21 +37,29 @@ impl HooksUninstallArgs {
 /// Uninstalls the hooks, or returns the edit of a dry run. `edited`: what another edit is about to make of the file.
 pub(crate) fn uninstall(
     session: &CliSession,
-    client: Client,
+    client: &'static Client,
     place: &SettingsPlace,
     edited: Option<&Edit>,
     dry_run: bool,
 ) -> Result<Edit> {
-    let settings = HooksSettings::read(&place.file(session, client.settings())?, client, edited)?;
+    let settings = HooksSettings::read(&place.file(session, client.hook_files)?, client, edited)?;
     let edit = settings.without(client)?;
     if !dry_run {
-        if client == Client::Codex {
-            // Before the settings change: the position of each hook in them is its key in Codex's trust.
-            let distrust = Distrust::of(&settings, session.home());
-            distrust.map_or(Ok(()), |distrust| distrust.write())?;
-        }
+        // Before the settings change: the position of each hook in them may be its key in the client's trust.
+        remove_trust(session, client, &settings)?;
         edit.write()?;
         place.clear(session, &edit, Excluded::Hooks(client))?;
     }
     Ok(edit)
+}
+
+/// Removes the client's trust in our hooks, if it keeps any.
+fn remove_trust(session: &CliSession, client: &Client, settings: &HooksSettings) -> Result<()> {
+    let own = client.directory_variable.and_then(directory_in);
+    let directory = own.or_else(|| session.home().map(|home| home.join(client.directory)));
+    let Some((trust, directory)) = client.trust.zip(directory) else { return Ok(()) };
+    let without = trust.without(&settings.location.file, &settings.places(client), &directory);
+    let Some((file, after)) = without else { return Ok(()) };
+    let mode = fs::metadata(&file).map(|found| found.permissions().mode()).ok();
+    replace(&file, after.as_bytes(), mode).while_doing(|| format!("writing {}", file.display()))
 }

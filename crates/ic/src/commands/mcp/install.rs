@@ -1,7 +1,8 @@
 //! `ic mcp install`
 
+use ic_session::clients::Client;
+
 use super::report;
-use crate::clients::Client;
 use crate::commands::hooks::install::program;
 use crate::commands::hooks::{Edit, Excluded, HooksTarget, Servers, SettingsPlace};
 use crate::commands::prelude::*;
@@ -34,12 +35,12 @@ impl McpInstallArgs {
 /// about to make of the file.
 pub(crate) fn install(
     session: &CliSession,
-    client: Client,
+    client: &'static Client,
     place: &SettingsPlace,
     edited: Option<&Edit>,
     dry_run: bool,
 ) -> Result<(Edit, bool)> {
-    let servers = Servers::read(&place.file(session, client.servers())?, client, edited)?;
+    let servers = Servers::read(&place.file(session, client.server_files)?, client, edited)?;
     let edit = servers.with(&program())?;
     let exclude = place.exclude(session, Excluded::Servers(client))?;
     if !dry_run {

@@ -1,7 +1,8 @@
 //! `ic mcp uninstall`
 
+use ic_session::clients::Client;
+
 use super::report;
-use crate::clients::Client;
 use crate::commands::hooks::{Edit, Excluded, HooksTarget, Servers, SettingsPlace};
 use crate::commands::prelude::*;
 
@@ -27,8 +28,13 @@ impl McpUninstallArgs {
 }
 
 /// Uninstalls the server, or returns the edit of a dry run.
-pub(crate) fn uninstall(session: &CliSession, client: Client, place: &SettingsPlace, dry_run: bool) -> Result<Edit> {
-    let servers = Servers::read(&place.file(session, client.servers())?, client, None)?;
+pub(crate) fn uninstall(
+    session: &CliSession,
+    client: &'static Client,
+    place: &SettingsPlace,
+    dry_run: bool,
+) -> Result<Edit> {
+    let servers = Servers::read(&place.file(session, client.server_files)?, client, None)?;
     let edit = servers.without()?;
     if !dry_run {
         edit.write()?;

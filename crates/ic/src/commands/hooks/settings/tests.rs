@@ -1,5 +1,10 @@
+use super::super::Servers;
 use super::{HooksSettings, Location, copy_of, fs};
-use crate::clients::Client;
+use ic_session::clients::Client;
+
+fn claude_code() -> &'static Client {
+    Client::parse("claude-code").unwrap()
+}
 
 /// A file in a directory that the client wants around it.
 fn at(file: &std::path::Path) -> Location {
@@ -9,13 +14,13 @@ fn at(file: &std::path::Path) -> Location {
 }
 
 fn install(file: &std::path::Path) {
-    let settings = HooksSettings::read(&at(file), Client::ClaudeCode, None).unwrap();
-    settings.with(Client::ClaudeCode, "/opt/ic").unwrap().write().unwrap();
+    let settings = HooksSettings::read(&at(file), claude_code(), None).unwrap();
+    settings.with(claude_code(), "/opt/ic").unwrap().write().unwrap();
 }
 
 fn uninstall(file: &std::path::Path) -> Vec<String> {
-    let settings = HooksSettings::read(&at(file), Client::ClaudeCode, None).unwrap();
-    let edit = settings.without(Client::ClaudeCode).unwrap();
+    let settings = HooksSettings::read(&at(file), claude_code(), None).unwrap();
+    let edit = settings.without(claude_code()).unwrap();
     edit.write().unwrap();
     edit.left
 }
@@ -47,6 +52,30 @@ fn what_was_there_comes_back_byte_for_byte() {
         assert_eq!(uninstall(&file), Vec::<String>::new());
         assert_eq!(fs::read_to_string(&file).ok().as_deref(), before, "{before:?}");
         assert!(!copy_of(&file).exists());
+    }
+}
+
+#[test]
+fn install_and_uninstall_of_each_client_leave_nothing() {
+    for client in Client::ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let hooks = &Location::of_project(directory.path(), client.hook_files[0]);
+        let servers = Location::of_user(directory.path(), client.server_files[1]);
+        let (name, program) = (client.name, "/opt/i c");
+        HooksSettings::read(hooks, client, None).unwrap().with(client, program).unwrap().write().unwrap();
+        let installed = fs::read_to_string(&hooks.file).unwrap();
+        for (event, _) in client.events {
+            assert!(installed.contains(event), "{name}: {installed}");
+        }
+        let again = HooksSettings::read(hooks, client, None).unwrap().with(client, program).unwrap();
+        assert!(!again.is_change(), "{name}");
+        Servers::read(&servers, client, None).unwrap().with(program).unwrap().write().unwrap();
+        assert!(fs::read_to_string(&servers.file).unwrap().contains(program), "{name}");
+        let edit = Servers::read(&servers, client, None).unwrap().without().unwrap();
+        assert!(edit.left.is_empty() && edit.is_change(), "{name}");
+        edit.write().unwrap();
+        HooksSettings::read(hooks, client, None).unwrap().without(client).unwrap().write().unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{name}");
     }
 }
 
@@ -129,7 +158,7 @@ fn what_is_wrong_with_a_file_is_named() {
         ("{\"a\": 1,}", "correct it, then call again"),
     ] {
         fs::write(&file, text).unwrap();
-        let error = HooksSettings::read(&at(&file), Client::ClaudeCode, None).err().unwrap();
+        let error = HooksSettings::read(&at(&file), claude_code(), None).err().unwrap();
         assert_eq!(error.get_hint(), Some(hint), "{text}");
     }
 }
@@ -138,8 +167,8 @@ fn what_is_wrong_with_a_file_is_named() {
 fn an_older_entry_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.json");
-    let settings = HooksSettings::read(&at(&file), Client::ClaudeCode, None).unwrap();
-    settings.with(Client::ClaudeCode, "/old/ic").unwrap().write().unwrap();
+    let settings = HooksSettings::read(&at(&file), claude_code(), None).unwrap();
+    settings.with(claude_code(), "/old/ic").unwrap().write().unwrap();
     install(&file);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("/opt/ic") && !text.contains("/old/ic"), "{text}");
@@ -160,14 +189,14 @@ fn what_is_no_plain_json_is_left_alone() {
         "{\"a\": ",
     ] {
         fs::write(&file, text).unwrap();
-        assert!(HooksSettings::read(&at(&file), Client::ClaudeCode, None).is_err(), "{text}");
+        assert!(HooksSettings::read(&at(&file), claude_code(), None).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
     let link = directory.path().join("link.json");
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    assert!(HooksSettings::read(&at(&link), Client::ClaudeCode, None).is_err());
+    assert!(HooksSettings::read(&at(&link), claude_code(), None).is_err());
     fs::write(&file, "{}").unwrap();
     let elsewhere = directory.path().join("elsewhere");
     std::os::unix::fs::symlink(directory.path(), &elsewhere).unwrap();
-    assert!(HooksSettings::read(&at(&elsewhere.join("settings.json")), Client::ClaudeCode, None).is_err());
+    assert!(HooksSettings::read(&at(&elsewhere.join("settings.json")), claude_code(), None).is_err());
 }

@@ -2,47 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use ic_base::{Diagnose, Result};
-
-use super::file::replace;
-use super::settings::HooksSettings;
-use crate::clients::Client;
-use crate::environment::directory_in;
-
-/// Codex's settings without its trust in our hooks, ready to be written.
-pub(super) struct Distrust {
-    file: PathBuf,
-    after: String,
-}
-
-impl Distrust {
-    /// `settings`: the hooks before they are removed. `None` if Codex trusts none of ours.
-    pub(super) fn of(settings: &HooksSettings, home: Option<&Path>) -> Option<Self> {
-        let directory = directory_in("CODEX_HOME").or_else(|| home.map(|home| home.join(".codex")))?;
-        // The file may be a link that a person made: its target is edited, so that the link stays.
-        let file = fs::canonicalize(directory.join("config.toml")).ok()?;
-        let before = fs::read_to_string(&file).ok()?;
-        let after = without(&before, &keys(settings));
-        (after != before).then_some(Self { file, after })
-    }
-
-    pub(super) fn write(&self) -> Result<()> {
-        let mode = fs::metadata(&self.file).map(|found| found.permissions().mode()).ok();
-        replace(&self.file, self.after.as_bytes(), mode).while_doing(|| format!("writing {}", self.file.display()))
-    }
+/// Codex's settings, and their text without its trust in these hooks of `file`.
+pub(super) fn without_hooks(file: &Path, hooks: &[(String, usize)], directory: &Path) -> Option<(PathBuf, String)> {
+    // The file may be a link that a person made: its target is edited, so that the link stays.
+    let settings = fs::canonicalize(directory.join("config.toml")).ok()?;
+    let before = fs::read_to_string(&settings).ok()?;
+    let after = without(&before, &keys(file, hooks));
+    (after != before).then_some((settings, after))
 }
 
 /// The keys of our hooks in Codex's settings: the file, the event, the index of the entry in its list, and of the hook in the entry.
-fn keys(settings: &HooksSettings) -> BTreeSet<String> {
-    let mut files = vec![settings.location.file.clone()];
+fn keys(file: &Path, hooks: &[(String, usize)]) -> BTreeSet<String> {
+    let mut files = vec![file.to_owned()];
     // Codex may know the file by its own path or through a link.
-    files.extend(fs::canonicalize(&settings.location.file));
+    files.extend(fs::canonicalize(file));
     let mut keys = BTreeSet::new();
-    for (event, at) in settings.places(Client::Codex) {
-        let event = snake(&event);
+    for (event, at) in hooks {
+        let event = snake(event);
         keys.extend(files.iter().map(|file| format!("{}:{event}:{at}:0", file.display())));
     }
     keys

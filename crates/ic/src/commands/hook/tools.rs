@@ -6,95 +6,6 @@ use ic_base::mask::mask;
 use ic_base::shell_word;
 use serde_json::Value;
 
-/// Tools of all clients that change no file of the project by themselves. What a subagent does is told by its own calls. The tree is
-/// captured around every other tool, because an unknown one may do anything.
-const READERS: [&str; 79] = [
-    // Claude Code
-    "Agent",
-    "AskUserQuestion",
-    "BashOutput",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "KillBash",
-    "KillShell",
-    "LS",
-    "ListMcpResourcesTool",
-    "NotebookRead",
-    "Read",
-    "ReadMcpResourceTool",
-    "Skill",
-    "SlashCommand",
-    "Task",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "TaskUpdate",
-    "TodoWrite",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    // Codex
-    "close_agent",
-    "list_mcp_resource_templates",
-    "list_mcp_resources",
-    "read_mcp_resource",
-    "request_user_input",
-    "resume_agent",
-    "send_input",
-    "spawn_agent",
-    "update_plan",
-    "view_image",
-    "wait",
-    "wait_agent",
-    "web_search",
-    // Gemini CLI
-    "activate_skill",
-    "ask_user",
-    "codebase_investigator",
-    "complete_task",
-    "enter_plan_mode",
-    "exit_plan_mode",
-    "get_internal_docs",
-    "glob",
-    "google_web_search",
-    "grep_search",
-    "list_directory",
-    "read_file",
-    "read_many_files",
-    "search_file_content",
-    "web_fetch",
-    "write_todos",
-    // Copilot CLI
-    "ask",
-    "fetch_copilot_cli_documentation",
-    "grep",
-    "list_agents",
-    "list_bash",
-    "read_agent",
-    "read_bash",
-    "report_intent",
-    "rg",
-    "stop_bash",
-    "task",
-    "update_todo",
-    "view",
-    // OpenCode
-    "list",
-    "lsp",
-    "plan_enter",
-    "plan_exit",
-    "question",
-    "read",
-    "skill",
-    "todoread",
-    "todowrite",
-    "webfetch",
-];
-
 /// The keys under which the input of a tool names a file.
 const FILES: [&str; 5] = ["file_path", "filePath", "path", "notebook_path", "absolute_path"];
 
@@ -119,11 +30,6 @@ pub(crate) struct ClientCall {
     pub(crate) command: Option<String>,
     /// The directory that it runs in.
     pub(crate) directory: PathBuf,
-}
-
-/// Whether calls of a tool may change files. An unknown tool may.
-pub(crate) fn may_write(tool: &str) -> bool {
-    !READERS.contains(&tool)
 }
 
 impl ClientCall {
@@ -246,17 +152,5 @@ mod tests {
         assert_eq!(call(&json!({ "command": patch })).command, None);
         let heredoc = format!("apply_patch <<'EOF'\n{patch}EOF\nrm -rf data");
         assert_eq!(call(&json!({ "command": heredoc })).command, Some(heredoc));
-    }
-
-    #[test]
-    fn readers_are_named_once_and_a_shell_is_none() {
-        let mut all = READERS.to_vec();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), READERS.len());
-        for writer in ["Bash", "Write", "Edit", "apply_patch", "run_shell_command", "invoke_agent", "mcp__x__y", "bash"]
-        {
-            assert!(may_write(writer), "{writer}");
-        }
     }
 }

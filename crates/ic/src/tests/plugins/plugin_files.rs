@@ -3,9 +3,9 @@
 //! One directory is in the format of Claude Code, which Codex and Copilot read, too; Gemini has a format of its own. The hooks are those
 //! that `ic hooks install` writes. Nothing in a plugin undoes anything: a command shows the plan, and a person types the line that does it.
 
+use ic_session::clients::Client;
 use serde_json::{Map, Value, json};
 
-use crate::clients::Client;
 use crate::commands::hooks::entry;
 
 /// A command of a person in a client: `/ic:NAME`.
@@ -60,14 +60,14 @@ const COMMANDS: &[Command] = &[
 const WHAT: &str = "Records each prompt with the tree before and after it, so that ic undo undoes whatever it did: edits, \
     deletions, what a shell changed, commits.";
 
-const SKILL: &str = include_str!("plugins/skill.md");
-const README: &str = include_str!("plugins/readme.md");
+const SKILL: &str = include_str!("skill.md");
+const README: &str = include_str!("readme.md");
 const AUTHOR: &str = "The ic project";
 const LICENSE: &str = env!("CARGO_PKG_LICENSE");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Every file of the plugins, by its path from the top of the repository.
-pub(crate) fn files() -> Vec<(String, String)> {
+pub(super) fn files() -> Vec<(String, String)> {
     [marketplace(), of_claude(), of_gemini()].concat()
 }
 
@@ -96,7 +96,7 @@ fn of_claude() -> Vec<(String, String)> {
     });
     let mut files = vec![
         (at(".claude-plugin/plugin.json"), pretty(&plugin)),
-        (at("hooks/hooks.json"), pretty(&hooks(Client::ClaudeCode))),
+        (at("hooks/hooks.json"), pretty(&hooks("claude-code", "codex"))),
         (at("skills/ic/SKILL.md"), SKILL.to_owned()),
         (at("README.md"), README.to_owned()),
     ];
@@ -118,7 +118,7 @@ fn of_gemini() -> Vec<(String, String)> {
     let extension = json!({ "name": "ic", "version": VERSION, "description": WHAT });
     let mut files = vec![
         (at("gemini-extension.json"), pretty(&extension)),
-        (at("hooks/hooks.json"), pretty(&hooks(Client::Gemini))),
+        (at("hooks/hooks.json"), pretty(&hooks("gemini", "gemini"))),
         (at("skills/ic/SKILL.md"), SKILL.to_owned()),
     ];
     for Command { name, what, line, takes_words, then } in COMMANDS {
@@ -133,15 +133,15 @@ fn of_gemini() -> Vec<(String, String)> {
     files
 }
 
-/// The hooks, as a client's settings have them. `ic` is found on the person's own PATH.
-fn hooks(client: Client) -> Value {
+/// The hooks, as a client's settings have them. `ic` is found on the person's own PATH. `shortest`: the client with the shortest limits of
+/// those that read this file.
+fn hooks(client: &str, shortest: &str) -> Value {
+    let named = |name| Client::parse(name).expect("a client");
     let mut events = Map::new();
-    for (event, _) in client.events() {
-        let mut entry = entry(client, event, "ic");
-        // Codex reads the same file, and warns of a timeout longer than its own limit.
-        if client == Client::ClaudeCode {
-            entry["hooks"][0]["timeout"] = json!(Client::Codex.timeout(event));
-        }
+    for (event, _) in named(client).events {
+        let mut entry = entry(named(client), event, "ic");
+        // Codex reads the same file as Claude Code, and warns of a timeout longer than its own limit.
+        entry["hooks"][0]["timeout"] = json!(named(shortest).dialect.timeout(event));
         events.insert((*event).to_owned(), json!([entry]));
     }
     json!({ "hooks": events })

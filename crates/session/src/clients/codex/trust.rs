@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -10,28 +10,40 @@ use std::time::{Duration, Instant};
 use ic_base::{Code, Diagnosis, Result};
 use serde_json::{Map, Value, json};
 
+use super::trust_removal;
+use crate::clients::HookTrust;
+
 /// How long Codex may take for all answers together. It starts in less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Makes Codex trust the hooks of `file` that run these commands, and no others.
-///
-/// Errors: `config_not_changed` if Codex cannot be started, or does not list these hooks.
-pub(super) fn trust(file: &Path, project: &Path, commands: &BTreeSet<String>) -> Result<()> {
-    let mut codex = Codex::start(project)?;
-    codex.ask(
-        "initialize",
-        &json!({ "clientInfo": { "name": "ic", "version": env!("CARGO_PKG_VERSION") },
-            "capabilities": { "experimentalApi": true } }),
-    )?;
-    codex.tell(&json!({ "method": "initialized" }))?;
-    let listed = codex.ask("hooks/list", &json!({ "cwds": [project] }))?;
-    let hashes = hashes(&listed, file, commands);
-    if hashes.len() != commands.len() {
-        return Err(refused("it does not list them: does it trust the project?"));
+#[derive(Debug)]
+pub(super) struct CodexTrust;
+
+impl HookTrust for CodexTrust {
+    fn grant(&self, file: &Path, project: &Path, commands: &BTreeSet<String>) -> Result<()> {
+        let mut codex = CodexProcess::start(project)?;
+        codex.ask(
+            "initialize",
+            &json!({ "clientInfo": { "name": "ic", "version": env!("CARGO_PKG_VERSION") },
+                "capabilities": { "experimentalApi": true } }),
+        )?;
+        codex.tell(&json!({ "method": "initialized" }))?;
+        let listed = codex.ask("hooks/list", &json!({ "cwds": [project] }))?;
+        let hashes = hashes(&listed, file, commands);
+        if hashes.len() != commands.len() {
+            return Err(refused("it does not list them: does it trust the project?"));
+        }
+        let edit = json!({ "keyPath": "hooks.state", "mergeStrategy": "upsert", "value": hashes });
+        codex.ask("config/batchWrite", &json!({ "edits": [edit] })).map(drop)
     }
-    let edit = json!({ "keyPath": "hooks.state", "mergeStrategy": "upsert", "value": hashes });
-    codex.ask("config/batchWrite", &json!({ "edits": [edit] }))?;
-    Ok(())
+
+    fn without(&self, file: &Path, hooks: &[(String, usize)], directory: &Path) -> Option<(PathBuf, String)> {
+        trust_removal::without_hooks(file, hooks, directory)
+    }
+
+    fn note(&self) -> &'static str {
+        "Codex runs a hook only when it is trusted: type /hooks in it once, or install with --trust.\n"
+    }
 }
 
 /// The entries for our hooks. A repository may bring hooks of its own: whether to trust those, the person decides.
@@ -53,7 +65,7 @@ fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<Strin
 }
 
 /// A running Codex, which is asked line by line.
-struct Codex {
+struct CodexProcess {
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
@@ -61,7 +73,7 @@ struct Codex {
     asked: u64,
 }
 
-impl Codex {
+impl CodexProcess {
     fn start(project: &Path) -> Result<Self> {
         let started = Command::new("codex")
             .arg("app-server")
@@ -110,7 +122,7 @@ impl Codex {
     }
 }
 
-impl Drop for Codex {
+impl Drop for CodexProcess {
     fn drop(&mut self) {
         // Codex would wait for more requests; without the wait its process would stay as a zombie.
         let _ = self.child.kill();
