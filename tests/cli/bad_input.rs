@@ -1,11 +1,11 @@
 //! Bad values for every argument: an error with a code, nothing changed, no panic.
 
-mod arguments;
+use ic_testkit::verb_calls::ARGUMENTS;
+use ic_testkit::verb_calls::Takes::{
+    self, Gates, Json, Label, Number, Path, Phase, Phases, Reference, Sha, Text, Word,
+};
 
 use crate::support::{Project, story};
-
-use arguments::ARGUMENTS;
-use arguments::Takes::{self, Gates, Json, Label, Number, Path, Phase, Phases, Reference, Sha, Text, Word};
 
 /// Values that are wrong for arguments of this kind, but for the empty and the very long one.
 fn wrong(takes: Takes) -> &'static [&'static str] {

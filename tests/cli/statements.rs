@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ic_testkit::CliOutcome;
+use ic_testkit::{CliOutcome, verb_calls};
 use rusqlite::Connection;
 
 use crate::agents::{Said, say};
@@ -38,11 +38,9 @@ pub(crate) const GROWING: &[&str] = &[
 /// Verbs that look at every checkpoint, or at every object.
 const WHOLE: &[&str] = &["health", "checkpoint prune", "checkpoint delete", "checkpoint purge", "checkpoint verify"];
 
-/// Every verb with the calls that run all of its statements, in an order that lets each succeed.
+/// The calls that run all statements of the verbs that are not in [`verb_calls::CALLS`], in an order that lets each succeed.
 const CALLS: &[&str] = &[
     "init",
-    "where",
-    "version",
     "health",
     "backup copy.db",
     "migrate",
@@ -134,9 +132,6 @@ const CALLS: &[&str] = &[
     "rewind status",
     "rewind status {rewind}",
     "rewind list",
-    "config show",
-    "completions bash",
-    "man pages",
     "run agent add @ --type codex --dispatch {planner}",
     "run agent update {agent} --status completed",
     "run artifact add @ --path a.md --dispatch {planner}",
@@ -248,7 +243,7 @@ fn with_a_session(project: &Project) -> String {
 fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMap<String, String> {
     let log = project.cli.home().join("sql.log");
     let mut statements = BTreeMap::new();
-    for call in CALLS {
+    for call in CALLS.iter().chain(verb_calls::CALLS) {
         let mut line = (*call).to_owned();
         for (name, id) in &ids {
             line = line.replace(name, id);
@@ -469,7 +464,8 @@ fn every_verb_is_asked_for_its_statements() {
     // The page has statements of its own, some of which read a whole table: a search (tests/ui).
     for (verb, _) in verbs().into_iter().filter(|(verb, _)| verb != "ic ui") {
         let words = verb["ic ".len()..].split(" --").next().expect("a verb").to_owned();
-        let asked = CALLS.iter().any(|line| *line == words || line.starts_with(&format!("{words} ")));
+        let mut calls = CALLS.iter().chain(verb_calls::CALLS);
+        let asked = calls.any(|line| *line == words || line.starts_with(&format!("{words} ")));
         assert!(asked, "{verb} is missing");
     }
 }

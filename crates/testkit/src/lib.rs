@@ -14,6 +14,7 @@ pub mod signals;
 mod single_file;
 mod state;
 mod terminal;
+pub mod verb_calls;
 mod worker;
 mod world;
 

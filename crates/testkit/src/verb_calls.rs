@@ -1,8 +1,15 @@
-//! Every argument of the command line that takes a value, with the kind of the value.
+//! What the tests that walk all verbs call. A new verb adds its lines here. One that needs more than a run, such as a second dispatch, has its
+//! calls in `tests/cli/statements.rs` and `tests/security/tripwires.rs`, which make what they need in between.
+
+/// Calls that succeed in a project with a run. `{run}` is its id.
+///
+/// `statements` checks that each finds its rows by an index, `tripwires` that none runs a program of the repository.
+pub const CALLS: &[&str] =
+    &["version", "where", "config show", "completions bash", "man pages", "run phase {run}", "gate rules {run}"];
 
 /// What kind of value an argument takes, and so what is bad for it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
     /// Free text.
     Text,
     /// A name on one line.
@@ -30,7 +37,7 @@ pub(super) enum Takes {
 use Takes::{Gates, Json, Label, Number, Path, Phase, Phases, Reference, Sha, Text, Word};
 
 /// Every argument that takes a value: the call with `{}` in its place.
-pub(super) const ARGUMENTS: &[(&str, Takes)] = &[
+pub const ARGUMENTS: &[(&str, Takes)] = &[
     ("run create --phases a,b --goal={}", Text),
     ("run create --goal g --phases={}", Phases),
     ("run create --goal g --phases a,b --scope-id={}", Label),
