@@ -125,10 +125,10 @@ class Ledger:
         return self.ic("status", self.run)
 
     def log(self, _):
-        return self.ic("log", self.run, "--limit", "20")
+        return self.ic("log", self.run, "-n", "20")
 
     def tail(self, _):
-        return self.ic("events", "tail", "--limit", "20")
+        return self.ic("events", "tail", "-n", "20")
 
 
 def compare(report, ledger, runs, events):
@@ -146,7 +146,7 @@ def compare(report, ledger, runs, events):
 def daily(report, ledger, runs):
     """Everyday commands, against the simplest query of a run."""
     report.begin(f"kernel, {runs:,} runs: at a glance", "run status")
-    for name, verb in [("status", ledger.glance), ("log --limit 20", ledger.log)]:
+    for name, verb in [("status", ledger.glance), ("log -n 20", ledger.log)]:
         verb(-1), ledger.status(-1)
         report.ratio(name, *in_turn(ledger.rounds, verb, ledger.status), limit=1.3)
 

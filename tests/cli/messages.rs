@@ -89,17 +89,15 @@ fn the_log_says_in_json_what_its_text_says_of_what_was_undone() {
 fn a_run_of_ones_own_hides_no_newer_prompt() {
     let project = in_git();
     project.ok("run create --goal mine --phases a,b");
-    let text = project.ok("log --format text");
-    assert!(!text.contains("outside this run"), "{text}");
     turn(&project, "A", "a.txt");
     let reference = entry(&project, "log --all", "mine")["kind"].clone();
     assert_eq!(reference, "created");
     let text = project.ok("log --format text");
-    let hint = line_of(&text, "1 newer prompt outside this run: ic undo prompt:");
+    let listed = line_of(&text, "a.txt");
     let refused = project.run("undo --dry-run --format text");
     assert!(refused.stderr.contains("1 prompt outside this run: ic undo prompt:"), "{refused:?}");
-    let command = hint.split_once(": ic ").expect("a command").1;
-    assert!(project.ok(&format!("{command} --format text")).contains("a.txt"));
+    let name = listed.split_whitespace().next().expect("a name");
+    assert!(project.ok(&format!("undo {name} --dry-run --format text")).contains("a.txt"));
     // Where the run has work of its own, it is meant, and the prompt is named.
     turn(&project, "A", "b.txt");
     let work = project.ok("dispatch create @ --name own");
@@ -112,12 +110,13 @@ fn a_run_of_ones_own_hides_no_newer_prompt() {
     let meant = project.run("undo --dry-run --format text");
     assert!(meant.stderr.contains("1 newer prompt outside this run"), "{meant:?}");
     // A question that was answered is nothing to undo.
-    let before_it = project.ok("log --format text");
+    let before_it = project.run("undo --dry-run --format text");
     prompt(&project, "A", "what does it do?");
     before(&project, "A", "q1", "Bash", json!({ "command": "ls" }));
     after(&project, "A", "q1", "Bash");
     stop(&project, "A");
-    assert_eq!(line_of(&project.ok("log --format text"), "outside"), line_of(&before_it, "outside"));
+    let after_it = project.run("undo --dry-run --format text");
+    assert_eq!(line_of(&after_it.stderr, "outside"), line_of(&before_it.stderr, "outside"));
 }
 
 #[test]
@@ -221,5 +220,5 @@ fn at_a_terminal_lines_break_at_spaces() {
     assert_eq!(code, Some(0), "{shown}");
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
-    assert!(lines.contains(&"one alone: ic undo ID --only"), "{shown}");
+    assert!(lines.iter().any(|line| line.ends_with("ic undo ID --only")), "{shown}");
 }

@@ -23,9 +23,8 @@ fn a_workflow_that_has_just_ended_is_undone_beside_an_open_run() {
     let report = project.json("workflow run flow.yaml");
     let ended = report["run_id"].as_str().expect("a run").to_owned();
     assert_ne!(ended, open);
-    let log = project.ok("log --format text");
-    let command = format!("ic undo step:b --run {} --dry-run", &ended[28..]);
-    assert!(log.contains(&command), "{log}");
+    let log = project.json("log");
+    assert!(log.as_array().expect("a list").iter().any(|one| one["reference"] == "step:b"), "{log}");
     let plan = project.json("undo --dry-run");
     assert_eq!((plan["run_id"].as_str(), plan["point"].as_str()), (Some(ended.as_str()), Some("step:b")), "{plan}");
     let said = project.run("undo --yes --format text");
@@ -57,14 +56,14 @@ fn a_checkpoint_without_a_run_is_named_where_it_is_newer() {
     project.write("draft.txt", "two\n");
     let command = format!("ic undo checkpoint:{} --dry-run", &checkpoint[28..]);
     let log = project.ok("log --format text");
-    assert!(log.contains(&command), "{log}");
+    assert!(log.starts_with(&checkpoint[28..]) && log.contains("before"), "{log}");
     let refused = project.run("undo --yes");
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_undo"));
     assert!(refused.stderr.contains(&command), "{refused:?}");
     project.ok(&format!("undo checkpoint:{} --yes", &checkpoint[28..]));
     assert_eq!(std::fs::read_to_string(project.root().join("draft.txt")).expect("it"), "one\n");
     // The log of a run that is named is that run's.
-    assert!(!project.ok(&format!("log {open} --format text")).contains("checkpoint:"), "{log}");
+    assert!(!project.ok(&format!("log {open} --format text")).contains("before  "), "{log}");
 }
 
 /// Runs name their project by its path: each call that finds none here says where the newest one is from.

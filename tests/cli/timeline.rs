@@ -1,6 +1,7 @@
 //! What a person looks at: the work of a place, by the references that `ic log` prints.
 
 mod diff;
+mod log;
 mod references;
 mod restore;
 mod show;

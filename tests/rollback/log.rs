@@ -17,7 +17,7 @@ fn work(world: &TestWorld, name: &str) -> String {
 }
 
 fn log(world: &TestWorld, more: &[&str]) -> Vec<Value> {
-    let mut words = vec!["log", &world.run, "--json", "--limit", "1000"];
+    let mut words = vec!["log", &world.run, "--json", "-n", "1000"];
     words.extend(more);
     world.cli.json(words).as_array().expect("a list").clone()
 }
@@ -26,6 +26,11 @@ fn text(world: &TestWorld, more: &[&str]) -> String {
     let mut words = vec!["log", &world.run, "--format", "text"];
     words.extend(more);
     world.cli.ok(words)
+}
+
+/// A reference without its prefix, as the text has it.
+fn bare(reference: &str) -> &str {
+    reference.split_once(':').expect("a prefix").1
 }
 
 /// The references of the points, or `rollback` for one of those.
@@ -97,10 +102,10 @@ fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
     let shown = text(&world, &["--all"]);
     let lines: Vec<&str> = shown.lines().collect();
     // From the newest down: new work, the rollback, its branch, and what it went back to.
-    assert!(lines[1].starts_with("● ") && lines[1].contains(&third), "{shown}");
+    assert!(lines[1].starts_with("● ") && lines[1].contains(bare(&third)), "{shown}");
     assert!(lines[2].starts_with("● ") && lines[2].contains(&format!("← {second}")), "{shown}");
     assert!(lines[3].starts_with("╵ ") && lines[3].contains("good"), "{shown}");
-    assert!(lines[4].starts_with("● ") && lines[4].contains(&second), "{shown}");
+    assert!(lines[4].starts_with("● ") && lines[4].contains(bare(&second)), "{shown}");
     assert!(!text(&world, &[]).contains("good"));
 
     world.ic(&["run", "rollback", &world.run, "--to", &third, "--layer=all", "--yes"]);
@@ -187,7 +192,7 @@ fn what_changed_most_keeps_its_name_in_the_log() {
     world.ic(&["dispatch", "complete", &id]);
     let text = text(&world, &[]);
     let line = text.lines().find(|line| line.contains("+150 ~60 -150")).expect("its line");
-    assert!(line.contains("the great s…"), "{text}");
+    assert!(line.contains("the great sweep"), "{text}");
 }
 
 #[test]
@@ -198,7 +203,7 @@ fn a_log_whose_counts_cannot_be_read_says_why() {
     let said = || {
         let outcome = world.cli.run(["log", &world.run, "--format", "text"]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        assert!(outcome.stdout.contains(&first) && outcome.stdout.contains(&second), "{outcome:?}");
+        assert!(outcome.stdout.contains(bare(&first)) && outcome.stdout.contains(bare(&second)), "{outcome:?}");
         outcome.stderr
     };
     assert_eq!(said(), "");
@@ -232,10 +237,10 @@ fn what_a_run_without_work_and_one_that_ended_can_go_back_to() {
     let phases: Vec<String> = ["e", "d", "c", "b", "a"].iter().map(|phase| format!("phase:{phase}")).collect();
     assert_eq!(names(&log(&world, &[])), [phases, vec!["created".to_owned()]].concat());
     assert_honest(&world, "completed");
-    let few = world.cli.json(["log", &world.run, "--limit", "2", "--json"]);
+    let few = world.cli.json(["log", &world.run, "-n", "2", "--json"]);
     assert_eq!(names(few.as_array().expect("a list")), ["phase:e", "phase:d"]);
-    assert!(text(&world, &["--limit", "2"]).contains("older ones: --limit N"));
-    assert!(!text(&world, &["--limit", "6"]).contains("older ones"));
+    assert!(text(&world, &["-n", "2"]).contains("older ones: -n N"));
+    assert!(!text(&world, &["-n", "6"]).contains("older ones"));
 }
 
 #[test]
@@ -247,7 +252,7 @@ fn however_much_was_rolled_back_what_stands_is_found() {
         world.advance();
         world.ic(&["run", "rollback", &world.run, "--to-phase", "b"]);
     }
-    let few = world.cli.json(["log", &world.run, "--limit", "9", "--json"]);
+    let few = world.cli.json(["log", &world.run, "-n", "9", "--json"]);
     let names = names(few.as_array().expect("a list"));
     assert_eq!(names[6..], ["phase:a".to_owned(), first, "created".to_owned()], "{names:?}");
     assert_honest(&world, "again and again");
@@ -345,7 +350,7 @@ fn a_checkpoint_of_a_run_that_had_ended_is_not_offered() {
     let found = all.iter().find(|one| one["reference"] == late.as_str()).expect("the checkpoint");
     assert_eq!((&found["reachable"], answer(&world, &late).as_str()), (&false.into(), "terminal_phase"));
     let shown = text(&world, &["--all"]);
-    assert!(shown.lines().any(|line| line.contains(&late) && line.ends_with("files alone")), "{shown}");
+    assert!(shown.lines().any(|line| line.contains(bare(&late)) && line.ends_with("files alone")), "{shown}");
     // One that belongs to no run is found by its name, and is no point either.
     world.ic(&["checkpoint", "create", "--name", "beside"]);
     assert_eq!(answer(&world, "checkpoint:beside"), "point_not_found");

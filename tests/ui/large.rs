@@ -63,7 +63,7 @@ fn every_point_of_a_long_run_is_on_one_page() {
         work(&world, &format!("work {n}"), || {});
     }
     let page = Served::of_world(&world);
-    let listed = world.cli.json(["log", &world.run, "--all", "--limit", "1000", "--json"]);
+    let listed = world.cli.json(["log", &world.run, "--all", "-n", "1000", "--json"]);
     let wanted: Vec<String> = listed
         .as_array()
         .expect("a list")

@@ -164,11 +164,6 @@ fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
         "-f" => &["follow", "force"],
         "-a" => &["all"],
         "-m" => &["reason", "message", "name", "goal"],
-        "-p" if innermost(&whole_tree(), arguments.iter()).get_name() == "log" => {
-            return Some(
-                "what a point changed: ic checkpoint diff; what an undo would change: ic undo --dry-run".to_owned(),
-            );
-        }
         _ => return None,
     };
     let tree = whole_tree();

@@ -82,7 +82,7 @@ impl Input for LogInput {
         let before = self.before.map(|seq| seq.to_string());
         // The range in the schema binds no client, so it is checked above.
         // One more than a page holds says that there is another one.
-        words.flag("--limit", &(self.limit + 1).to_string())?.flag_if("--before", before.as_deref())
+        words.flag("--number", &(self.limit + 1).to_string())?.flag_if("--before", before.as_deref())
     }
 
     fn page(&self) -> Option<u32> {

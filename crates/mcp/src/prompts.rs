@@ -61,7 +61,7 @@ impl PromptName {
         match (self, point) {
             (Self::Undo, _) => Ok(Words::of(&["undo"]).value_if("point", point)?.switch("--dry-run", true)),
             (Self::WhatChanged, Some(point)) => DiffInput::since(point).words(None),
-            (Self::WhatChanged, None) => Words::of(&["log"]).flag("--limit", "10"),
+            (Self::WhatChanged, None) => Words::of(&["log"]).flag("--number", "10"),
         }
     }
 

@@ -149,8 +149,11 @@ pub fn show(tx: &Transaction<'_>, point: &PointRecord, checkpoint: &CheckpointId
 
 /// The points of a run, oldest first.
 pub fn of_run(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<PointRecord>> {
-    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq, attempt, name");
-    snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
+    let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 ORDER BY seq");
+    let mut points = snapshot.query_all(&sql, &[&run_id.as_str()], from_row)?;
+    // No index has the points of one event in order.
+    points.sort_by(|one, other| (one.seq, one.attempt, &one.name).cmp(&(other.seq, other.attempt, &other.name)));
+    Ok(points)
 }
 
 /// The newest points of a run from before the event `before`, newest first.

@@ -11,6 +11,7 @@ pub mod log;
 mod newer_work;
 mod other_places;
 mod other_runs;
+pub mod place_log;
 mod place_works;
 mod point_position;
 mod point_reference;

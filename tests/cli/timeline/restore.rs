@@ -1,4 +1,4 @@
-//! `ic restore`: paths as they were before a piece of work, with what anybody changed since.
+//! `ic restore`: paths as they were before a piece of work, no matter who changed them.
 
 use super::{short, writes};
 use crate::agents::in_git;

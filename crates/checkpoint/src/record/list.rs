@@ -140,6 +140,22 @@ pub fn newest_by_hand(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Resul
     first(snapshot, condition, &[&path_bytes(root), &since])
 }
 
+/// The newest kept checkpoints of a root between two events that were made by hand and belong to no run, newest first.
+pub fn by_hand_between(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    (after, before): (Seq, Seq),
+    at_most: usize,
+) -> Result<Vec<CheckpointRecord>> {
+    let sql = format!(
+        "SELECT {} FROM checkpoints WHERE root = $1 AND seq > $2 AND seq < $3 AND run_id IS NULL AND kind = 'manual' \
+         AND pruned_at IS NULL ORDER BY seq DESC LIMIT $4",
+        CheckpointRecord::COLUMNS
+    );
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&path_bytes(root), &after, &before, &at_most], CheckpointRecord::from_row)
+}
+
 /// The newest checkpoints of a run that a person asked for, from before the event `before`, newest first, pruned ones too.
 pub fn manual_of_run(
     snapshot: &Snapshot<'_>,

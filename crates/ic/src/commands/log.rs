@@ -1,158 +1,260 @@
 //! `ic log`
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use ic_base::DispatchId;
+use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_phase::Run;
+use ic_session::AgentSession;
 use ic_session::outside_files::{self, OutsideFile};
-use ic_undo::points::log::{self, LogEntry, LogPage, What};
+use ic_undo::points::log::{self, LogEntry, LogPage, PointLog, What};
+use ic_undo::points::place_log::{PlaceEntry, of_place};
+use ic_undo::points::{NamedWork, work_at};
+use ic_worktree::Workspace;
 
+use crate::commands::diff_forms::{ShownDiff, write_text};
 use crate::commands::hooks::doctor;
 use crate::commands::prelude::*;
-use crate::views::log::{Chosen, LogEntryJson, LogUndoJson, OutsideFiles};
+use crate::text::diff::DiffShape;
+use crate::views::log::entry_lines::{self, PlaceView};
+use crate::views::log::{Chosen, LogEntryJson, LogUndoJson, LoggedEntry};
 
-/// Show the points that a run can go back to, and its rollbacks, newest first.
+/// Show what was done here, by all agents and by you, newest first; with RUN, the points of one run.
 ///
-/// There is a point before each dispatch, step and prompt, at each phase change, and at each checkpoint that you made;
-/// the first one is `created`. Each lists the files that changed up to the next point, and the commits that its
-/// dispatch recorded.
+/// Without RUN it is the log of this place: prompts, dispatches and steps, over all sessions and runs, with checkpoints,
+/// phase changes and rollbacks. Work that was undone is dimmed. Each line begins with what names the entry, which ic show,
+/// diff, undo and restore take.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic log
-  ic log 7f3a9c --limit 5
-  ic log --all                          # with what was rolled back, as branches
-  ic log --limit 50 --before 1204       # the next page
+  ic log -n 5 --stat
+  ic log -p -- src/main.rs              # the work that changed it, each with its patch
+  ic log --session 5d6e7f80             # of one session
+  ic log 7f3a9c --all                   # one run, with what was rolled back, as branches
+  ic log -n 50 --before 1204            # the next page
   ic log --json | jq -r '.[] | select(.kind != \"rollback\").reference'")]
 pub(crate) struct LogArgs {
-    /// The run: an id, the end of one, @, or scope:NAME [default: @, or all sessions]
+    /// The run: an id, the end of one, @, or scope:NAME [default: all of this place]
     run: Option<String>,
-    /// Include what was rolled back, and rollbacks that were undone
+    /// Include everything that was rolled back, and rollbacks that were undone
     #[arg(long)]
     all: bool,
     /// Print at most N entries
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    limit: u32,
+    #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    number: u32,
     /// Only what was recorded before this event, as the last `seq` of a page
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(1..))]
     before: Option<i64>,
+    /// Only what this session of a coding agent did
+    #[arg(long, value_name = "SESSION", conflicts_with = "run")]
+    session: Option<String>,
+    /// Below each entry, the patch of its work
+    #[arg(short, long, group = "shape")]
+    patch: bool,
+    /// Below each entry, the files of its work, with the number of changed lines
+    #[arg(long, group = "shape")]
+    stat: bool,
+    /// Only work that changed these paths, or what is below them
+    #[arg(last = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
 }
 
 impl LogArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
-        if self.run.is_none() && Self::is_of_agents(&kernel)? {
-            return self.of_agents(session, &kernel);
+        match &self.run {
+            Some(run) => {
+                let run = kernel.read(|snapshot| kernel.run(snapshot, run))?;
+                self.of_run(session, &kernel, &run)
+            }
+            None => self.of_place(session, &kernel),
         }
-        let run = kernel.read(|snapshot| ic_undo::points::run_or_newest(&kernel, snapshot, self.run.as_deref()));
-        let run = match run {
-            Err(error) if error.code() == Code::RunNotFound && self.run.is_none() => {
-                // Without a run, but with hooks that wait for the first prompt, the list is empty, and the text says so.
-                let waiting = doctor::installed_clients(session);
-                // A project that was moved has runs elsewhere in the ledger, and the error says where.
-                if waiting.is_empty() || kernel.read(ic_undo::points::moved_from)?.is_some() {
-                    return Err(error);
-                }
-                let none: [LogEntryJson; 0] = [];
-                let elsewhere = Self::elsewhere(&kernel)?;
-                return session
-                    .output
-                    .list(&none, || views::log::waiting(&waiting) + &views::log::elsewhere(elsewhere.as_deref()));
-            }
-            run => run?,
-        };
-        let log = log::log(&kernel, session.options(), &run, self.page())?;
-        let named = outside_files(&kernel, log.entries.iter())?;
-        let records: Vec<LogEntryJson> =
-            log.entries.iter().map(|entry| LogEntryJson::new(&run, entry, &named)).collect();
-        let (chosen, outside) = kernel.read(|snapshot| {
-            let is_alone = ic_undo::points::others_open(&kernel, snapshot, &run, 1)?.is_empty()
-                && !ic_session::is_own_run(snapshot, &run.id)?;
-            let chosen = Chosen::of(self.run.is_some(), is_alone);
-            let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
-            let outside = match chosen {
-                Chosen::Named => None,
-                _ => ic_undo::points::prompts_outside(&kernel, snapshot, &run, newest)?,
-            };
-            Ok((chosen, outside))
-        })?;
-        let now = kernel.context.now();
-        let back = LogUndoJson::of(&kernel.ledger);
-        let elsewhere = if self.run.is_some() { None } else { Self::elsewhere(&kernel)? };
-        let beside = kernel.read(|snapshot| {
-            // Newer prompts are mentioned only on the first page, and not if a run was named.
-            if self.run.is_some() || self.before.is_some() {
-                return Ok(None);
-            }
-            let newest = log.entries.first().map_or(run.seq, |entry| entry.seq);
-            ic_undo::points::beside(&kernel, snapshot, &run, newest).map(|beside| beside.said())
-        })?;
-        Self::warn_of_unread(session, log.unread.as_deref());
-        session.output.list(&records, || {
-            views::log::list(&run, chosen, (&log, &named), outside.as_ref(), self.all, now, back)
-                + &views::log::elsewhere(beside.as_deref())
-                + &views::log::elsewhere(elsewhere.as_deref())
-        })
     }
 
-    /// Warns that the numbers of changes are incomplete because content cannot be read, if `why` says so.
-    fn warn_of_unread(session: &CliSession, why: Option<&str>) {
-        if let Some(why) = why {
+    /// The points and rollbacks of one run.
+    fn of_run(&self, session: &mut CliSession, kernel: &Kernel, run: &Run) -> Result<ExitStatus> {
+        let log = log::log(kernel, session.options(), run, self.page())?;
+        let PointLog { mut entries, has_more, unread } = log;
+        if !self.paths.is_empty() {
+            let settings = session.settings_of_project(kernel, &run.project_dir)?;
+            let workspace = Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?;
+            let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
+            let mut kept = Vec::new();
+            for entry in entries {
+                if has_changed(&workspace, session, run, &entry, &paths)? {
+                    kept.push(entry);
+                }
+            }
+            entries = kept;
+        }
+        let entries = entries.into_iter().map(|entry| (Some(run.clone()), entry)).collect();
+        let head = Some((run, Chosen::Named));
+        self.print(session, kernel, PointLog { entries, has_more, unread }, (head, None))
+    }
+
+    /// The entries of this place, over all its runs and sessions.
+    fn of_place(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
+        let of = self.session.as_ref().map(|text| kernel.read(|snapshot| ic_session::resolve(snapshot, text)));
+        let of = of.transpose()?.map(|of| of.id);
+        let log = if self.paths.is_empty() {
+            of_place(kernel, session.options(), self.page(), of.as_ref(), None)?
+        } else {
+            let settings = session.checkpoint_settings(kernel)?;
+            let workspace = Workspace::here(kernel, &settings)?;
+            let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
+            let mut changes_any = |run: &Run, entry: &LogEntry| has_changed(&workspace, session, run, entry, &paths);
+            of_place(kernel, session.options(), self.page(), of.as_ref(), Some(&mut changes_any))?
+        };
+        let elsewhere = kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?;
+        let is_filtered = of.is_some() || !self.paths.is_empty() || self.before.is_some();
+        if log.entries.is_empty() && !is_filtered {
+            return Self::nothing(session, kernel, elsewhere.as_deref());
+        }
+        // Where one run that a person opened is all there is, its phase and goal are the first thing to know.
+        let first = log.entries.first().and_then(|(run, _)| run.clone());
+        let is_of = |other: &Option<Run>, run: &Run| other.as_ref().is_some_and(|other| other.id == run.id);
+        let is_of_one = |run: &Run| log.entries.iter().all(|(other, _)| is_of(other, run));
+        let head = first.filter(is_of_one).filter(|_| !is_filtered);
+        let head = kernel.read(|snapshot| match &head {
+            Some(run) if !ic_session::is_own_run(snapshot, &run.id)? => {
+                let is_alone = ic_undo::points::others_open(kernel, snapshot, run, 1)?.is_empty();
+                Ok(Some((run, Chosen::of(false, is_alone))))
+            }
+            _ => Ok(None),
+        })?;
+        self.print(session, kernel, log, (head, elsewhere.as_deref()))
+    }
+
+    /// The log of a place where nothing is recorded: what it waits for.
+    fn nothing(session: &mut CliSession, kernel: &Kernel, elsewhere: Option<&str>) -> Result<ExitStatus> {
+        let missing = kernel.read(|snapshot| ic_undo::points::run_or_newest(kernel, snapshot, None));
+        let waiting = doctor::installed_clients(session);
+        match missing {
+            // A project that was moved has runs elsewhere in the ledger, and the error says where.
+            Err(error) if waiting.is_empty() || kernel.read(ic_undo::points::moved_from)?.is_some() => Err(error),
+            _ => {
+                let none: [LogEntryJson; 0] = [];
+                let text = || views::log::waiting(&waiting) + &views::log::elsewhere(elsewhere);
+                session.output.list(&none, text)
+            }
+        }
+    }
+
+    fn print(
+        &self,
+        session: &mut CliSession,
+        kernel: &Kernel,
+        log: PointLog<PlaceEntry>,
+        (head, elsewhere): (Option<(&Run, Chosen)>, Option<&str>),
+    ) -> Result<ExitStatus> {
+        if let Some(why) = &log.unread {
             let why = why.trim_end_matches('.');
             session.output.warn(&format!("What changed is not known at every point. {why}; more of it: ic health"));
         }
+        // Asked for the entries of the page alone, so a long log costs no more.
+        let mut logged = Vec::new();
+        for (run, entry) in log.entries {
+            let of_session = session_of(kernel, &entry)?;
+            let outside = outside_files(kernel, &entry)?;
+            logged.push(LoggedEntry { run, entry, session: of_session, outside });
+        }
+        let view = PlaceView {
+            head,
+            is_named: self.run.is_some(),
+            all: self.all,
+            has_more: log.has_more,
+            now: kernel.context.now(),
+            back: LogUndoJson::of(&kernel.ledger),
+        };
+        let shape = if self.patch { Some(DiffShape::Unified) } else { self.stat.then_some(DiffShape::Stat) };
+        if let Some(shape) = shape.filter(|_| !session.output.json_was_asked_for()) {
+            return self.print_changes(session, kernel, (&view, &logged), shape);
+        }
+        let records: Vec<LogEntryJson> = logged.iter().map(LogEntryJson::from).collect();
+        session.output.list(&records, || entry_lines::list(&view, &logged) + &views::log::elsewhere(elsewhere))
     }
 
-    fn elsewhere(kernel: &Kernel) -> Result<Option<String>> {
-        kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))
+    /// Prints each entry with what its work changed below it.
+    fn print_changes(
+        &self,
+        session: &mut CliSession,
+        kernel: &Kernel,
+        (view, logged): (&PlaceView<'_>, &[LoggedEntry]),
+        shape: DiffShape,
+    ) -> Result<ExitStatus> {
+        let lines = entry_lines::lines(view, logged);
+        for (entry, line) in logged.iter().zip(lines) {
+            let Some(run) = &entry.run else {
+                session.output.exact(|sink| write_text(sink, &line))?;
+                continue;
+            };
+            let settings = session.settings_of_project(kernel, &run.project_dir)?;
+            let workspace = Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?;
+            let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
+            let mut differences = match work_of(kernel, run, &entry.entry)? {
+                Some(work) => match ic_undo::changes_of_entry(&workspace, session.options(), &work) {
+                    // Its line says that the tree was not captured.
+                    Err(error) if error.code() == Code::NoCheckpoint => Vec::new(),
+                    changes => changes?.differences,
+                },
+                None => Vec::new(),
+            };
+            differences.retain(|one| ic_worktree::is_among(&one.path, &paths));
+            if differences.is_empty() {
+                session.output.exact(|sink| write_text(sink, &line))?;
+            } else {
+                ShownDiff::of(&workspace, differences).print_below(session, shape, &line)?;
+            }
+        }
+        Ok(ExitStatus::Done)
     }
 
     fn page(&self) -> LogPage {
-        LogPage { all: self.all, before: self.before, at_most: self.limit as usize }
-    }
-
-    /// Whether only agents' sessions are open here, so that all of them are shown. Not in an agent's own shell, which shows its session.
-    fn is_of_agents(kernel: &Kernel) -> Result<bool> {
-        if kernel.own_run.is_some() {
-            return Ok(false);
-        }
-        kernel.read(|snapshot| match ic_undo::points::run_here(kernel, snapshot) {
-            Ok(Some(run)) => ic_session::is_own_run(snapshot, &run.id),
-            Ok(None) => Ok(false),
-            // Several runs are open. If all are agents' sessions, they are shown together.
-            Err(error) if error.code() == Code::AmbiguousRun => ic_undo::points::only_sessions(kernel, snapshot),
-            Err(error) => Err(error),
-        })
-    }
-
-    fn of_agents(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
-        let log = log::of_sessions(kernel, session.options(), self.page())?;
-        let named = outside_files(kernel, log.entries.iter().map(|(_, entry)| entry))?;
-        let records: Vec<LogEntryJson> =
-            log.entries.iter().map(|(run, entry)| LogEntryJson::new(run, entry, &named)).collect();
-        let now = kernel.context.now();
-        let back = LogUndoJson::of(&kernel.ledger);
-        Self::warn_of_unread(session, log.unread.as_deref());
-        let elsewhere = Self::elsewhere(kernel)?;
-        session.output.list(&records, || {
-            views::log::of_agents((&log, &named), now, back) + &views::log::elsewhere(elsewhere.as_deref())
-        })
+        LogPage { all: self.all, before: self.before, at_most: self.number as usize }
     }
 }
 
-/// The files outside of the project that the work at these entries changed, by the reference of each entry.
-fn outside_files<'e>(kernel: &Kernel, entries: impl Iterator<Item = &'e LogEntry>) -> Result<OutsideFiles> {
-    let mut named = OutsideFiles::new();
-    for entry in entries {
-        let What::Point { point, .. } = &entry.what else { continue };
-        let Some(work) = point.before.as_ref().filter(|_| matches!(point.kind, "dispatch" | "prompt")) else {
-            continue;
-        };
-        let files =
-            kernel.read(|snapshot| outside_files::of_dispatch(snapshot, &DispatchId::from_ledger(work.clone())))?;
-        let paths: BTreeSet<String> = files.into_iter().filter(OutsideFile::is_changed).map(|file| file.path).collect();
-        if !paths.is_empty() {
-            named.insert(point.reference.clone(), paths);
-        }
+/// The work that begins at an entry; `None` for a rollback or another place.
+fn work_of(kernel: &Kernel, run: &Run, entry: &LogEntry) -> Result<Option<NamedWork>> {
+    let What::Point { point, .. } = &entry.what else { return Ok(None) };
+    kernel.read(|snapshot| work_at(snapshot, run.clone(), point))
+}
+
+/// Whether the work of an entry changed one of these paths.
+fn has_changed(
+    workspace: &Workspace<'_>,
+    session: &CliSession,
+    run: &Run,
+    entry: &LogEntry,
+    paths: &[Vec<u8>],
+) -> Result<bool> {
+    match work_of(workspace.kernel, run, entry)? {
+        Some(work) => ic_undo::has_changed(workspace, session.options(), &work, paths),
+        None => Ok(false),
     }
-    Ok(named)
+}
+
+/// The dispatch of the work that begins at an entry, if it is a prompt or a dispatch.
+fn dispatch_of(entry: &LogEntry) -> Option<DispatchId> {
+    let What::Point { point, .. } = &entry.what else { return None };
+    let id = point.before.clone().filter(|_| matches!(point.kind, "dispatch" | "prompt"))?;
+    Some(DispatchId::from_ledger(id))
+}
+
+/// The session in which the work of an entry is a prompt, or was begun by one.
+fn session_of(kernel: &Kernel, entry: &LogEntry) -> Result<Option<AgentSession>> {
+    let Some(id) = dispatch_of(entry) else { return Ok(None) };
+    kernel.read(|snapshot| match dispatch::find(snapshot, &id)? {
+        Some(work) => ic_session::of_work(snapshot, &work),
+        None => Ok(None),
+    })
+}
+
+/// The files outside of the project that the work at an entry changed.
+fn outside_files(kernel: &Kernel, entry: &LogEntry) -> Result<BTreeSet<String>> {
+    let Some(id) = dispatch_of(entry) else { return Ok(BTreeSet::new()) };
+    let files = kernel.read(|snapshot| outside_files::of_dispatch(snapshot, &id))?;
+    Ok(files.into_iter().filter(OutsideFile::is_changed).map(|file| file.path).collect())
 }

@@ -116,7 +116,7 @@ fn text(kernel: &Kernel, session: &CliSession, work: &NamedWork, of_session: Opt
         let of_session = of_session?;
         let path = of_session.transcript.as_ref()?.to_str()?;
         let transcript = Transcript::of(Client::parse(&of_session.client)?, Some(path), session.home())?;
-        // A line that was redacted, or is of another prompt, does not come from the record of the client.
+        // What was redacted stays so although the client still has it, and another prompt is not this one.
         let is_it = |text: &String| {
             let first = text.lines().find(|line| !line.trim().is_empty());
             first.is_some_and(|first| ic_base::title(first) == kept)

@@ -196,6 +196,7 @@ const OWN: &[&str] = &[
     "metadata_merge",
     "model",
     "name",
+    "number",
     "each",
     "older_than",
     "output",

@@ -59,7 +59,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         _ if !argument.get_possible_values().is_empty() => CompletionKind::Choice,
         (["run", "list"], "before") => CompletionKind::RunId,
         (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => CompletionKind::Client,
-        (["session", _], "id" | "session") => CompletionKind::Session,
+        (["session", _], "id" | "session") | (["log"], "session") => CompletionKind::Session,
         (_, "run") => CompletionKind::Run,
         (_, "dispatch") | (["dispatch", _], "id") => CompletionKind::Dispatch,
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,

@@ -1,12 +1,14 @@
 //! The points that a run can go back to, and its rollbacks.
 
+pub(crate) mod entry_lines;
 mod entry_text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entry_text::{facts, title, went_back};
 use ic_base::Timestamp;
 use ic_phase::Run;
+use ic_session::AgentSession;
 use ic_undo::points::log::{Files, LogEntry, PointLog, What};
 use ic_undo::points::{ListedPoint, OtherRuns};
 use serde::Serialize;
@@ -17,7 +19,8 @@ use crate::views::rollback::record::RollbackRecordJson;
 
 shape! {
     pub(crate) struct PointEntryJson {
-        run_id: String,
+        /// The run that it is of; null for a checkpoint without a run.
+        run_id: Option<String>,
         #[serde(flatten)]
         point: PointJson,
         /// The changes from here to the next point, or to the newest checkpoint of the run; null if they are not known.
@@ -29,6 +32,10 @@ shape! {
         /// Whether the work after it was undone. The point that a rollback went back to has the same tree, and is still a target. While
         /// that rollback is not finished, a part of the work may still be in the tree.
         undone: bool,
+        /// The session of the coding agent that did the work after it; null if none did.
+        session_id: Option<String>,
+        /// The client of that session.
+        client: Option<String>,
         /// Files outside of the project that its tool calls changed, absolute; left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         outside: Vec<String>,
@@ -44,8 +51,8 @@ shape! {
         parent_id: Option<String> = point.parent_id.as_ref().map(ToString::to_string),
         /// The event that it follows: everything with a greater number is after the point.
         seq: i64 = point.seq,
-        /// The phase of the run at this point.
-        phase: String = point.phase.clone(),
+        /// The phase of the run at this point; null without a run.
+        phase: Option<String> = Some(point.phase.clone()).filter(|phase| !phase.is_empty()),
         /// A title for people, on one line; may be empty.
         title: String = point.title.clone(),
         /// The checkpoint of the tree at this point; null if it was not captured.
@@ -84,8 +91,16 @@ shape! {
     }
 }
 
-/// Files outside of the project that work changed, by the reference of its point.
-pub(crate) type OutsideFiles = BTreeMap<String, BTreeSet<String>>;
+/// An entry, with what the list does not say of it.
+pub(crate) struct LoggedEntry {
+    /// The run that it is of; `None` for a checkpoint without one.
+    pub(crate) run: Option<Run>,
+    pub(crate) entry: LogEntry,
+    /// The session in which its work is a prompt, or was begun by one.
+    pub(crate) session: Option<AgentSession>,
+    /// Files outside of the project that its work changed.
+    pub(crate) outside: BTreeSet<String>,
+}
 
 /// A point or a rollback of a run (`log`).
 #[derive(Serialize)]
@@ -98,18 +113,20 @@ pub(crate) enum LogEntryJson {
     Rollback(Box<RollbackEntryJson>),
 }
 
-impl LogEntryJson {
-    pub(crate) fn new(run: &Run, entry: &LogEntry, outside: &OutsideFiles) -> Self {
+impl From<&LoggedEntry> for LogEntryJson {
+    fn from(LoggedEntry { run, entry, session, outside }: &LoggedEntry) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
             What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {
-                run_id: run.id.to_string(),
+                run_id: run.as_ref().map(|run| run.id.to_string()),
                 point: (&**point).into(),
                 file_counts: files.map(FileCountsJson::from),
                 commit_count: *commits,
                 rolled_back_by,
                 undone: point.is_undone,
-                outside: outside.get(&point.reference).into_iter().flatten().cloned().collect(),
+                session_id: session.as_ref().map(|session| session.id.to_string()),
+                client: session.as_ref().map(|session| session.client.clone()),
+                outside: outside.iter().cloned().collect(),
             })),
             What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
                 kind: "rollback",
@@ -150,42 +167,6 @@ impl Chosen {
     }
 }
 
-/// The entries of a log. `all`: whether rolled-back work is drawn, as branches.
-pub(crate) fn list(
-    run: &Run,
-    chosen: Chosen,
-    (log, files): (&PointLog, &OutsideFiles),
-    outside: Option<&OtherRuns>,
-    all: bool,
-    now: Timestamp,
-    back: LogUndoJson,
-) -> String {
-    let mut out = head(run, chosen);
-    let names: Vec<String> = log.entries.iter().map(name).collect();
-    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
-    for (at, (entry, name)) in log.entries.iter().zip(&names).enumerate() {
-        let depth = |entry: &LogEntry| entry.taken_back_by.len();
-        let lane = match (all, depth(entry)) {
-            (false, _) => String::new(),
-            (true, 0) => "● ".to_owned(),
-            (true, deep) => {
-                // The lane continues to the next line if that is on the same branch, or on a deeper one.
-                let goes_on = log.entries.get(at + 1).is_some_and(|next| depth(next) >= deep);
-                format!("{}{} ", "│ ".repeat(deep - 1), if goes_on { "│" } else { "╵" })
-            }
-        };
-        let text = line(entry, name, widest, lane.width(), now);
-        let style = if is_over(entry) { style::DIM } else { style::NONE };
-        out += &format!("{}{}\n", styled(style::DIM, &lane), styled(style, text.trim_end()));
-        out += &below(entry, files);
-    }
-    out += &hint(run, chosen == Chosen::Named, log, back);
-    if let Some(outside) = outside {
-        out += &format!("{}\n", styled(style::WARN, &prompts_outside(outside, "newer prompt")));
-    }
-    out
-}
-
 /// `2 newer prompts outside this run; the last: ic undo prompt:3f9a12c4 --dry-run; all: ic session list`
 pub(crate) fn prompts_outside(outside: &OtherRuns, noun: &str) -> String {
     let count = counted(outside.count, noun);
@@ -209,46 +190,11 @@ impl LogUndoJson {
     }
 }
 
-/// The work of agents here, of all sessions, newest first.
-pub(crate) fn of_agents(
-    (log, files): (&PointLog<(Run, LogEntry)>, &OutsideFiles),
-    now: Timestamp,
-    back: LogUndoJson,
-) -> String {
-    let entries = &log.entries;
-    if entries.is_empty() {
-        return "No prompts.\n".to_owned();
-    }
-    let names: Vec<String> = entries.iter().map(|(_, entry)| name(entry)).collect();
-    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
-    let mut out = String::new();
-    for ((_, entry), name) in entries.iter().zip(&names) {
-        let text = short_line(entry, name, widest, now);
-        let style = if is_over(entry) { style::DIM } else { style::NONE };
-        out.push_str(&format!("{}\n", styled(style, text.trim_end())));
-        out += &below(entry, files);
-    }
-    let more = if log.has_more { "; older ones: --limit N" } else { "" };
-    let way = match back {
-        LogUndoJson::Undo => {
-            "undo one, and what came after it in its session: ic undo ID; one alone: ic undo ID --only"
-        }
-        LogUndoJson::Record => "to take the record back to before one: ic run rollback RUN --to REFERENCE",
-    };
-    out + &styled(style::DIM, &format!("{way}{more}")) + "\n"
-}
-
-/// The lines below an entry: the files outside of the project that its work changed, and the command for what an undo left.
-fn below(entry: &LogEntry, files: &OutsideFiles) -> String {
-    let What::Point { point, .. } = &entry.what else { return String::new() };
-    let line = |path: &String| format!("            outside: {}\n", plain(path));
-    let outside: String = files.get(&point.reference).into_iter().flatten().map(line).collect();
-    let rest = point.rest().map(|rest| format!("            the rest: {rest}\n"));
-    outside + &rest.unwrap_or_default()
-}
-
 /// The text for an empty log, while hooks wait for the first prompt.
 pub(crate) fn waiting(clients: &[&str]) -> String {
+    if clients.is_empty() {
+        return "Nothing is recorded yet: it waits for the first prompt, dispatch or checkpoint.\n".to_owned();
+    }
     format!(
         "Nothing is recorded yet: it waits for the first prompt in a new session of {}.\n{}\n",
         clients.join(", "),
@@ -311,12 +257,6 @@ fn name(entry: &LogEntry) -> String {
     }
 }
 
-/// An entry with its age instead of its time: its name distinguishes it.
-fn short_line(entry: &LogEntry, name: &str, widest: usize, now: Timestamp) -> String {
-    let pad = " ".repeat(widest.saturating_sub(name.width()));
-    line_from(entry, &format!("{:<10}  {name}{pad}", age(now, entry.created_at)), 0)
-}
-
 fn line(entry: &LogEntry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
     let pad = " ".repeat(widest.saturating_sub(name.width()));
     let age = age(now, entry.created_at);
@@ -334,26 +274,4 @@ fn line_from(entry: &LogEntry, start: &str, indent: usize) -> String {
     // The title is cut first: the largest changes have the longest numbers, and people look for those.
     let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2).max(LEAST);
     format!("{start}  {}{facts}", cut_to(&title, room))
-}
-
-fn hint(run: &Run, is_named: bool, log: &PointLog, back: LogUndoJson) -> String {
-    let of_run = if is_named || !is_open(run) { format!(" --run {}", run.id.short()) } else { String::new() };
-    let more = if log.has_more { "; older ones: --limit N" } else { "" };
-    let way = match run.status {
-        // A cancelled run cannot go back.
-        ic_phase::RunStatus::Cancelled => {
-            format!("the run is cancelled; to open it again: ic run reopen {} --reason WHY", run.id.short())
-        }
-        ic_phase::RunStatus::Failed => {
-            format!("the run failed, and cannot go back; its files: ic checkpoint list --run {}", run.id.short())
-        }
-        ic_phase::RunStatus::RollingBack => {
-            format!("a rollback of the run is not finished: ic rollback show {}", run.id.short())
-        }
-        _ if back == LogUndoJson::Record => {
-            format!("to take the record back to before one: ic run rollback {} --to REFERENCE", run.id.short())
-        }
-        _ => format!("to go back to before one: ic undo REFERENCE{of_run}"),
-    };
-    styled(style::DIM, &format!("{way}{more}")) + "\n"
 }

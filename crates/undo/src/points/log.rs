@@ -1,5 +1,7 @@
 //! What a run can go back to and how it went back before, as one list.
 
+use std::cell::OnceCell;
+
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference, TreeChange};
 use ic_checkpoint::objects::Objects;
@@ -8,7 +10,7 @@ use ic_dispatch::code;
 use ic_kernel::Kernel;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::{OpenOptions, Snapshot};
-use ic_phase::{Run, run};
+use ic_phase::Run;
 use ic_worktree::look_into_store;
 
 use super::change_bounds::{self, ChangesEnd};
@@ -104,7 +106,7 @@ impl Files {
 /// The newest points and rollbacks of a run, newest first. Changes of files stay unknown where the content store is missing, damaged, or
 /// that of another ledger, and [`PointLog::unread`] says why. A list must not fail for what `ic health` reports.
 pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: LogPage) -> Result<PointLog> {
-    let mut log = counted(kernel, options, run, page.all, page.part())?;
+    let mut log = counted(kernel, &LazyStore::new(options), run, page.all, page.part())?;
     count_own(kernel, options, log.entries.iter_mut())?;
     Ok(log)
 }
@@ -118,7 +120,7 @@ pub fn page(
     all: bool,
     (before, at_most): (Seq, usize),
 ) -> Result<PointLog> {
-    let mut log = counted(kernel, options, run, all, (before, at_most))?;
+    let mut log = counted(kernel, &LazyStore::new(options), run, all, (before, at_most))?;
     if log.has_more
         && let (Some(first), Some(last)) = (log.entries.first(), log.entries.last())
         && first.seq != last.seq
@@ -189,17 +191,42 @@ fn following(snapshot: &Snapshot<'_>, run: &Run, rollbacks: &[RollbackRecord], f
     points.into_iter().map(|point| of_point(snapshot, rollbacks, point)).collect()
 }
 
+/// The content store, opened when it is first needed: a log over many runs opens it once.
+pub(super) struct LazyStore {
+    options: OpenOptions,
+    opened: OnceCell<std::result::Result<Option<Objects>, String>>,
+}
+
+impl LazyStore {
+    pub(super) fn new(options: OpenOptions) -> Self {
+        Self { options, opened: OnceCell::new() }
+    }
+
+    fn objects(&self, kernel: &Kernel) -> &std::result::Result<Option<Objects>, String> {
+        let open = || look_into_store(kernel, self.options).map_err(|error| error.message().to_owned());
+        self.opened.get_or_init(open)
+    }
+}
+
 /// As [`page`], with all that changed at each point, by any work.
-fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (Seq, usize)) -> Result<PointLog> {
+pub(super) fn counted(
+    kernel: &Kernel,
+    store: &LazyStore,
+    run: &Run,
+    all: bool,
+    part: (Seq, usize),
+) -> Result<PointLog> {
     let mut log = kernel.read(|snapshot| entries(snapshot, run, all, part))?;
     let is_captured =
         |entry: &LogEntry| matches!(&entry.what, What::Point { point, .. } if point.checkpoint_id.is_some());
     if !log.entries.iter().any(is_captured) {
         return Ok(log);
     }
-    let objects = look_into_store(kernel, options).map_err(|error| log.unread = Some(error.message().to_owned()));
-    if let Ok(None) = objects {
-        log.unread = Some("The object store is missing.".to_owned());
+    let objects = store.objects(kernel);
+    match objects {
+        Ok(Some(_)) => {}
+        Ok(None) => log.unread = Some("The object store is missing.".to_owned()),
+        Err(why) => log.unread = Some(why.clone()),
     }
     if let Ok(Some(objects)) = objects {
         objects.at_one_moment(|| {
@@ -210,7 +237,7 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
                 let (is_whole, others) = (newer.len() < NEIGHBOURS, newer.len());
                 let mut together = newer;
                 together.append(&mut log.entries);
-                log.unread = count_files(snapshot, &objects, run, &mut together, is_whole)?;
+                log.unread = count_files(snapshot, objects, run, &mut together, is_whole)?;
                 log.entries = together.split_off(others);
                 Ok(())
             })
@@ -219,32 +246,12 @@ fn counted(kernel: &Kernel, options: OpenOptions, run: &Run, all: bool, part: (S
     Ok(log)
 }
 
-/// The newest points and rollbacks of the runs that were made for sessions of agents in this project, newest first, each with its run.
-/// Where such a run was made and ended is left out. Otherwise as [`log`].
-pub fn of_sessions(kernel: &Kernel, options: OpenOptions, page: LogPage) -> Result<PointLog<(Run, LogEntry)>> {
-    let runs = kernel.read(|snapshot| ic_session::own_runs(snapshot, &kernel.project.root, NEWEST_RUNS))?;
-    let (mut found, mut has_more, mut unread) = (Vec::new(), false, None);
-    for run in runs {
-        let run = kernel.read(|snapshot| run::get(snapshot, &run))?;
-        let log = counted(kernel, options, &run, page.all, page.part())?;
-        has_more |= log.has_more;
-        unread = unread.or(log.unread);
-        let is_wanted = |entry: &LogEntry| match &entry.what {
-            What::Point { point, .. } => !matches!(point.kind, "created" | "phase"),
-            What::Rollback(_) => true,
-        };
-        found.extend(log.entries.into_iter().filter(is_wanted).map(|entry| (run.clone(), entry)));
-    }
-    // A stable sort, so that points of one event keep their order.
-    found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.seq));
-    has_more |= found.len() > page.at_most;
-    found.truncate(page.at_most);
-    count_own(kernel, options, found.iter_mut().map(|(_, entry)| entry))?;
-    Ok(PointLog { entries: found, has_more, unread })
-}
-
 /// Removes from the numbers what others changed during a prompt.
-fn count_own<'e>(kernel: &Kernel, options: OpenOptions, entries: impl Iterator<Item = &'e mut LogEntry>) -> Result<()> {
+pub(super) fn count_own<'e>(
+    kernel: &Kernel,
+    options: OpenOptions,
+    entries: impl Iterator<Item = &'e mut LogEntry>,
+) -> Result<()> {
     let mut entries: Vec<&mut LogEntry> = entries.collect();
     let beside = kernel.read(|snapshot| prompt_changes::beside(snapshot, &entries))?;
     if !beside.is_empty()
@@ -257,10 +264,13 @@ fn count_own<'e>(kernel: &Kernel, options: OpenOptions, entries: impl Iterator<I
     Ok(())
 }
 
-/// The number of runs of sessions among which the newest entries are searched: a session that is resumed has a run for each time.
-const NEWEST_RUNS: i64 = 30;
-
-fn entries(snapshot: &Snapshot<'_>, run: &Run, all: bool, (before, at_most): (Seq, usize)) -> Result<PointLog> {
+/// The newest points and rollbacks of a run from before an event, of which nothing is counted yet.
+pub(super) fn entries(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    all: bool,
+    (before, at_most): (Seq, usize),
+) -> Result<PointLog> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
     // One entry more than wanted shows whether there are more.
     let wanted = at_most.saturating_add(1);
