@@ -60,8 +60,8 @@ fn files_that_call(session: &CliSession, place: Option<&LedgerLocation>, client:
 
 /// A client whose hooks were installed in the project, and whose settings there do not call ic any more: `git clean -x` removes them. No
 /// hook can write that down. The lines in git's exclude file tell it from an uninstallation, which removes them.
-fn missing(session: &CliSession, place: &LedgerLocation, client: Client) -> Option<HookFailureJson> {
-    let (name, file) = (client.as_str(), client.settings()[0]);
+fn missing(session: &CliSession, place: &LedgerLocation, client: &'static Client) -> Option<HookFailureJson> {
+    let (name, file) = (client.name, client.hook_files[0]);
     // The lines are the whole repository's: another work tree of it has settings of its own, or none.
     let is_main = ic_ledger::git_dirs(&place.root).is_some_and(|dirs| dirs.git_dir == dirs.common_dir);
     let was_installed = is_main && Exclude::without(&place.root, Excluded::Hooks(client)).is_some();
