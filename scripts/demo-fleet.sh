@@ -59,7 +59,7 @@ ic run status "$run" --format text
 say "the record goes back, with a preview"
 ic run rollback "$run" --to-phase plan --dry-run --format text
 ic run rollback "$run" --to-phase plan --reason 'the plan was wrong' --format text
-ic rollback undo @ --yes --format text
+ic redo @ --yes --format text
 
 say "everything beyond the record is refused"
 if ic checkpoint create --format text; then exit 1; fi

@@ -494,8 +494,8 @@ check 'the tasks' 'T-1  Plan the delivery (0 needs)' "$out"
 
 say 'And that can be undone, too: all but the machine, which is named.'
 undo=$(json ic rollback list "$everything" | jq -r '.[0].id')
-expect 1 ic rollback undo "${undo: -8}" --yes
-run ic rollback undo "${undo: -8}" --without-effects --yes
+expect 1 ic redo "${undo: -8}" --yes
+run ic redo "${undo: -8}" --without-effects --yes
 check 'the phase' review "$(ic run phase "$everything")"
 check 'the commit' "$after" "$(here)"
 check 'the scribble' 'scribbled by a shell' "$(tail -n 1 prices.txt)"

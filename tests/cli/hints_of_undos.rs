@@ -57,7 +57,7 @@ fn the_hint_of_a_redo_restores_no_other_file_than_it_names() {
     let refused = project.run("redo --yes --json");
     assert_eq!(refused.error(), "file_conflict", "{refused:?}");
     project.json(command(&refused.stderr, "ic checkpoint restore "));
-    project.json(command(&refused.stderr, "ic rollback undo "));
+    project.json(command(&refused.stderr, "ic redo "));
     assert_eq!(read(&project, "a.txt"), "A1\n");
     assert_eq!((read(&project, "b.txt"), read(&project, "mine.txt")), ("b1\nh2\n".into(), "m\n".into()));
 }
@@ -158,14 +158,14 @@ fn the_undo_of_a_merge_in_progress_says_that_no_redo_brings_it_back() {
     let said = project.run("undo --yes --format text");
     assert_eq!(said.code, Some(0), "{said:?}");
     let text = format!("{}{}", said.stdout, said.stderr);
-    assert!(!text.contains("to bring it back: ic rollback undo"), "{text}");
+    assert!(!text.contains("to bring it back: ic redo"), "{text}");
     assert!(text.contains("the merge that was in progress cannot be restored"), "{text}");
     assert_eq!(read(&project, "a.txt"), "main\n");
     assert_eq!(project.run("redo --yes --json").error(), "git_in_progress");
     let log = project.json("rollback list");
     let id = log.as_array().and_then(|all| all.first()).expect("a rollback")["id"].clone();
     let shown = project.ok(&format!("rollback show {} --format text", id.as_str().expect("text")));
-    assert!(!shown.contains("to bring it back: ic rollback undo"), "{shown}");
+    assert!(!shown.contains("to bring it back: ic redo"), "{shown}");
     project.json(command(&text, "ic checkpoint restore "));
     assert_eq!(read(&project, "a.txt"), merged);
 }

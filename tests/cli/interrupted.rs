@@ -106,9 +106,8 @@ fn what_a_person_wrote_while_a_redo_was_interrupted_is_no_work_of_the_prompt() {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!((read(&project, "a.txt").is_some(), status(&project)), (true, "undone".to_owned()));
     let (code, plan) = ends(&project, "undo --dry-run");
-    assert_eq!((code, &plan["files"]["conflicts"][0]["path"]), (Some(1), &"notes.txt".into()), "{plan}");
-    assert_eq!(project.refused("undo --yes").1, "file_conflict");
-    project.json("undo --keep-theirs --yes");
+    assert_eq!((code, plan.to_string().contains("notes.txt")), (Some(0), false), "{plan}");
+    project.json("undo --yes");
     assert_eq!((read(&project, "notes.txt").as_deref(), read(&project, "a.txt")), (Some("mine\n"), None));
     assert_eq!(read(&project, "base.txt").as_deref(), Some(BASE));
     project.json("redo --yes");

@@ -724,10 +724,10 @@ fn the_hint_of_a_refused_redo_leads_on() {
         let refused = project.run("redo --yes --json");
         assert_eq!(refused.code, Some(1), "{refused:?}");
         let hint = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command").to_owned();
-        let (restore, redo) = hint.split_once("; then: ic rollback undo ").expect("a second command");
+        let (restore, redo) = hint.split_once("; then: ic redo ").expect("a second command");
         project.json(&format!("checkpoint restore {restore}"));
         let redo = redo.split_once(" --yes").expect("a flag").0;
-        assert_eq!(project.json(&format!("rollback undo {redo} --yes"))["status"], "undone");
+        assert_eq!(project.json(&format!("redo {redo} --yes"))["status"], "undone");
         assert_eq!(read(&project, "kept.txt"), "1\n2\n3\n4\n5\n6\nseven\n");
         assert_eq!(ic_testkit::tree(project.root()).len(), done.len());
     }

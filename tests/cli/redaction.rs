@@ -237,7 +237,7 @@ fn a_rollback_whose_events_were_redacted_is_undone_as_before() {
     for seq in ends {
         project.ok(&format!("events redact {seq} --reason 'a token was pasted'"));
     }
-    project.ok(&format!("rollback undo {id} --yes"));
+    project.ok(&format!("redo {id} --yes"));
     let builder = project.json(&format!("dispatch show {}", story.builder));
     assert!(builder["rolled_back_by"].is_null(), "{builder}");
     assert_eq!(project.json("rollback list @")[0]["status"], "undone");
@@ -253,11 +253,11 @@ fn work_that_was_cancelled_since_a_rollback_stands_in_the_way_of_its_undo_though
     let id = rollback["rollback_id"].as_str().expect("an id");
     let later = project.ok("dispatch create @ --name later");
     project.ok(&format!("dispatch cancel {later} --reason 'a token'"));
-    let before = project.refused(&format!("rollback undo {id} --yes"));
+    let before = project.refused(&format!("redo {id} --yes"));
     assert_eq!(before, (1, "run_changed".to_owned()));
     let events = project.json("run events @");
     let cancelled = events.as_array().expect("events").iter().rfind(|e| e["kind"] == "dispatch_cancelled");
     let seq = cancelled.expect("it was cancelled")["seq"].as_i64().expect("a seq");
     project.ok(&format!("events redact {seq} --reason x"));
-    assert_eq!(project.refused(&format!("rollback undo {id} --yes")), before);
+    assert_eq!(project.refused(&format!("redo {id} --yes")), before);
 }

@@ -190,8 +190,8 @@ const CONFIGURED: [&str; 8] = [
     "rollback resume REF --yes",
     "rollback abort REF --yes",
     "rollback abort REF --dry-run",
-    "rollback undo REF --yes",
-    "rollback undo REF --dry-run",
+    "redo REF --yes",
+    "redo REF --dry-run",
 ];
 
 #[test]

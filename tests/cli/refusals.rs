@@ -137,7 +137,7 @@ fn validation_comes_before_confirmation() {
         ("rewind to T-999", 3, "unknown_task"),
         ("rewind undo 0123456789", 3, "rewind_not_found"),
         ("rewind resume 0123456789", 3, "rewind_not_found"),
-        ("rollback undo 0123456789", 3, "rollback_not_found"),
+        ("redo 0123456789", 3, "rollback_not_found"),
         ("rollback resume 0123456789", 3, "rollback_not_found"),
         ("rollback abort 0123456789", 3, "rollback_not_found"),
         ("run rollback @ --to-phase typo --layer=all", 3, "unknown_phase"),

@@ -13,7 +13,7 @@ fn newest(world: &TestWorld) -> Option<(String, String)> {
 }
 
 fn undo(world: &TestWorld, id: &str, when: &str) {
-    call(world, &["rollback", "undo", id, "--without-effects", "--yes"], &[0], when);
+    call(world, &["redo", id, "--without-effects", "--yes"], &[0], when);
 }
 
 #[test]

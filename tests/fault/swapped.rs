@@ -42,7 +42,7 @@ fn assert_behind(cli: &Cli, why: &str) {
         &["undo"],
         &["redo"],
         &["run", "rollback", "@", "--to-phase", "a"],
-        &["rollback", "undo", "0123456789"],
+        &["redo", "0123456789"],
         &["rollback", "resume", "0123456789"],
         &["rollback", "abort", "0123456789"],
         &["compensation", "run", "@"],

@@ -64,7 +64,7 @@ fn undo_in_a_resumed_session_never_means_the_prompt_that_asks() {
         let undo = json!({ "expect_plan": hash });
         let done = call(&world, "A", "p-2", "mcp__ic__undo", || client.tool("undo", undo));
         assert_eq!((&done["status"], is_there()), (&json!("rolled_back"), [false, true, true, true]), "{done}");
-        world.ic(&["rollback", "undo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
+        world.ic(&["redo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
         assert_eq!(is_there(), [true; 4]);
     }
 }

@@ -94,11 +94,11 @@ fn the_command_line_insists_on_the_plan_of_a_redo_too() {
     let rollback =
         world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"].as_str().expect("an id").to_owned();
     let plan = world.cli.json(["redo", "--dry-run", "--json"]);
-    let of_rollback = world.cli.json(["rollback", "undo", &rollback, "--dry-run", "--json"]);
+    let of_rollback = world.cli.json(["redo", &rollback, "--dry-run", "--json"]);
     assert_eq!(plan["undo_plan_hash"], of_rollback["undo_plan_hash"]);
     assert_ne!(plan["undo_plan_hash"], plan["plan_hash"], "that is the hash of what was undone");
     let other = "0".repeat(64);
-    for words in [vec!["redo"], vec!["rollback", "undo", &rollback]] {
+    for words in [vec!["redo"], vec!["redo", &rollback]] {
         for last in ["--dry-run", "--yes"] {
             let outcome = world.cli.run(words.iter().copied().chain(["--expect-plan", &other, last, "--json"]));
             assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "plan_changed"), "{outcome:?}");

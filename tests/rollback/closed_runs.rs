@@ -129,7 +129,7 @@ fn only_effects_of_the_rollback_are_left_and_only_as_long_as_it_stands() {
     let done = world.cli.json([&resume[..], &["bad", "--skip-effect", "bad"]].concat());
     assert_eq!((&done["status"], states()), (&json!("done"), vec![json!("armed"), json!("skipped")]));
     let id = done["id"].as_str().expect("an id");
-    world.ic(&["rollback", "undo", id, "--yes"]);
+    world.ic(&["redo", id, "--yes"]);
     assert_eq!(states(), ["armed", "armed"], "the decision ended with the rollback");
     assert_eq!(world.cli.run(&words).code, Some(4), "and is asked for again");
 }
@@ -182,7 +182,7 @@ fn what_is_passed_over_or_given_up_has_its_reason_on_record() {
     assert_eq!(reasons(&world, "rollback_step_skipped"), ["by hand"]);
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     let id = list[1]["id"].as_str().expect("an id");
-    world.ic(&["rollback", "undo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
+    world.ic(&["redo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
     assert_eq!(reasons(&world, "rollback_undone"), ["a mistake"]);
     let story = world.cli.json(["run", "history", &world.run, "--json"]);
     assert!(story.to_string().contains("a mistake"), "{story}");
@@ -246,7 +246,7 @@ fn while_an_undo_is_under_way_nobody_moves_the_run() {
                 })
             })
             .collect();
-        let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+        let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
         let outcome = world.cli.run(undo);
         (outcome, workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect::<Vec<_>>())
     });

@@ -270,7 +270,7 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
     let other = world.ic(&["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.ic(&["dispatch", "create", &other]);
     world.ic(&["dispatch", "record", &dispatch, "--commit", &theirs]);
-    let call = |last: &str| world.cli.run(["rollback", "undo", id, "--without-effects", last, "--json"]);
+    let call = |last: &str| world.cli.run(["redo", id, "--without-effects", last, "--json"]);
     let (preview, refused) = (call("--dry-run"), call("--yes"));
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
     assert_said_alike(&preview, &refused);
@@ -279,7 +279,7 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
     let restore = refused.stderr.split("ic checkpoint restore ").nth(1).expect("a command");
     let safety = restore.split(' ').next().expect("an id");
     world.ic(&["checkpoint", "restore", safety, "--force", "--yes"]);
-    world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+    world.ic(&["redo", id, "--without-effects", "--yes"]);
     assert_eq!(world.git(&["rev-parse", "side"]), sha);
     world.state().assert_outside_is(&before, "undone");
     assert!(world.git(&["for-each-ref", "--contains", &theirs, "refs/ic"]).contains("refs/ic/"));

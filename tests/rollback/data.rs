@@ -59,7 +59,7 @@ fn every_advance_records_where_the_rows_are_also_without_a_checkpoint() {
     let rows = world.rows();
     assert!(rows.contains("after the task, before the cut") && !rows.contains("since"), "{rows}");
     let id = report["rollback_id"].as_str().expect("an id");
-    let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
+    let undone = world.cli.json(["redo", id, "--yes", "--json"]);
     assert_eq!(undone["data"]["restored_row_counts"], json!({ "logs": 1, "tasks": 1, "requirements": 2 }));
     assert_eq!(world.rows(), before);
 
@@ -151,7 +151,7 @@ fn the_configuration_of_the_beginning_serves_to_the_end() {
     world.effect("flaky", &["test -e .ic.yaml || exit 3"]);
     let id = roll_back_all(&world);
     world.remove(".ic.yaml");
-    let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    let undone = world.cli.run(["redo", &id, "--without-effects", "--yes", "--json"]);
     assert_eq!(undone.code, Some(0), "{undone:?}");
     world.write(".ic.yaml", before.tree[std::path::Path::new(".ic.yaml")].split_once(": ").expect("a file").1);
     world.state().assert_outside_is(&before, "undone without a configuration");
@@ -168,7 +168,7 @@ fn a_row_that_was_written_since_stands_against_an_undo_and_nothing_is_changed() 
     let id = roll_back_all(&world);
     let row = (&key, 1_800_000_000_000_i64);
     world.connect().execute("INSERT INTO tasks VALUES (?1, 'mine', ?2)", row).expect("a row");
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let line = refused(&world, &undo, "row_conflict");
     assert!(line.contains(&key), "{line}");
     assert_eq!(world.status(), "active@a");
@@ -186,7 +186,7 @@ fn rows_come_back_though_the_application_cleared_its_log() {
         let key = task_named(&world, "built");
         let id = roll_back_all(&world);
         world.connect().execute(clear, []).expect("it goes");
-        let undone = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+        let undone = world.cli.json(["redo", &id, "--without-effects", "--yes", "--json"]);
         assert_eq!(undone["data"]["restored_row_counts"]["tasks"], 2, "{undone}");
         assert_eq!(task_named(&world, "built"), key);
     }
@@ -199,7 +199,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     world.write(".ic.yaml", &format!("rollback: {{retention: {{max-age: 0s, keep-last: 1}}}}\n{config}"));
     let (before, key) = (world.rows(), task_named(&world, "since"));
     let id = roll_back(&world, &[])["rollback_id"].as_str().expect("an id").to_owned();
-    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let undo = ["redo", &id, "--yes", "--json"];
     let mut killed = world.cli.command(undo);
     let killed = killed.env("IC_TEST_REWIND_ABORT_BEFORE", "20").output().expect("start ic");
     assert!(killed.status.signal().is_some(), "{killed:?}");
@@ -209,7 +209,7 @@ fn rows_that_an_undo_passed_over_are_named_and_kept_and_come_back_later() {
     assert_eq!(world.cli.run(resume).code, Some(4));
     let skip = ["rollback", "resume", &id, "--skip-step", "--reason", "later", "--yes", "--format", "text"];
     let text = world.cli.ok(skip);
-    assert!(text.contains("not restored: rows") && text.contains("ic rollback undo"), "{text}");
+    assert!(text.contains("not restored: rows") && text.contains("ic redo"), "{text}");
     assert_eq!(world.status(), "active@b");
 
     world.connect().execute("DELETE FROM tasks WHERE title = 'mine'", []).expect("it goes");
@@ -304,7 +304,7 @@ fn rows_of_each_scope_of_the_run_go_and_come_back() {
         let rows = world.rows();
         assert!(["m1", "t1", "t2"].iter().all(|id| rows.contains(id)), "{rows}");
         assert!(["m2", "m3", "m4"].iter().all(|id| !rows.contains(id)), "{rows}");
-        world.ic(&["rollback", "undo", &id, "--yes"]);
+        world.ic(&["redo", &id, "--yes"]);
         assert_eq!(sorted(&world.rows()), sorted(&before), "audit {audit}");
     }
 }
@@ -349,7 +349,7 @@ fn killed_between_scopes_it_ends_as_if_undisturbed() {
                 assert_eq!(data.expect("a step")["made"]["deleted_row_counts"], json!({ "steps": 3 }), "{when}");
             }
             assert_eq!(world.rows(), wanted, "{when}");
-            world.ic(&["rollback", "undo", &newest_rollback(&world), "--yes"]);
+            world.ic(&["redo", &newest_rollback(&world), "--yes"]);
             assert_eq!(sorted(&world.rows()), sorted(&before), "{when}");
             n += if ic_testkit::long() { 1 } else { 9 };
         }
@@ -386,6 +386,6 @@ fn the_configuration_is_that_of_the_project_of_the_run() {
     assert!(!ic_testkit::dump(&theirs).contains("theirs|"));
     assert!(world.rows().contains("mine"));
     let id = report["rollback_id"].as_str().expect("an id");
-    world.ic(&["rollback", "undo", id, "--yes"]);
+    world.ic(&["redo", id, "--yes"]);
     assert!(ic_testkit::dump(&theirs).contains("\"theirs\""));
 }

@@ -18,7 +18,7 @@ fn moved() -> TestWorld {
 
 fn undo(world: &TestWorld, report: &Value) -> Value {
     let id = report["rollback_id"].as_str().expect("an id");
-    world.cli.json(["rollback", "undo", id, "--without-effects", "--yes", "--json"])
+    world.cli.json(["redo", id, "--without-effects", "--yes", "--json"])
 }
 
 /// A call that is refused before it is begun, its preview likewise; returns the error line.
@@ -104,7 +104,7 @@ fn what_an_effect_overwrites_is_kept_and_comes_back() {
 
     let id = report["rollback_id"].as_str().expect("an id");
     let (dump, before) = (world.cli.dump(), world.state());
-    let preview = world.cli.json(["rollback", "undo", id, "--without-effects", "--dry-run", "--json"]);
+    let preview = world.cli.json(["redo", id, "--without-effects", "--dry-run", "--json"]);
     assert_eq!(world.cli.dump(), dump);
     world.state().assert_is(&before, "previewed");
     let report = undo(&world, &report);
@@ -168,7 +168,7 @@ fn what_others_wrote_since_is_not_counted_as_an_effects_work() {
     world.write("other", "after the rollback\n");
     world.write("untouched", "after the rollback, too\n");
     let id = report["rollback_id"].as_str().expect("an id");
-    let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
+    let line = refused(&world, &["redo", id, "--without-effects"]);
     assert!(line.contains("other was changed since an effect was undone"), "{line}");
     assert_eq!(world.read("other").as_deref(), Some("after the rollback\n"));
     // The hint leads on.
@@ -219,7 +219,7 @@ fn a_copy_of_a_project_leaves_the_original_alone() {
     let before = world.state();
     let there = copy.to_str().expect("UTF-8");
     for words in [
-        &["rollback", "undo", id, "--yes"][..],
+        &["redo", id, "--yes"][..],
         &["run", "rollback", &world.run, "--to-phase", "a", "--include-target", "--layer=all", "--yes"],
     ] {
         let outcome = world.cli.run([&["-C", there], words, &["--json"]].concat());
@@ -238,7 +238,7 @@ fn what_another_run_recorded_since_is_not_taken_for_an_effects_work() {
     let dispatch = world.ic(&["dispatch", "create", &other]);
     world.ic(&["dispatch", "record", &dispatch, "--file", "other"]);
     let id = report["rollback_id"].as_str().expect("an id");
-    let line = refused(&world, &["rollback", "undo", id, "--without-effects"]);
+    let line = refused(&world, &["redo", id, "--without-effects"]);
     // The hint leads on.
     let restore = line.split("ic checkpoint restore ").nth(1).expect("a command");
     assert!(restore.contains("--path other --strategy files-only --force --yes"), "{restore}");
@@ -354,7 +354,7 @@ fn a_hidden_file_that_an_effect_made_stands_in_nobodys_way() {
             assert_eq!(aborted.code, Some(4), "{aborted:?}");
         } else {
             let id = rolled_back.json()["rollback_id"].as_str().expect("an id").to_owned();
-            let undone = world.cli.run(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+            let undone = world.cli.run(["redo", &id, "--without-effects", "--yes", "--json"]);
             assert_eq!((undone.code, undone.json()["status"].as_str()), (Some(4), Some("undone")), "{undone:?}");
         }
         assert_eq!((world.read("other").as_deref(), world.status()), (Some("as it was\n"), "active@b".to_owned()));
@@ -376,7 +376,7 @@ fn the_preview_knows_directories_that_the_restores_bring_back() {
     let before = world.state();
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id");
-    let preview = world.cli.json(["rollback", "undo", id, "--without-effects", "--dry-run", "--json"]);
+    let preview = world.cli.json(["redo", id, "--without-effects", "--dry-run", "--json"]);
     let undone = undo(&world, &report);
     let of = |report: &Value| -> Vec<Value> {
         let reports = report["files"].as_array().expect("reports").iter();

@@ -38,7 +38,7 @@ fn the_undo_takes_away_what_the_rollback_brought_though_rules_hide_it_now() {
     let before = world.state();
     let id = id_of(&world.cli.json(files_to_a(&world)));
     assert_eq!((world.read("certs/server.pem"), world.read("gen/out")), (Some("a key".into()), Some("made".into())));
-    world.cli.ok(["rollback", "undo", &id, "--yes"]);
+    world.cli.ok(["redo", &id, "--yes"]);
     world.state().assert_is(&before, "undone");
 }
 
@@ -54,7 +54,7 @@ fn what_the_undo_leaves_is_named() {
     world.commit("it is not");
     let id = id_of(&world.cli.json(files_to_a(&world)));
     world.write("gen/mine", "not the rollback's");
-    let report = world.cli.json(["rollback", "undo", &id, "--yes", "--json"]);
+    let report = world.cli.json(["redo", &id, "--yes", "--json"]);
     assert_eq!(world.read("gen/out"), None, "{report}");
     assert!(world.read("gen/mine").is_some(), "{report}");
     let skipped = &report["files"][0]["skipped"];
@@ -63,8 +63,8 @@ fn what_the_undo_leaves_is_named() {
 
 /// The command that a report in text offers to undo the rollback.
 fn offered(text: &str) -> Vec<String> {
-    let line = text.lines().find_map(|line| line.split_once("ic rollback undo ")).expect("an undo").1;
-    ["rollback", "undo"].into_iter().chain(line.split_whitespace()).map(str::to_owned).collect()
+    let line = text.lines().find_map(|line| line.split_once("ic redo ")).expect("an undo").1;
+    ["redo"].into_iter().chain(line.split_whitespace()).map(str::to_owned).collect()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn commits_that_another_run_made_since_still_refuse_the_undo() {
     world.write("b", "b");
     let sha = world.commit("another run's work");
     world.ic(&["dispatch", "record", &theirs, "--commit", &sha]);
-    let refused = world.cli.refused(["rollback", "undo", &id, "--yes"]);
+    let refused = world.cli.refused(["redo", &id, "--yes"]);
     assert_eq!(refused.0, Some(1), "{refused:?}");
     assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
 }
@@ -171,7 +171,7 @@ fn a_rollback_takes_a_database_back_with_its_log_and_so_does_its_undo() {
     assert_eq!(before, (600, vec!["app.db-wal".to_owned()]));
     let id = id_of(&world.cli.json(files_to_a(&world)));
     assert_eq!(database(world.cli.root()), (300, Vec::new()));
-    world.cli.ok(["rollback", "undo", &id, "--yes"]);
+    world.cli.ok(["redo", &id, "--yes"]);
     assert_eq!(database(world.cli.root()), before);
     assert!(fs::read(world.cli.root().join("app.db-wal")).expect("a log") == log, "it is the log that was there");
 }

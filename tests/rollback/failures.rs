@@ -94,7 +94,7 @@ fn a_step_that_fails_can_be_passed_over_and_only_that() {
     assert_eq!(asked(&world.cli, open), 5, "a skipped effect can still be undone");
     assert_eq!(world.cli.refused(skip), (Some(1), "nothing_to_resume".to_owned()));
     let id = report["rollback_id"].as_str().expect("an id");
-    let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
+    let undone = world.cli.json(["redo", id, "--yes", "--json"]);
     assert_eq!(steps(&undone), pairs(&[("effects", "skipped"), ("tree", "as_before"), ("settle", "as_before")]));
     assert_eq!(world.status(), "active@d");
 }
@@ -225,8 +225,8 @@ fn what_was_restored_in_two_goes_is_undone_in_two() {
     let done = go_on(&world, &report);
     assert_eq!(done.code, Some(0), "{done:?}");
     let id = report["rollback_id"].as_str().expect("an id");
-    let preview = world.cli.json(["rollback", "undo", id, "--dry-run", "--json"]);
-    let undone = world.cli.json(["rollback", "undo", id, "--yes", "--json"]);
+    let preview = world.cli.json(["redo", id, "--dry-run", "--json"]);
+    let undone = world.cli.json(["redo", id, "--yes", "--json"]);
     assert_eq!(undone["files"].as_array().map(Vec::len), Some(2), "{undone}");
     for go in 0..2 {
         assert_eq!(preview["files"][go]["changes"], undone["files"][go]["changes"], "{preview}");
@@ -286,7 +286,7 @@ fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
         return;
     }
     let id = report["rollback_id"].as_str().expect("an id");
-    let outcome = world.cli.run(["rollback", "undo", id, "--yes", "--json"]);
+    let outcome = world.cli.run(["redo", id, "--yes", "--json"]);
     assert!(change("-i"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     let said = outcome.json();

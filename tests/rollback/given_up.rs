@@ -90,7 +90,7 @@ fn of_one_layer_alone_the_preview_names_no_other() {
         dies_in_that_step(&roll_back, 3);
         names_that_layer(previewed_and_given_up(&world, "abort"));
         let id = world.cli.json(roll_back)["rollback_id"].as_str().expect("an id").to_owned();
-        dies_in_that_step(&["rollback", "undo", &id, "--yes", "--json"], ends_after_it);
+        dies_in_that_step(&["redo", &id, "--yes", "--json"], ends_after_it);
         names_that_layer(previewed_and_given_up(&world, "reapply"));
     }
 }
@@ -176,7 +176,7 @@ fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
     // And of the rollback that is undone.
     world.roll_back("a", &[]);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[1]["short_id"].clone();
-    let undo = ["rollback", "undo", id.as_str().expect("an id"), "--without-effects"];
+    let undo = ["redo", id.as_str().expect("an id"), "--without-effects"];
     let asked = answered(&world, &undo, ("Undo this rollback? [y/N]", "y\n"));
     let Some((code, shown)) = asked else { return };
     assert!(shown.contains("would undo"), "{shown}");

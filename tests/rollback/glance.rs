@@ -102,7 +102,7 @@ fn a_killed_undo_of_a_rollback_is_named_as_such() {
     world.write("x", "x\n");
     world.roll_back("a", &[]);
     let rollback = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
-    dead_before(&world, &["rollback", "undo", &rollback, "--yes", "--json"], 2);
+    dead_before(&world, &["redo", &rollback, "--yes", "--json"], 2);
     assert!(status(&world)["unfinished"][0]["message"].as_str().expect("text").contains("undo of the rollback"));
     type_it(&world, &left(&world, "rollback"));
     assert_eq!((world.status().as_str(), world.read("x").as_deref()), ("active@b", Some("x\n")));

@@ -150,7 +150,7 @@ fn the_dry_run_is_the_real_run_and_undone_and_done_again_is_done_once() {
         assert_eq!(world.rows(), rows_at_the_cut(&crossings, to, include_target), "{when}: rows at the cut");
         let once = world.state();
         let id = real["rollback_id"].as_str().expect("an id");
-        let undo = ["rollback", "undo", id, "--without-effects", "--json"];
+        let undo = ["redo", id, "--without-effects", "--json"];
         let dump = world.cli.dump();
         let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
         assert_eq!(world.cli.dump(), dump, "{when}: the preview of the undo wrote something");

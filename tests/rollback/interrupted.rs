@@ -166,7 +166,7 @@ pub(crate) fn stopped_between(world: &TestWorld, words: &[&str], happens: impl F
 pub(crate) fn undo_stopped_between(world: &TestWorld, happens: impl FnOnce(&Child)) -> (String, Value) {
     let report = world.roll_back("a", &[]);
     let id = report["rollback_id"].as_str().expect("an id").to_owned();
-    let stopped = stopped_between(world, &["rollback", "undo", &id, "--without-effects"], happens);
+    let stopped = stopped_between(world, &["redo", &id, "--without-effects"], happens);
     (id, stopped)
 }
 
@@ -225,7 +225,7 @@ fn an_undo_that_is_begun_again_puts_back_what_was_passed_over_and_its_preview_sa
     assert_eq!((passed_over.code, &stopped["course"]), (Some(4), &json!("reapply")));
 
     world.ic(&["dispatch", "complete", &dispatch]);
-    let undo = ["rollback", "undo", &id, "--without-effects", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--json"];
     let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
     let undone = world.cli.json(undo.iter().chain(&["--yes"]));
     world.state().assert_outside_is(&before, "undone");
@@ -337,7 +337,7 @@ fn what_a_killed_rollback_has_left_to_restore_is_what_its_preview_names() {
 fn what_a_killed_redo_has_left_to_restore_is_what_its_preview_names() {
     let world = story();
     let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
-    let words = ["rollback", "undo", &id, "--without-effects", "--json"];
+    let words = ["redo", &id, "--without-effects", "--json"];
     assert_resuming_is_what_is_left(&world, &words, "README");
 }
 
@@ -356,7 +356,7 @@ fn what_a_killed_redo_of_one_dispatch_has_left_to_restore_is_what_its_preview_na
     let undone = world.cli.json(["undo", "--only", one.as_str().expect("an id"), "--yes", "--json"]);
     let id = undone["rollback_id"].as_str().expect("an id").to_owned();
     assert_eq!((world.read("one"), world.read("two").as_deref()), (None, Some("made\n")));
-    assert_resuming_is_what_is_left(&world, &["rollback", "undo", &id, "--json"], "one");
+    assert_resuming_is_what_is_left(&world, &["redo", &id, "--json"], "one");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn the_archive_of_a_rollback_is_kept_until_its_rows_are_back() {
     };
     rewind();
     assert!(archive.exists(), "its rows are not back");
-    world.ic(&["rollback", "undo", &id, "--yes"]);
+    world.ic(&["redo", &id, "--yes"]);
     assert!(world.rows().contains("since") && archive.exists());
     rewind();
     assert!(!archive.exists(), "its rows are back");
@@ -47,7 +47,7 @@ fn without_its_archive_a_rollback_is_not_undone() {
     let archive = world.cli.beside("rewinds").join(format!("{id}-0.db"));
     let aside = world.cli.home().join("aside.db");
     std::fs::rename(&archive, &aside).expect("lose it");
-    let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
+    let words = ["redo", id, "--without-effects", "--yes", "--json"];
     let before = world.state();
     for yes in ["--dry-run", "--yes"] {
         let outcome = world.cli.run(words.map(|word| if word == "--yes" { yes } else { word }));
@@ -66,7 +66,7 @@ fn rows_that_are_back_already_are_told_of_though_the_application_cleared_its_log
     let before = world.rows();
     let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,data", "--yes", "--json"];
     let id = world.cli.json(words)["rollback_id"].as_str().expect("an id").to_owned();
-    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let undo = ["redo", &id, "--yes", "--json"];
     // It dies when the rows are back, and nothing says so but they themselves.
     dead_before(&world, &undo, 2);
     assert_eq!(world.rows(), before);
@@ -96,7 +96,7 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
 
     world.save(&WHOLE);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[0]["id"].clone();
-    let undo = ["rollback", "undo", id.as_str().expect("an id"), "--format"];
+    let undo = ["redo", id.as_str().expect("an id"), "--format"];
     let text = |last: &str| world.ic(&[&undo[..], &["text", last]].concat());
     let preview = text("--dry-run");
     assert!(preview.contains("would undo what was left of"), "{preview}");
@@ -135,7 +135,7 @@ fn the_checkpoints_of_a_way_back_are_kept_as_long_as_it_is_open() {
         if is_stopped {
             world.ic(&["rollback", "abort", id, "--yes"]);
         } else {
-            world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+            world.ic(&["redo", id, "--without-effects", "--yes"]);
         }
         world.state().assert_outside_is(&before, "after the others were pruned");
         assert_eq!(world.status(), "active@d");

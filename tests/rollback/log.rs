@@ -110,7 +110,7 @@ fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
 
     world.ic(&["run", "rollback", &world.run, "--to", &third, "--layer=all", "--yes"]);
     let newest = world.cli.json(["rollback", "list", &world.run, "--json"])[1].clone();
-    world.ic(&["rollback", "undo", newest["id"].as_str().expect("an id"), "--yes"]);
+    world.ic(&["redo", newest["id"].as_str().expect("an id"), "--yes"]);
     assert_honest(&world, "undone");
     // An undone rollback and what it had left are told of with --all alone.
     let back = names(&log(&world, &[]));
@@ -119,7 +119,7 @@ fn what_was_rolled_back_stands_aside_as_a_branch_and_comes_back() {
     assert!(shown.lines().nth(1).expect("a line").contains("undone, ←"), "{shown}");
     world.ic(&["run", "rollback", &world.run, "--to", "created", "--yes"]);
     assert_eq!(names(&log(&world, &[])), ["rollback", "created"]);
-    world.ic(&["rollback", "undo", &world.run, "--yes"]);
+    world.ic(&["redo", &world.run, "--yes"]);
     assert_eq!(names(&log(&world, &[])), back);
 }
 
@@ -323,7 +323,7 @@ fn after_any_history_the_log_is_honest() {
                     let newest = all.as_array().and_then(|all| all.iter().rev().find(|one| one["status"] == "done"));
                     if let Some(id) = newest.and_then(|one| one["id"].as_str()) {
                         // Refused if something happened since.
-                        drop(world.cli.run(["rollback", "undo", id, "--yes"]));
+                        drop(world.cli.run(["redo", id, "--yes"]));
                     }
                 }
             }

@@ -135,7 +135,7 @@ fn a_commit_of_work_that_is_rolled_back_refuses_nobody() {
     assert_eq!(dry["commits"][0]["other_run_id"], json!(null), "{dry}");
     // An undo of the first rollback gives it back to the first run: then it is both's, and both are named.
     world.save(&WHOLE);
-    world.ic(&["rollback", "undo", &undo, "--yes"]);
+    world.ic(&["redo", &undo, "--yes"]);
     let refused = world.cli.run([&words[..], &["--yes"]].concat());
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "foreign_commits"), "{refused:?}");
     let forced = world.cli.json([&words[..], &["--force", "--dry-run"]].concat());
@@ -189,10 +189,10 @@ fn what_a_rollback_cannot_restore_is_named_in_all_it_says() {
     let id = done["rollback_id"].as_str().expect("an id");
     for more in ["--dry-run", "--yes"] {
         if more == "--dry-run" {
-            let said = world.cli.run(["rollback", "undo", id, more, "--format", "text"]);
+            let said = world.cli.run(["redo", id, more, "--format", "text"]);
             assert!(said.stdout.contains("big.bin"), "{said:?}");
         }
-        let undone = world.cli.run(["rollback", "undo", id, more, "--json"]).json();
+        let undone = world.cli.run(["redo", id, more, "--json"]).json();
         let named = undone["files"].as_array().expect("restores").iter();
         let named: Vec<_> = named.flat_map(|one| paths(&one["skipped"])).collect();
         assert!(named.iter().all(|one| gaps.contains(one)), "{undone}");
@@ -265,7 +265,7 @@ fn what_is_left_out_of_a_checkpoint_is_said_once() {
 fn a_run_that_has_no_rollback_is_named_as_a_run() {
     let world = in_git().begun();
     let short = &world.run[world.run.len() - 8..];
-    for words in [["rollback", "show", &world.run], ["rollback", "undo", short]] {
+    for words in [["rollback", "show", &world.run], ["redo", short]] {
         let outcome = world.cli.run(words);
         assert_eq!(outcome.error(), "rollback_not_found", "{words:?}");
         let said = format!("The run {short} has no rollback.");

@@ -73,7 +73,7 @@ fn a_dispatch_goes_back_with_all_that_came_after_it_and_comes_back() {
     refused(&world, &format!("dispatch:{third}"), "point_taken_back");
     for rollback in [&listed[1]["id"], &listed[0]["id"]] {
         let id = rollback.as_str().expect("an id");
-        world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+        world.ic(&["redo", id, "--without-effects", "--yes"]);
     }
     world.state().assert_outside_is(&after, "undone");
     assert_eq!(world.status(), "active@c");

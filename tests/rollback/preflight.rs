@@ -182,7 +182,7 @@ fn a_project_that_is_gone_is_refused() {
     std::fs::rename(&moved, &elsewhere).expect("move it back");
     let report = world.roll_back("a", &[]);
     std::fs::rename(&elsewhere, &moved).expect("move it again");
-    let undo = ["rollback", "undo", report["rollback_id"].as_str().expect("an id"), "--yes", "--json"];
+    let undo = ["redo", report["rollback_id"].as_str().expect("an id"), "--yes", "--json"];
     into_another_directory(&refused(&world, &undo, "foreign_root"));
     std::fs::rename(&moved, &elsewhere).expect("put it back, as the hint says");
     world.ic(&undo);

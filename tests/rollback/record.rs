@@ -106,7 +106,7 @@ fn an_undo_is_on_record_with_its_reason() {
     let report = world.roll_back("a", &[]);
     let since = newest(&world);
     let id = report["rollback_id"].as_str().expect("an id");
-    world.ic(&["rollback", "undo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
+    world.ic(&["redo", id, "--without-effects", "--reason", "a mistake", "--yes"]);
     let expected = [
         json!(["rollback_undo_begun", null, null, "a mistake", null, "undo", 1]),
         json!(["rollback_step_done", null, null, null, "data", "undo", 1]),
@@ -147,7 +147,7 @@ fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
     world.ic(&["rollback", "resume", &id, "--skip-step", "--reason", "not the files", "--yes"]);
     world.ic(&["dispatch", "complete", &dispatch]);
     let since = newest(&world);
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--reason", "the files too", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--reason", "the files too", "--yes"]);
     let expected = [json!(["rollback_step_done", null, null, "the files too", "tree", "undo", 2])];
     assert_eq!(record(&world, since), expected);
 }
@@ -196,7 +196,7 @@ fn what_somebody_restored_after_a_rollback_is_not_the_rollbacks_to_take_back() {
     // A file that the rollback left alone is changed, and restored from the rollback's own checkpoint.
     world.write("kept/plan.md", "mine\n");
     world.ic(&["checkpoint", "restore", target, "--yes"]);
-    world.ic(&["rollback", "undo", id, "--without-effects", "--yes"]);
+    world.ic(&["redo", id, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&before, "undone");
 }
 

@@ -48,7 +48,7 @@ fn with_an_effect_that_nobody_knows() -> TestWorld {
 fn a_redaction_does_not_change_what_an_undo_does() {
     let world = with_an_effect_that_nobody_knows();
     let id = newest(&world)["id"].as_str().expect("an id").to_owned();
-    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let undo = ["redo", &id, "--yes", "--json"];
     for when in ["before", "after"] {
         let outcome = world.cli.run(undo);
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "effects_undone"), "{when}: {outcome:?}");
@@ -58,7 +58,7 @@ fn a_redaction_does_not_change_what_an_undo_does() {
             redact(&world, "compensation_failed");
         }
     }
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--yes"]);
     assert_eq!(world.status(), "active@b");
 }
 
@@ -171,13 +171,13 @@ fn a_run_whose_status_before_is_not_known_is_not_made_active_by_an_undo() {
         });
         let before = world.state();
         for yes in ["--dry-run", "--yes"] {
-            let outcome = world.cli.run(["rollback", "undo", &id, "--without-effects", yes, "--json"]);
+            let outcome = world.cli.run(["redo", &id, "--without-effects", yes, "--json"]);
             assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "corrupt"), "{status:?}: {outcome:?}");
         }
         world.state().assert_is(&before, &format!("{status:?}"));
         break_journal(&world, &format!("UPDATE rollbacks SET plan = '{sound}'"));
     }
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--yes"]);
     assert_eq!(world.status(), "active@d");
 }
 

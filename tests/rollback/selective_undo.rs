@@ -447,9 +447,9 @@ fn a_rollback_of_the_run_since_is_undone_first() {
     let alone = undone(&world, &first, &[])["rollback_id"].as_str().expect("an id").to_owned();
     did(&world, "second", || world.write("b.txt", "second\n"));
     world.ic(&["undo", "--yes"]);
-    let outcome = world.cli.run(["rollback", "undo", &alone, "--yes"]);
+    let outcome = world.cli.run(["redo", &alone, "--yes"]);
     assert_eq!(outcome.error(), "run_changed", "{outcome:?}");
-    assert!(outcome.stderr.contains("ic rollback undo"), "{outcome:?}");
+    assert!(outcome.stderr.contains("ic redo"), "{outcome:?}");
     for expected in [None, Some("first\n")] {
         world.ic(&["redo", "--yes"]);
         assert_eq!((world.read("a.txt").as_deref(), world.read("b.txt").as_deref()), (expected, Some("second\n")));
@@ -486,7 +486,7 @@ fn what_an_undo_left_as_it_was_is_left_again_when_that_undo_is_made_again() {
         world.ic(&["redo", "--yes"]);
         all_are("skipped");
     }
-    world.ic(&["rollback", "undo", &alone, "--without-effects", "--yes"]);
+    world.ic(&["redo", &alone, "--without-effects", "--yes"]);
     all_are("armed");
     world.cli.ok(["events", "verify"]);
 }

@@ -210,7 +210,7 @@ fn done() -> (TestWorld, String) {
 #[test]
 fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
     let (world, id) = done();
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let campaign = Campaign::of(world, &undo);
     assert_eq!(campaign.status, "active@d");
     campaign.everywhere(18, |world, n, when| {
@@ -222,7 +222,7 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
                 let refused = world.cli.refused(["run", "advance", &world.run]);
                 assert_eq!(refused, (Some(1), "rolling_back".to_owned()), "{when}");
                 let dump = world.cli.dump();
-                let preview = world.cli.run(["rollback", "undo", &id, "--without-effects", "--dry-run", "--json"]);
+                let preview = world.cli.run(["redo", &id, "--without-effects", "--dry-run", "--json"]);
                 // During a restore it is not known what is left of it.
                 assert!(preview.code == Some(0) || preview.error() == "file_conflict", "{when}: {preview:?}");
                 assert_eq!(world.cli.dump(), dump, "{when}: previewed");
@@ -242,7 +242,7 @@ fn an_aborted_undo_is_finished_by_itself_or_by_resume() {
 fn an_aborted_undo_can_be_given_up() {
     let (world, id) = done();
     let rolled_back = world.state();
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let campaign = Campaign::of(world, &undo);
     let (mut n, mut given_up) = (1, 0);
     while campaign.abort(Counted::Ledger, n) {
@@ -278,7 +278,7 @@ fn an_aborted_undo_can_be_given_up() {
 #[test]
 fn an_undo_killed_at_any_moment_is_finished() {
     let (world, id) = done();
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let campaign = Campaign::of(world, &undo);
     let mut random = Random::seeded();
     let micros = u64::try_from(campaign.usual.as_micros()).expect("microseconds");
@@ -314,7 +314,7 @@ fn an_aborted_undo_of_effects_that_ran_in_two_goes_is_resumed() {
     std::fs::write(world.cli.home().join("repaired"), "").expect("repair it");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
     let id = id_of_last(&world);
-    let campaign = Campaign::of(world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    let campaign = Campaign::of(world, &["redo", &id, "--without-effects", "--yes", "--json"]);
     assert_eq!(campaign.world.read("log").as_deref(), Some("hours of work\n"));
     let (mut n, mut between) = (1, 0);
     while campaign.abort(Counted::Ledger, n) {
@@ -324,7 +324,7 @@ fn an_aborted_undo_of_effects_that_ran_in_two_goes_is_resumed() {
         match stands(world) {
             (status, _) if status == "undone" => {}
             (_, course) if course == "undo" => call(world, &["rollback", "resume", &id, "--yes"], &when),
-            _ => call(world, &["rollback", "undo", &id, "--without-effects", "--yes"], &when),
+            _ => call(world, &["redo", &id, "--without-effects", "--yes"], &when),
         }
         campaign.assert_ended(&when);
         n += if long() { 1 } else { 13 };

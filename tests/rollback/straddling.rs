@@ -84,7 +84,7 @@ fn work_whose_commit_goes_is_named_marked_and_counts_for_no_gate_until_that_is_u
     assert_eq!(world.read("work.c"), None);
     let shown = world.show(&early);
     assert_eq!((&shown["rolled_back_by"], &shown["undone_from"]), (&done["rollback_id"], &done["cut_seq"]));
-    world.ic(&["rollback", "undo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
+    world.ic(&["redo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
     assert_eq!(world.read("work.c").as_deref(), Some("work\n"));
     assert_eq!(world.show(&early)["rolled_back_by"], Value::Null);
     assert_eq!(world.gate(), "pass");
@@ -258,7 +258,7 @@ fn back_to_a_point_the_phases_that_are_left_are_told_everywhere() {
         let event = events.as_array().into_iter().flatten().rfind(|event| event["kind"] == "rollback");
         let told = &event.expect("the rollback")["payload"];
         assert_eq!((&told["rolled_back_phases"], &told["counts"]["phases"]), (&left, &json!(2)), "{told}");
-        world.ic(&["rollback", "undo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
+        world.ic(&["redo", done["rollback_id"].as_str().expect("an id"), "--yes"]);
     }
 }
 

@@ -37,7 +37,7 @@ fn id_of(report: &serde_json::Value) -> String {
 fn the_preview_of_an_undo_is_the_undo() {
     let world = story_with_rows();
     let id = id_of(&world.roll_back("a", &[]));
-    let undo = ["rollback", "undo", &id, "--without-effects"];
+    let undo = ["redo", &id, "--without-effects"];
     let (dump, before) = (world.cli.dump(), world.state());
     let preview = world.cli.json(undo.iter().chain(&["--dry-run"]));
     assert_eq!(world.cli.dump(), dump);
@@ -69,9 +69,9 @@ fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
     let world = story();
     let before = world.state();
     let id = id_of(&world.roll_back("a", &["--reason", "wrong"]));
-    let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "effects_undone");
+    let line = refused(&world, &["redo", &id, "--yes", "--json"], "effects_undone");
     assert!(line.contains("mail, pay, book") || line.contains("book, pay, mail"), "{line}");
-    let report = world.cli.json(["rollback", "undo", &id, "--without-effects", "--yes", "--json"]);
+    let report = world.cli.json(["redo", &id, "--without-effects", "--yes", "--json"]);
     assert_eq!(report["status"], "undone");
     assert_eq!(report["effects_left"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["dispatches_left"].as_array().map(Vec::len), Some(1));
@@ -82,7 +82,7 @@ fn undone_the_run_counts_again_and_what_stays_undone_is_named() {
         let marked = asked(&world.cli, &format!("SELECT count(*) FROM {table} WHERE rolled_back_by IS NOT NULL"));
         assert_eq!(marked, 0, "{table}");
     }
-    refused(&world, &["rollback", "undo", &id, "--without-effects", "--yes", "--json"], "nothing_to_undo");
+    refused(&world, &["redo", &id, "--without-effects", "--yes", "--json"], "nothing_to_undo");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_was_changed_since_is_named_and_the_hint_leads_on() {
     let id = id_of(&world.roll_back("a", &[]));
     world.write("kept/plan.md", "untouched by the rollback\n");
     world.write("README", "mine\n");
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let line = refused(&world, &undo, "file_conflict");
     assert!(line.contains("README") && !line.contains("kept/plan.md"), "{line}");
     world.write("src/a.rs", "mine\n");
@@ -143,7 +143,7 @@ fn a_refused_redo_shows_what_it_would_restore_with_all_that_refuses_it() {
 fn a_commit_since_stands_against_it() {
     let world = story();
     let id = id_of(&world.roll_back("a", &[]));
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let short = |sha: &str| sha[..8].to_owned();
     let branch = world.git(&["branch", "--show-current"]);
     let left = short(&world.git(&["rev-parse", "HEAD"]));
@@ -176,7 +176,7 @@ fn whatever_the_run_did_since_stands_against_it() {
         let call: Vec<&str> =
             words[..2].iter().copied().chain([world.run.as_str()]).chain(words[2..].iter().copied()).collect();
         world.ic(&call);
-        let line = refused(&world, &["rollback", "undo", &id, "--yes", "--json"], "run_changed");
+        let line = refused(&world, &["redo", &id, "--yes", "--json"], "run_changed");
         assert!(line.contains("changed since the rollback"), "{words:?}: {line}");
     }
 }
@@ -193,7 +193,7 @@ fn what_another_run_recorded_since_is_named_and_the_hint_leads_on() {
             world.write("README", "theirs\n");
         }
         world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
-        let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+        let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
         let line = refused(&world, &undo, "file_conflict");
         assert!(line.contains("README"), "{line}");
         let hint = line.split("ic checkpoint restore ").nth(1).expect("a command");
@@ -213,13 +213,13 @@ fn rollbacks_are_undone_newest_first() {
     let first = id_of(&world.roll_back("c", &[]));
     let between = world.state();
     let second = id_of(&world.roll_back("a", &[]));
-    let line = refused(&world, &["rollback", "undo", &first, "--without-effects", "--yes", "--json"], "run_changed");
-    let named = format!("undo that first: ic rollback undo {} --yes", &second[second.len() - 8..]);
+    let line = refused(&world, &["redo", &first, "--without-effects", "--yes", "--json"], "run_changed");
+    let named = format!("undo that first: ic redo {} --yes", &second[second.len() - 8..]);
     assert!(line.contains(&named), "{line}");
-    world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
+    world.ic(&["redo", &second, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&between, "the second undone");
     assert_eq!(world.status(), "active@c");
-    world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
+    world.ic(&["redo", &first, "--without-effects", "--yes"]);
     world.state().assert_outside_is(&start, "both undone");
     assert_eq!(world.status(), "active@d");
 }
@@ -238,9 +238,9 @@ fn what_a_later_rollback_did_counts_as_nothing_once_it_is_undone_and_what_was_do
     let later = id_of(&stopped.json());
     std::fs::write(&repaired, "").expect("repair");
     world.ic(&["rollback", "resume", &world.run, "--yes"]);
-    world.ic(&["rollback", "undo", &later, "--without-effects", "--yes"]);
-    let undo = ["rollback", "undo", &first, "--yes", "--json"];
-    world.ic(&["rollback", "undo", &first, "--dry-run"]);
+    world.ic(&["redo", &later, "--without-effects", "--yes"]);
+    let undo = ["redo", &first, "--yes", "--json"];
+    world.ic(&["redo", &first, "--dry-run"]);
     world.effect("declared since", &[]);
     let line = refused(&world, &undo, "run_changed");
     assert!(line.contains("changed since the rollback: compensation_registered"), "{line}");
@@ -253,7 +253,7 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
     let stopped = world.cli.run(world.all("a", &["--yes"]));
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
     let id = id_of(&stopped.json());
-    let undo = ["rollback", "undo", &id, "--yes", "--json"];
+    let undo = ["redo", &id, "--yes", "--json"];
     let line = refused(&world, &undo, "rolling_back");
     let command = format!("abort it: ic rollback abort {} --yes", &id[id.len() - 8..]);
     assert!(line.contains(" is stopped; ") && line.contains(&command), "{line}");
@@ -266,7 +266,7 @@ fn what_is_not_done_cannot_be_undone_and_the_hint_leads_on() {
 fn where_the_run_went_on_the_hint_names_what_still_can_be_done() {
     let world = story();
     let undo = |id: &str| {
-        let words = ["rollback", "undo", id, "--without-effects", "--yes", "--json"];
+        let words = ["redo", id, "--without-effects", "--yes", "--json"];
         refused(&world, &words, "run_changed")
     };
     let id = id_of(&world.roll_back("b", &[]));
@@ -293,7 +293,7 @@ fn late_reports_do_not_stand_against_it() {
     world.ic(&["dispatch", "record", &pending, "--commit", "abcdef1"]);
     world.ic(&["dispatch", "tokens", &pending, "--in", "1", "--out", "2"]);
     world.ic(&["checkpoint", "create"]);
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--yes"]);
     assert_eq!(world.status(), "active@d");
 }
 
@@ -303,7 +303,7 @@ fn a_rollback_of_the_ledger_alone_leaves_the_tree_alone() {
     let before = world.state();
     let id = id_of(&world.cli.json(["run", "rollback", &world.run, "--to-phase", "a", "--json"]));
     world.write("README", "mine\n");
-    let report = world.cli.json(["rollback", "undo", &id, "--yes", "--json"]);
+    let report = world.cli.json(["redo", &id, "--yes", "--json"]);
     assert_eq!((&report["files"], &report["effects_left"]), (&json!([]), &json!([])));
     assert_eq!(world.read("README").as_deref(), Some("mine\n"));
     world.write("README", "changed\n");
@@ -323,7 +323,7 @@ fn a_completed_run_is_completed_again() {
     let before = world.state();
     let id = id_of(&world.roll_back("a", &[]));
     assert_eq!((world.status(), world.read("x")), ("active@a".to_owned(), None));
-    world.ic(&["rollback", "undo", &id, "--yes"]);
+    world.ic(&["redo", &id, "--yes"]);
     world.state().assert_is(&before, "undone");
 }
 
@@ -336,7 +336,7 @@ fn effects_that_were_undone_by_hand_before_are_not_the_rollbacks() {
     // `reserve` was begun before the cut: it is no part of the rollback.
     let marked = "SELECT count(*) FROM compensations WHERE rolled_back_by IS NOT NULL";
     assert_eq!(asked(&world.cli, marked), 3);
-    world.ic(&["rollback", "undo", &id, "--yes"]);
+    world.ic(&["redo", &id, "--yes"]);
     assert_eq!(asked(&world.cli, marked), 0);
 }
 
@@ -344,7 +344,7 @@ fn effects_that_were_undone_by_hand_before_are_not_the_rollbacks() {
 fn undoing_twice_at_once_happens_once() {
     let world = story();
     let id = id_of(&world.roll_back("a", &[]));
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..4).map(|_| scope.spawn(|| world.cli.run(undo))).collect();
         calls.into_iter().map(|call| call.join().expect("a call")).collect()
@@ -361,12 +361,12 @@ fn undoing_twice_at_once_happens_once() {
 fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_touched() {
     let world = story();
     let first = id_of(&world.roll_back("a", &[]));
-    world.ic(&["rollback", "undo", &first, "--without-effects", "--yes"]);
+    world.ic(&["redo", &first, "--without-effects", "--yes"]);
     world.write("src/a.rs", "newer\n");
     let before = world.state();
     let second = id_of(&world.roll_back("a", &[]));
     world.write("mine", "since\n");
-    world.ic(&["rollback", "undo", &second, "--without-effects", "--yes"]);
+    world.ic(&["redo", &second, "--without-effects", "--yes"]);
     assert_eq!(world.read("mine").as_deref(), Some("since\n"));
     world.remove("mine");
     world.state().assert_outside_is(&before, "the second undone");
@@ -382,7 +382,7 @@ fn what_is_at_work_in_the_tree_stands_against_it_and_the_hint_can_be_followed() 
     let world = story();
     let id = id_of(&world.roll_back("a", &[]));
     let dispatch = crate::interrupted::other_at_work(&world);
-    let undo = ["rollback", "undo", &id, "--without-effects", "--yes", "--json"];
+    let undo = ["redo", &id, "--without-effects", "--yes", "--json"];
     let line = refused(&world, &undo, "work_running");
     assert!(line.contains("end it first; then call again"), "{line}");
     world.ic(&["dispatch", "complete", &dispatch]);
@@ -401,9 +401,9 @@ fn every_verb_that_takes_a_rollback_takes_its_run() {
     let id = id_of(&world.roll_back("a", &[]));
     let shown = world.cli.json(["rollback", "show", "@", "--json"]);
     assert_eq!(shown["id"], id.as_str());
-    let preview = world.cli.json(["rollback", "undo", "@", "--without-effects", "--dry-run", "--json"]);
+    let preview = world.cli.json(["redo", "@", "--without-effects", "--dry-run", "--json"]);
     assert_eq!(preview["id"], id.as_str());
-    let undone = world.cli.json(["rollback", "undo", "@", "--without-effects", "--yes", "--json"]);
+    let undone = world.cli.json(["redo", "@", "--without-effects", "--yes", "--json"]);
     assert_eq!((&undone["id"], &undone["status"]), (&json!(id), &json!("undone")));
     assert_eq!(world.status(), "active@d");
     // Where no run is open, that is what is said.
@@ -423,7 +423,7 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
         let all = report["warnings"].as_array().expect("warnings");
         let found = all.iter().find(|one| one["code"] == "rollback_stands").expect("the warning");
         let message = found["message"].as_str().expect("a text").to_owned();
-        let verb = format!("ic rollback undo {} --yes", &id[id.len() - 8..]);
+        let verb = format!("ic redo {} --yes", &id[id.len() - 8..]);
         assert!(message.contains("workflow, effects stay") && message.ends_with(&verb), "{message}");
     };
     warned(&world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]));
@@ -435,7 +435,7 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
 fn a_redo_of_the_tree_alone_says_that_the_rollback_was_undone() {
     let world = story();
     let id = id_of(&world.roll_back("a", &[]));
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--yes"]);
     let before = world.status();
     for how in ["--dry-run", "--yes"] {
         let report = world.cli.json(["checkpoint", "redo", how, "--json"]);

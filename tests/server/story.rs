@@ -39,7 +39,7 @@ fn a_sprint_is_recorded_rolled_back_and_verified_on_a_server() {
     cli.ok(["run", "rollback", &run, "--to-phase", "plan", "--expect-plan", hash]);
     assert_eq!(cli.json(["run", "status", &run, "--json"])["phase"], "plan");
     assert_eq!(cli.json(["run", "artifact", "list", &run, "--json"])[0]["status"], "rolled_back");
-    cli.ok(["rollback", "undo", "@", "--yes"]);
+    cli.ok(["redo", "@", "--yes"]);
     assert_eq!(cli.json(["run", "status", &run, "--json"])["phase"], "build");
     cli.assert_sound("after the undo");
     let log = cluster.log();

@@ -47,7 +47,7 @@ const NOUNS: &str = "\
 
 \x1b[1m\x1b[32mThe undo:\x1b[0m
   checkpoint    The working tree: create, diff, restore
-  rollback      Rollbacks of runs: list, resume, abort, undo
+  rollback      Rollbacks of runs: list, show, resume, abort
   compensation  The undo of outside effects: add, list, run
   workflow      A file of steps, each with its undo: run, resume, rollback
   rewind        The application's database, back to a task: targets, to, undo

@@ -245,7 +245,7 @@ fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Mark
 
 fn redo_command(rollback: &RollbackRecord, without_effects: bool) -> String {
     let effects = if without_effects { " --without-effects" } else { "" };
-    format!("ic rollback undo {}{effects}", rollback.id.short())
+    format!("ic redo {}{effects}", rollback.id.short())
 }
 
 fn redo_plan(ask: &Ask<'_>, run: &Run, undone: &UndoneRollback, without_effects: bool) -> Markup {

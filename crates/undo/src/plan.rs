@@ -123,7 +123,7 @@ fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<()> 
     let id = dispatch.id.short();
     if let Some(by) = &dispatch.rolled_back_by {
         let by = by.short();
-        let back = format!("bring it back: ic rollback undo {by} --yes");
+        let back = format!("bring it back: ic redo {by} --yes");
         let (part, hint) = match dispatch.undone_in_part_from() {
             Some(cut) => (
                 format!(", what it did after event {cut}"),

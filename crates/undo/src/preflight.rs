@@ -133,7 +133,7 @@ fn require_any(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<()
         Code::NothingToUndo,
         format!("The run {run} is back before {point} already, by the rollback {by}: nothing is left to undo."),
     )
-    .hint(format!("to bring back what was undone: ic rollback undo {by} --yes")))
+    .hint(format!("to bring back what was undone: ic redo {by} --yes")))
 }
 
 /// Plans a part of a rollback. A preview notes a refusal that a flag passes, and then plans with that flag. So it names all refusals, where

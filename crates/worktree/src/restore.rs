@@ -243,7 +243,7 @@ fn rest_of_rollback(kernel: &Kernel, restore: &RestoreRecord, kind: RestoreKind)
         let (id, others) = (rollback.id.short(), others.join(", "));
         if is_undo {
             let message = format!(
-                "that restore was made by the rollback {id}, which is in force: {others} stay as it left them; to undo all of it instead: ic rollback undo {id} --yes"
+                "that restore was made by the rollback {id}, which is in force: {others} stay as it left them; to undo all of it instead: ic redo {id} --yes"
             );
             return Warning { code: "rollback_stands", message };
         }

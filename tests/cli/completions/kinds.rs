@@ -115,7 +115,7 @@ fn what_was_taken_back() {
     project.ok("run rollback @ --to-phase strategized --reason 'not this way'");
     let id = project.json("rollback list")[0]["id"].as_str().expect("an id").to_owned();
     let about = "done, executing to strategized, not this way";
-    assert_eq!(offered(&project, &["rollback", "undo", ""]), [pair(short(&id), about)]);
+    assert_eq!(offered(&project, &["redo", ""]), [pair(short(&id), about)]);
     assert_eq!(offered(&project, &["rollback", "show", ""]), [pair(short(&id), about)]);
     // Nothing is left to do about it.
     assert!(values(&project, "rollback resume ").is_empty());

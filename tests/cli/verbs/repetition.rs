@@ -39,7 +39,9 @@ fn undo() {
 fn redo() {
     Page::of("ic redo", undone)
         .refuses("redo", 3, "confirmation_required")
+        .refuses("redo 7f3a9c21 --yes", 3, "rollback_not_found")
         .does("redo --dry-run")
+        .does("redo 0a000009 --dry-run")
         .does("redo --yes")
         .refuses("redo --yes", 1, "nothing_to_undo")
         .ends();

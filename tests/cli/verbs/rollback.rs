@@ -54,14 +54,3 @@ fn abandon() {
         .refuses("rollback abort @ --yes", 1, "nothing_to_resume")
         .ends();
 }
-
-#[test]
-fn undo() {
-    Page::of("ic rollback undo", rolled_back)
-        .refuses("rollback undo 0a000008", 3, "confirmation_required")
-        .refuses("rollback undo 7f3a9c21 --yes", 3, "rollback_not_found")
-        .does("rollback undo 0a000008 --dry-run")
-        .does("rollback undo 0a000008 --yes")
-        .refuses("rollback undo 0a000008 --yes", 1, "nothing_to_undo")
-        .ends();
-}

@@ -109,7 +109,7 @@ impl Maker {
         self.keep("story");
         self.half("rollback", 0, &["run", "rollback", &run, "--to-phase", "a", "--layer=all", "--yes"]);
         let id = &self.each(&format!("rollback list {run}"), "id")[0];
-        self.half("rollback-undo", 0, &["rollback", "undo", id, "--without-effects", "--yes"]);
+        self.half("rollback-undo", 0, &["redo", id, "--without-effects", "--yes"]);
         self.back_to("story");
         self.half("compensation", 0, &["compensation", "run", &run, "--yes"]);
         self.back_to("story");

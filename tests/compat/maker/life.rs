@@ -175,7 +175,7 @@ impl Maker {
             self.call(0, &format!("run rollback {run} --to-phase a --layer=all --force --yes"));
             if name == "undone" {
                 let id = &self.each(&format!("rollback list {run}"), "id")[0];
-                self.call(0, &format!("rollback undo {id} --yes"));
+                self.call(0, &format!("redo {id} --yes"));
             }
         }
     }

@@ -63,19 +63,19 @@ fn all_layers() -> Vec<Row> {
 
 fn undo() -> Vec<Row> {
     vec![
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back], FINE),
-        row("rollback undo ROLLBACK", &[rolled_back], (1, "effects_undone")),
-        row("rollback undo ROLLBACK --without-effects", &[changed_since], (1, "file_conflict")),
-        row("rollback undo ROLLBACK --without-effects", &[went_on], (1, "run_changed")),
-        row("rollback undo ROLLBACK --without-effects", &[undone], (1, "nothing_to_undo")),
-        row("rollback undo ROLLBACK", &[stopped], (1, "rolling_back")),
-        row("rollback undo 000000", &[], (3, "rollback_not_found")),
-        row("rollback undo ?", &[], (3, "invalid_reference")),
-        held(&row("rollback undo ROLLBACK --without-effects", &[rolled_back], (1, "work_running")), owned),
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back, rebasing], (1, "git_in_progress")),
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back, index_locked], (1, "git_busy")),
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back, living_worker], (1, "work_running")),
-        row("rollback undo ROLLBACK --without-effects", &[rolled_back, interrupted], FINE),
+        row("redo ROLLBACK --without-effects", &[rolled_back], FINE),
+        row("redo ROLLBACK", &[rolled_back], (1, "effects_undone")),
+        row("redo ROLLBACK --without-effects", &[changed_since], (1, "file_conflict")),
+        row("redo ROLLBACK --without-effects", &[went_on], (1, "run_changed")),
+        row("redo ROLLBACK --without-effects", &[undone], (1, "nothing_to_undo")),
+        row("redo ROLLBACK", &[stopped], (1, "rolling_back")),
+        row("redo 000000", &[], (3, "rollback_not_found")),
+        row("redo ?", &[], (3, "invalid_reference")),
+        held(&row("redo ROLLBACK --without-effects", &[rolled_back], (1, "work_running")), owned),
+        row("redo ROLLBACK --without-effects", &[rolled_back, rebasing], (1, "git_in_progress")),
+        row("redo ROLLBACK --without-effects", &[rolled_back, index_locked], (1, "git_busy")),
+        row("redo ROLLBACK --without-effects", &[rolled_back, living_worker], (1, "work_running")),
+        row("redo ROLLBACK --without-effects", &[rolled_back, interrupted], FINE),
     ]
 }
 
@@ -207,7 +207,7 @@ fn went_on(world: &TestWorld) {
 fn undone(world: &TestWorld) {
     rolled_back(world);
     let id = world.cli.json(["rollback", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
-    world.ic(&["rollback", "undo", &id, "--without-effects", "--yes"]);
+    world.ic(&["redo", &id, "--without-effects", "--yes"]);
 }
 
 fn cancelled(world: &TestWorld) {

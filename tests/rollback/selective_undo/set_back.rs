@@ -66,7 +66,7 @@ fn work(world: &TestWorld, random: &mut Random, all: &[Work]) -> Work {
 fn turn(world: &TestWorld, work: &mut Work, when: &str) -> Option<()> {
     let report = match &work.undo {
         None => done(world, &["undo", "--only", &work.id, "--yes", "--json"], when)?,
-        Some(undo) => done(world, &["rollback", "undo", undo, "--yes", "--json"], when)?,
+        Some(undo) => done(world, &["redo", undo, "--yes", "--json"], when)?,
     };
     work.undo = match work.undo {
         None => Some(report["rollback_id"].as_str().expect("its id").to_owned()),
@@ -103,7 +103,7 @@ fn detour(world: &TestWorld, random: &mut Random, work: &mut Work, when: &str) {
     }
     let mut command = match &work.undo {
         None => world.cli.command(["undo", "--only", &work.id, "--yes", "--json"]),
-        Some(undo) => world.cli.command(["rollback", "undo", undo, "--yes", "--json"]),
+        Some(undo) => world.cli.command(["redo", undo, "--yes", "--json"]),
     };
     let n = 20 + random.below(500);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
@@ -292,7 +292,7 @@ fn a_redo_after_a_redo_that_restored_more_than_its_undo_means_the_next_undo() {
     let alone = undone(&world, &first, &[])["rollback_id"].as_str().expect("an id").to_owned();
     undone(&world, &second, &[]);
     assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN));
-    world.ic(&["rollback", "undo", &alone, "--yes"]);
+    world.ic(&["redo", &alone, "--yes"]);
     assert_eq!(world.read("a.txt").as_ref(), Some(&loud), "the first stands, and the second does not set it back");
     let report = done(&world, &["redo", "--yes", "--json"], "the second").expect("nothing is in the way");
     assert_eq!(report["dispatch_ids"][0], second, "{report}");
@@ -398,7 +398,7 @@ fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
         let report = undone(&world, &second, &[]);
         let undo = report["rollback_id"].as_str().expect("an id");
         did(&world, "third", || write(&world, &lines(&[])));
-        let mut command = world.cli.command(["rollback", "undo", undo, "--yes", "--json"]);
+        let mut command = world.cli.command(["redo", undo, "--yes", "--json"]);
         let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");
         if output.status.signal().is_none() {
             break;
@@ -410,7 +410,7 @@ fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
         }
         if status() == "done" {
             assert_eq!(read(&world), VERSIONS[..1].repeat(LINES), "{n}: it stands");
-            world.ic(&["rollback", "undo", undo, "--yes"]);
+            world.ic(&["redo", undo, "--yes"]);
         }
         assert_eq!(read(&world), ["one", "two", "one", "two"], "{n}");
     }

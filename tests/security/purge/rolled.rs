@@ -27,7 +27,7 @@ fn roll_back(cli: &Cli, run: &str) -> String {
 /// The commands that a text offers and that change something: what stands behind the last colon of its lines.
 fn offered(text: &str) -> Vec<String> {
     let commands = text.lines().filter_map(|line| line.rsplit_once(": ic ")).map(|(_, rest)| rest.to_owned());
-    commands.filter(|rest| ["rollback undo", "checkpoint restore"].iter().any(|one| rest.starts_with(one))).collect()
+    commands.filter(|rest| ["redo ", "checkpoint restore"].iter().any(|one| rest.starts_with(one))).collect()
 }
 
 /// Types a command, and confirms it.
@@ -40,7 +40,7 @@ fn type_it(cli: &Cli, command: &str) -> CliOutcome {
 fn assert_offer_works(cli: &Cli, text: &str) {
     let commands = offered(text);
     assert_eq!(commands.len(), 1, "{text}");
-    assert!(text.contains("was purged") && !text.contains("rollback undo"), "{text}");
+    assert!(text.contains("was purged") && !text.contains("ic redo "), "{text}");
     let outcome = type_it(cli, &commands[0]);
     // What was purged is named as left out.
     assert!(matches!(outcome.code, Some(0 | 4)), "{}: {outcome:?}", commands[0]);
@@ -55,7 +55,7 @@ fn the_way_back_that_a_rollback_offers_is_one_that_works() {
     let text = roll_back(&cli, &run);
     let undo = offered(&text);
     assert_eq!(undo.len(), 1, "{text}");
-    assert!(undo[0].starts_with("rollback undo"), "nothing was purged: {text}");
+    assert!(undo[0].starts_with("redo "), "nothing was purged: {text}");
     assert_eq!(type_it(&cli, &undo[0]).code, Some(0), "{undo:?}");
     // The purged content stands in git's index again when the run is rolled back.
     let (cli, run) = with_secret_staged();
@@ -72,7 +72,7 @@ fn a_rollback_whose_undo_a_purge_took_says_so_when_it_is_shown() {
     let show = || cli.ok(["rollback", "show", &run, "--format", "text"]);
     assert!(!show().contains("purged"), "{}", show());
     purge(&cli, "tok");
-    assert_eq!(cli.run(["rollback", "undo", &run, "--yes"]).error(), "git_unsupported");
+    assert_eq!(cli.run(["redo", &run, "--yes"]).error(), "git_unsupported");
     assert_offer_works(&cli, &show());
 }
 

@@ -1,14 +1,16 @@
 //! `ic redo`
 
+mod rollback;
+
 use ic_base::RollbackId;
 use ic_kernel::Kernel;
 use ic_undo::{NewestUndo, RedoOwner};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
-use crate::commands::rollback::RollbackUndoArgs as UndoRollback;
+use rollback::RollbackRedo;
 
-/// Redo what was undone last: undo the newest rollback or restore.
+/// Redo what was undone last: undo the newest undo, rollback or restore; or the one with this ID.
 ///
 /// The run, its files, git's state and rows are again as they were before it. Effects that were undone are not made
 /// again, but for restored files (--restore-file), and cancelled work stays cancelled: both are listed.
@@ -16,12 +18,16 @@ use crate::commands::rollback::RollbackUndoArgs as UndoRollback;
 #[command(after_help = "Examples:
   ic redo --dry-run
   ic redo --yes
+  ic redo 3f9a12c4 --yes            # that undo or rollback, of those that ic rollback list shows
   ic redo --without-effects --yes   # undone effects stay undone
   ic redo --run 7f3a9c21 --yes
 
-Exit 1 when the run or the tree changed since: the change is named, and nothing is done. ic log lists rollbacks; ic
-rollback undo ID undoes an older one.")]
+Exit 1 when the run or the tree changed since: the change is named, and nothing is done. Exit 4 when something could not be
+restored. In the meantime the run is closed; after a failure or a crash, repeat the call or run ic rollback resume.")]
 pub(crate) struct RedoArgs {
+    /// The undo or rollback, or the run of it: an id, the end of one, @, or scope:NAME
+    #[arg(conflicts_with = "run")]
+    id: Option<String>,
     /// Only what was undone of this run; several active ones need it [default: what was undone last here]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
@@ -45,6 +51,9 @@ pub(crate) struct RedoArgs {
 impl RedoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_text("--reason", self.reason.as_deref())?;
+        if let Some(id) = &self.id {
+            return self.of_rollback(id).run(session, |error| error);
+        }
         let kernel = session.kernel_to_change(None)?;
         ic_undo::require_whole(&kernel)?;
         let run = match &self.run {
@@ -59,21 +68,9 @@ impl RedoArgs {
         };
         match ic_undo::newest(&kernel, whose)? {
             NewestUndo::Rollback(id) => {
-                let undo = UndoRollback {
-                    id: id.to_string(),
-                    reason: self.reason.clone(),
-                    without_effects: self.without_effects,
-                    dry_run: self.dry_run,
-                    expect_plan: self.expect_plan.clone(),
-                    yes: self.yes,
-                };
-                undo.explained(
-                    session,
-                    // Who names a run means that run, and no older undo of another one.
-                    |error| {
-                        if self.run.is_some() { error } else { with_older(&kernel, &id, error) }
-                    },
-                )
+                // Who names a run means that run, and no older undo of another one.
+                let explain = |error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) };
+                self.of_rollback(id.as_str()).run(session, explain)
             }
             NewestUndo::Restore => {
                 let flags = RestoreFlags {
@@ -84,6 +81,19 @@ impl RedoArgs {
                 };
                 flags.undo(session)
             }
+        }
+    }
+}
+
+impl RedoArgs {
+    fn of_rollback(&self, id: &str) -> RollbackRedo<'_> {
+        RollbackRedo {
+            id: id.to_owned(),
+            reason: self.reason.as_deref(),
+            without_effects: self.without_effects,
+            dry_run: self.dry_run,
+            expect_plan: self.expect_plan.as_deref(),
+            yes: self.yes,
         }
     }
 }
@@ -103,7 +113,7 @@ fn with_older(kernel: &Kernel, refused: &RollbackId, error: Diagnosis) -> Diagno
     let Some(older) = is_blocked.then(|| ic_undo::older(kernel, refused).ok().flatten()).flatten() else {
         return error;
     };
-    let way = format!("an older undo can be redone: ic rollback undo {} --yes", older.short());
+    let way = format!("an older undo can be redone: ic redo {} --yes", older.short());
     let hint = error.get_hint().map_or_else(|| way.clone(), |hint| format!("{hint}; {way}"));
     error.hint(hint).detail("older_rollback_id", older.as_str())
 }

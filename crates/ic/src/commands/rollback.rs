@@ -4,14 +4,12 @@ mod abort;
 mod list;
 mod resume;
 mod show;
-mod undo;
 
 use ic_kernel::Kernel;
 use ic_kernel::journal::steps;
 use ic_kernel::journal::table::RollbackRecord;
 use ic_undo::UndoneRollback;
 use ic_worktree::{CaptureSettings, RestoreWatch, Warning};
-pub(crate) use undo::RollbackUndoArgs;
 
 use crate::commands::prelude::*;
 use crate::views::rollback::record::RollbackShowJson;
@@ -25,7 +23,6 @@ verbs! {
         Show(show::RollbackShowArgs),
         Resume(resume::RollbackResumeArgs),
         Abort(abort::Abort),
-        Undo(undo::RollbackUndoArgs),
     }
 }
 
@@ -35,7 +32,7 @@ pub(crate) fn show_by_id(session: &mut CliSession, id: &str) -> Result<ExitStatu
 }
 
 /// The beginning of the question, and of the refusal without a terminal.
-const DOES: &str = "This changes more than the ledger";
+pub(super) const DOES: &str = "This changes more than the ledger";
 
 /// Shows a rollback and its steps. `stays`: warnings about what it left.
 fn show(
@@ -65,16 +62,16 @@ fn files_alone(
     ic_undo::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }
 
-fn watch() -> Result<RestoreWatch> {
+pub(super) fn watch() -> Result<RestoreWatch> {
     Ok(RestoreWatch { interrupted: signals::interrupted()?, ..RestoreWatch::default() })
 }
 
 /// The settings of the run's project: how checkpoints are taken, and where its state database is.
-fn settings(session: &CliSession, kernel: &Kernel, reference: &str) -> Result<CaptureSettings> {
+pub(super) fn settings(session: &CliSession, kernel: &Kernel, reference: &str) -> Result<CaptureSettings> {
     session.settings_of_project(kernel, &ic_undo::run_of(kernel, reference)?.project_dir)
 }
 
-fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -> Result<ExitStatus> {
+pub(super) fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -> Result<ExitStatus> {
     let record = RollbackUndoneJson::from(preview);
     session.output.record(&record, || {
         let end = match preview.plan_hash.as_deref() {
@@ -91,7 +88,7 @@ fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -> Result<Ex
     Ok(preview.refusals.first().map_or(exit, |refusal| ExitStatus::from(refusal.error.kind())))
 }
 
-fn finish(session: &mut CliSession, kernel: &Kernel, undone: &UndoneRollback) -> Result<ExitStatus> {
+pub(super) fn finish(session: &mut CliSession, kernel: &Kernel, undone: &UndoneRollback) -> Result<ExitStatus> {
     let files_alone = files_alone(session, kernel, &undone.remembered, &undone.steps);
     let text = || views::rollback::rollback_undo::undone(undone, files_alone.as_ref());
     session.output.record(&RollbackUndoneJson::from(undone), text)?;

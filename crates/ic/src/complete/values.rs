@@ -72,7 +72,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         }
         (["checkpoint", _], "conversation") => CompletionKind::Conversation,
         (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => CompletionKind::Workflow,
-        (["rollback", _], "id") => CompletionKind::Rollback,
+        (["rollback", _] | ["redo"], "id") => CompletionKind::Rollback,
         (["rewind", _], "id") => CompletionKind::Rewind,
         (["rewind", "to"], "task") => CompletionKind::Task,
         (["run", "agent", _], "agent") => CompletionKind::Agent,
@@ -173,7 +173,7 @@ fn from_ledger(
         CompletionKind::Session => looked.sessions(typed),
         CompletionKind::Rollback => looked.rollbacks(typed, |rollback| match verb {
             "resume" | "abort" => !rollback.status.is_over(),
-            "undo" => rollback.status.stands(),
+            "redo" => rollback.status.stands(),
             _ => true,
         }),
         CompletionKind::Rewind => looked.rewinds(typed),

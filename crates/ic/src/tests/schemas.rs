@@ -107,7 +107,6 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic rollback show", "rollback-show"),
     ("ic rollback resume", "rollback-show"),
     ("ic rollback abort", "rollback-undone"),
-    ("ic rollback undo", "rollback-undone"),
     ("ic rewind init", "rewind-init"),
     ("ic rewind inspect", "rewind-inspect"),
     ("ic rewind targets", "rewind-targets"),

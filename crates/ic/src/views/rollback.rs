@@ -379,7 +379,7 @@ fn next(rollback: &RollbackSummary) -> String {
     let to = shell_word(&rollback.plan.to_phase);
     let hint = match &rollback.done {
         Some((rollback_id, _)) if rollback.plan.point.is_some() || rollback.plan.cut.is_of_works() => {
-            format!("to bring it back: ic rollback undo {} --yes", rollback_id.short())
+            format!("to bring it back: ic redo {} --yes", rollback_id.short())
         }
         Some(_) => {
             let target = if rollback.plan.include_target { " --include-target" } else { "" };

@@ -352,7 +352,7 @@ fn require_standing(snapshot: &Snapshot<'_>, run: &Run, place: &PointPosition) -
         Code::PointTakenBack,
         format!("The run {} was rolled back to before {point}, by the rollback {id}.", run.id.short()),
     )
-    .hint(format!("undo that first: ic rollback undo {id} --yes"))
+    .hint(format!("undo that first: ic redo {id} --yes"))
     .detail("point", point.as_str())
     .detail("rollback_id", by.id.as_str()))
 }

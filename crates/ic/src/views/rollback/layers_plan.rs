@@ -92,7 +92,7 @@ fn way_back(id: &str, effects: Option<&Effects>) -> String {
         |one: &Compensation| (one.state == CompensationState::Done && !one.goes_with_tree()) || one.is_cut_off();
     let effects = effects.is_some_and(|effects| effects.compensations.iter().any(is_gone));
     let flag = if effects { " --without-effects" } else { "" };
-    format!("to bring it back: ic rollback undo {id}{flag}")
+    format!("to bring it back: ic redo {id}{flag}")
 }
 
 /// A rollback over several layers, planned or done, without what follows it.

@@ -202,7 +202,7 @@ pub(crate) fn show(
         out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
     } else if let (Some(without_effects), None) = (way_back, files_alone) {
         let flag = if without_effects { " --without-effects" } else { "" };
-        let way = format!("to bring it back: ic rollback undo {}{flag} --yes", rollback.id.short());
+        let way = format!("to bring it back: ic redo {}{flag} --yes", rollback.id.short());
         out += &format!("\n{}\n", styled(style::DIM, &way));
     }
     out

@@ -16,7 +16,7 @@ use crate::views::rollback::tree::{outside, tree};
 use crate::views::rollback::{DecidedJson, OutsideJson};
 
 shape! {
-    /// A rollback that was undone or aborted (`rollback undo`, `rollback abort`).
+    /// A rollback that was undone or aborted (`redo`, `rollback abort`).
     pub(crate) struct RollbackUndoneJson from undone: &UndoneRollback {
         #[serde(flatten)]
         rollback: RollbackRecordJson = (&undone.remembered).into(),

@@ -120,7 +120,7 @@ pub(crate) fn not_put_back(
     }
     match files_alone {
         Some(safety) => format!("{out}{}\n", purged(safety)),
-        None => out + &format!("to restore it: ic rollback undo {} --yes\n", rollback.id.short()),
+        None => out + &format!("to restore it: ic redo {} --yes\n", rollback.id.short()),
     }
 }
 

@@ -180,7 +180,7 @@ fn own_of<'k>(
             let again = match remembered.status {
                 RollbackStatus::Done => {
                     let flag = if has_undone { " --without-effects" } else { "" };
-                    format!("ic rollback undo {}{flag} --yes", remembered.id.short())
+                    format!("ic redo {}{flag} --yes", remembered.id.short())
                 }
                 _ => "call again".to_owned(),
             };
