@@ -8,9 +8,9 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::command_path::CommandPath;
 use crate::commands::{
-    RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, gate, health,
-    hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session, show, status,
-    ui, undo, uninstall, verbs, version, r#where, workflow,
+    HelpGroup, RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, gate,
+    health, hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session, show,
+    status, ui, undo, uninstall, verbs, version, r#where, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -25,67 +25,35 @@ pub(crate) const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default())
     .placeholder(AnsiColor::Cyan.on_default().dimmed());
 
-/// The nouns by what they are for, as a newcomer reads them. A test holds it to the tree.
-const NOUNS: &str = "\
-\x1b[1m\x1b[32mEvery day:\x1b[0m
-  status        A run, what is unfinished, and the command to type next
-  log           The points that a run can go back to, and its rollbacks
-  show          One entry: a prompt or dispatch, its calls, files, patch
-  diff          What an undo would take out, or what changed since
-  blame         The prompts and dispatches that changed a file
-  undo          Undo the last work: record, effects, git, files, rows
-  redo          Undo the last undo
-  restore       Restore files as they were before a piece of work
-  ui            A page in the browser: look at runs, undo, redo
-
-\x1b[1m\x1b[32mThe record:\x1b[0m
-  init          Create the ledger of this project
-  run           Runs: create, advance, rollback, status; agents, artifacts
-  dispatch      Work of agents: create, start, complete, record, wait
-  gate          The conditions of an advance: check, override, rules
-  events        The record of everything that happened: tail, verify, redact
-
-\x1b[1m\x1b[32mThe undo:\x1b[0m
-  checkpoint    The working tree: create, diff, restore
-  rollback      Rollbacks of runs: list, show, resume, abort
-  compensation  The undo of outside effects: add, list, run
-  workflow      A file of steps, each with its undo: run, resume, rollback
-  rewind        The application's database, back to a task: targets, to, undo
-
-\x1b[1m\x1b[32mCoding agents:\x1b[0m
-  install       Install the hooks and the MCP server into a coding agent
-  uninstall     Uninstall both
-  hooks         Record the prompts of a coding agent: install, uninstall, doctor
-  mcp           Serve the tools of agents by MCP: install, uninstall
-  session       Sessions of coding agents and their prompts: list, show, attach
-  hook          Called by the hooks
-
-\x1b[1m\x1b[32mThe program:\x1b[0m
-  where         Print the path of the ledger that commands use here
-  config        Show the settings in force, and their sources
-  backup        Copy the ledger to a file, while others work with it
-  health        Check the health of the ledger
-  migrate       Bring a ledger on a server to the schema of this program
-  completions   Print a script for completion in a shell
-  man           Write the manual pages
-  version       Print versions
-  help          Print the help of a command";
-
 /// Commands that a person seldom types: the short first page has no room for them.
-const SELDOM: [&str; 4] = ["hook ", "migrate ", "completions ", "man "];
+const SELDOM: [&str; 4] = ["hook", "migrate", "completions", "man"];
+
+/// The commands by what they are for, as a newcomer reads them.
+fn groups(is_full: bool) -> String {
+    let mut text = String::new();
+    for HelpGroup { heading, lines } in CliCommand::GROUPS {
+        // A screen of 24 lines has room for the commands, or for the blank lines between them.
+        let space = if is_full && !text.is_empty() { "\n" } else { "" };
+        text += &format!("{space}\x1b[1m\x1b[32m{heading}:\x1b[0m\n");
+        for (verb, line) in *lines {
+            let name = verb.to_lowercase();
+            if is_full || !SELDOM.contains(&name.as_str()) {
+                text += &format!("  {name:<14}{line}\n");
+            }
+        }
+    }
+    text + "  help          Print the help of a command"
+}
 
 /// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
 pub(crate) fn first_page(is_full: bool) -> String {
+    let groups = groups(is_full);
     if is_full {
         let options = "\x1b[1m\x1b[32mGlobal options:\x1b[0m\n{options}{after-help}";
-        return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{NOUNS}\n\n{options}");
+        return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\n{options}");
     }
-    // A screen of 24 lines has room for the commands, or for the blank lines between them.
-    let is_seldom = |line: &&str| SELDOM.iter().any(|name| line.trim_start().starts_with(name));
-    let nouns: Vec<&str> = NOUNS.lines().filter(|line| !line.is_empty() && !is_seldom(line)).collect();
-    let nouns = nouns.join("\n");
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
-    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{nouns}\n\n{more}")
+    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\n{more}")
 }
 
 /// The version, and the commit of a release.
@@ -157,63 +125,73 @@ impl CommandLine {
 
 verbs! {
     pub(crate) enum CliCommand {
-        Status(status::StatusArgs),
-        Log(log::LogArgs),
-        Show(show::ShowArgs),
-        Diff(diff::DiffArgs),
-        Blame(blame::BlameArgs),
-        Undo(undo::UndoArgs),
-        Redo(redo::RedoArgs),
-        Restore(restore::RestoreArgs),
-        Ui(ui::UiArgs),
-        Init(init::InitArgs),
-        /// Runs: create, advance, roll back, inspect
-        #[command(subcommand)]
-        Run(Later<run::RunVerb>),
-        /// Dispatches: the work of agents, its commits and files
-        #[command(subcommand)]
-        Dispatch(Later<dispatch::DispatchVerb>),
-        /// Gates: check, override, list the rules
-        #[command(subcommand)]
-        Gate(Later<gate::GateVerb>),
-        /// Events: follow, verify, redact
-        #[command(subcommand)]
-        Events(Later<events::EventsVerb>),
-        /// Checkpoints: capture the working tree, compare, restore, undo
-        #[command(subcommand)]
-        Checkpoint(Later<checkpoint::CheckpointVerb>),
-        /// Rollbacks: list, show, resume, abort, undo
-        #[command(subcommand)]
-        Rollback(Later<rollback::RollbackVerb>),
-        /// Compensations: declare the undo of outside effects, run it
-        #[command(subcommand)]
-        Compensation(Later<compensation::CompensationVerb>),
-        /// Workflows: run a file of steps, resume, roll back
-        #[command(subcommand)]
-        Workflow(Later<workflow::WorkflowVerb>),
-        /// Rewinds: take the application's database back to a task
-        #[command(subcommand)]
-        Rewind(Later<rewind::RewindVerb>),
-        Install(install::InstallArgs),
-        Uninstall(uninstall::UninstallArgs),
-        /// Hooks of coding agents: install, uninstall, doctor
-        #[command(subcommand)]
-        Hooks(Later<hooks::HooksVerb>),
-        Mcp(mcp::Mcp),
-        /// Sessions of coding agents: list, show
-        #[command(subcommand)]
-        Session(Later<session::SessionVerb>),
-        Hook(hook::Hook),
-        Where(r#where::Where),
-        /// The project's configuration
-        #[command(subcommand)]
-        Config(Later<config::ConfigVerb>),
-        Backup(backup::BackupArgs),
-        Health(health::Health),
-        Migrate(migrate::Migrate),
-        Completions(completions::Completions),
-        Man(man::Man),
-        Version(version::Version),
+        "Every day": {
+            Status(status::StatusArgs) = "A run, what is unfinished, and the command to type next",
+            Log(log::LogArgs) = "The points that a run can go back to, and its rollbacks",
+            Show(show::ShowArgs) = "One entry: a prompt or dispatch, its calls, files, patch",
+            Diff(diff::DiffArgs) = "What an undo would take out, or what changed since",
+            Blame(blame::BlameArgs) = "The prompts and dispatches that changed a file",
+            Undo(undo::UndoArgs) = "Undo the last work: record, effects, git, files, rows",
+            Redo(redo::RedoArgs) = "Undo the last undo",
+            Restore(restore::RestoreArgs) = "Restore files as they were before a piece of work",
+            Ui(ui::UiArgs) = "A page in the browser: look at runs, undo, redo",
+        }
+        "The record": {
+            Init(init::InitArgs) = "Create the ledger of this project",
+            /// Runs: create, advance, roll back, inspect
+            #[command(subcommand)]
+            Run(Later<run::RunVerb>) = "Runs: create, advance, rollback, status; agents, artifacts",
+            /// Dispatches: the work of agents, its commits and files
+            #[command(subcommand)]
+            Dispatch(Later<dispatch::DispatchVerb>) = "Work of agents: create, start, complete, record, wait",
+            /// Gates: check, override, list the rules
+            #[command(subcommand)]
+            Gate(Later<gate::GateVerb>) = "The conditions of an advance: check, override, rules",
+            /// Events: follow, verify, redact
+            #[command(subcommand)]
+            Events(Later<events::EventsVerb>) = "The record of everything that happened: tail, verify, redact",
+        }
+        "The undo": {
+            /// Checkpoints: capture the working tree, compare, restore, undo
+            #[command(subcommand)]
+            Checkpoint(Later<checkpoint::CheckpointVerb>) = "The working tree: create, diff, restore",
+            /// Rollbacks: list, show, resume, abort, undo
+            #[command(subcommand)]
+            Rollback(Later<rollback::RollbackVerb>) = "Rollbacks of runs: list, show, resume, abort",
+            /// Compensations: declare the undo of outside effects, run it
+            #[command(subcommand)]
+            Compensation(Later<compensation::CompensationVerb>) = "The undo of outside effects: add, list, run",
+            /// Workflows: run a file of steps, resume, roll back
+            #[command(subcommand)]
+            Workflow(Later<workflow::WorkflowVerb>) = "A file of steps, each with its undo: run, resume, rollback",
+            /// Rewinds: take the application's database back to a task
+            #[command(subcommand)]
+            Rewind(Later<rewind::RewindVerb>) = "The application's database, back to a task: targets, to, undo",
+        }
+        "Coding agents": {
+            Install(install::InstallArgs) = "Install the hooks and the MCP server into a coding agent",
+            Uninstall(uninstall::UninstallArgs) = "Uninstall both",
+            /// Hooks of coding agents: install, uninstall, doctor
+            #[command(subcommand)]
+            Hooks(Later<hooks::HooksVerb>) = "Record the prompts of a coding agent: install, uninstall, doctor",
+            Mcp(mcp::Mcp) = "Serve the tools of agents by MCP: install, uninstall",
+            /// Sessions of coding agents: list, show
+            #[command(subcommand)]
+            Session(Later<session::SessionVerb>) = "Sessions of coding agents and their prompts: list, show, attach",
+            Hook(hook::Hook) = "Called by the hooks",
+        }
+        "The program": {
+            Where(r#where::Where) = "Print the path of the ledger that commands use here",
+            /// The project's configuration
+            #[command(subcommand)]
+            Config(Later<config::ConfigVerb>) = "Show the settings in force, and their sources",
+            Backup(backup::BackupArgs) = "Copy the ledger to a file, while others work with it",
+            Health(health::Health) = "Check the health of the ledger",
+            Migrate(migrate::Migrate) = "Bring a ledger on a server to the schema of this program",
+            Completions(completions::Completions) = "Print a script for completion in a shell",
+            Man(man::Man) = "Write the manual pages",
+            Version(version::Version) = "Print versions",
+        }
     }
 }
 

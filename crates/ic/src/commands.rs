@@ -5,8 +5,28 @@ pub(crate) trait RunCommand {
     fn run(&self, session: &mut CliSession) -> Result<ExitStatus>;
 }
 
-/// Declares the verbs of a noun: an enum that clap parses, and that runs each verb by its own `run`.
+/// Commands that stand together on the first page of help.
+pub(crate) struct HelpGroup {
+    pub(crate) heading: &'static str,
+    /// Each command as its enum names it, with its line.
+    pub(crate) lines: &'static [(&'static str, &'static str)],
+}
+
+/// Declares the verbs of a noun: an enum that clap parses, and that runs each verb by its own `run`. Verbs below a heading have a line each
+/// for the first page of help.
 macro_rules! verbs {
+    ($(#[$meta:meta])* pub(crate) enum $name:ident {
+        $($heading:literal: { $($(#[$about:meta])* $verb:ident($arguments:ty) = $line:literal,)+ })+
+    }) => {
+        crate::commands::verbs! { $(#[$meta])* pub(crate) enum $name { $($($(#[$about])* $verb($arguments),)+)+ } }
+
+        impl $name {
+            pub(crate) const GROUPS: &[crate::commands::HelpGroup] = &[$(crate::commands::HelpGroup {
+                heading: $heading,
+                lines: &[$((stringify!($verb), $line)),+],
+            }),+];
+        }
+    };
     ($(#[$meta:meta])* pub(crate) enum $name:ident {
         $($(#[$about:meta])* $verb:ident($arguments:ty),)+
     }) => {
