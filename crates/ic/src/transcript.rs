@@ -58,7 +58,7 @@ impl Transcript {
 
     /// The first texts of a person from byte `start` on; empty if the record was replaced, or cannot be read.
     pub(crate) fn texts_since(&self, start: u64) -> Vec<String> {
-        /// A prompt comes right after the place where its hook was called, with few lines in between.
+        // A prompt comes right after the place where its hook was called, with few lines in between.
         const READ: u64 = 4 * 1024 * 1024;
         let mut text = Vec::new();
         if self.open_at(start).and_then(|(file, _)| file.take(READ).read_to_end(&mut text).ok()).is_none() {
