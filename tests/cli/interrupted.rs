@@ -144,7 +144,7 @@ fn what_a_person_wrote_while_a_restore_was_interrupted_is_not_undone_with_it() {
 fn a_line_that_a_person_added_meanwhile_stays_in_a_file_of_the_prompt() {
     for is_redo in [false, true] {
         let project = worked(true);
-        let undo = format!("undo --dispatch {} --yes", work_of(&project, "A"));
+        let undo = format!("undo --only {} --yes", work_of(&project, "A"));
         if is_redo {
             project.json(&undo);
         }

@@ -209,7 +209,8 @@ fn a_reference_that_names_no_one_run_never_leads_to_the_configuration_of_the_cal
             let call = verb.replace("REF", reference);
             assert_eq!(project.refused(&call), (3, "ambiguous_run".to_owned()), "{call}");
         }
-        let (call, is_of_rollback) = (verb.replace("REF", "999999"), verb.starts_with("rollback"));
+        let (call, is_of_rollback) =
+            (verb.replace("REF", "999999"), verb.starts_with("rollback") || verb.starts_with("redo"));
         let missing = if is_of_rollback { "rollback_not_found" } else { "run_not_found" };
         assert_eq!(project.refused(&call), (3, missing.to_owned()), "{call}");
     }

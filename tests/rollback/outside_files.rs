@@ -153,7 +153,7 @@ fn a_prompt_whose_file_stays_counts_as_undone_in_part() {
     fs::write(&notes, "of a person again\n").expect("write it");
     let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
     let work = prompts[0]["id"].as_str().expect("an id").to_owned();
-    let (code, report) = undo(&world, &["--dispatch", &work]);
+    let (code, report) = undo(&world, &["--only", &work]);
     assert_eq!((code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
     assert_eq!(report["outside"][0]["reason"], "it was changed since", "{report}");
     assert_eq!(world.cli.json(["dispatch", "show", &work])["rolled_back_by"], Value::Null);
