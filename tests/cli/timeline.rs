@@ -13,7 +13,7 @@ use crate::blame::{after, before, stop, work_of};
 use crate::support::Project;
 
 /// A prompt that writes files by a tool call, and its end. Returns the id of its work.
-fn writes(project: &Project, session: &str, text: &str, files: &[(&str, &str)]) -> String {
+pub(crate) fn writes(project: &Project, session: &str, text: &str, files: &[(&str, &str)]) -> String {
     begins(project, session, text);
     before(project, session, text, "Bash", json!({ "command": "make" }));
     for (file, content) in files {

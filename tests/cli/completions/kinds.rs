@@ -195,3 +195,20 @@ fn tasks_of_the_state_database_the_newest_first() {
     std::fs::remove_file(project.cli.beside("state.db")).expect("the database");
     assert!(values(&project, "rewind to ").is_empty());
 }
+
+#[test]
+fn works_are_offered_by_what_a_log_prints() {
+    let project = crate::agents::in_git();
+    let one = crate::timeline::writes(&project, "A", "add a login", &[("a.txt", "1\n")]);
+    let two = crate::timeline::writes(&project, "B", "test it", &[("b.txt", "2\n")]);
+    project.ok("checkpoint create --name good");
+    let about = |title: &str| format!("{title}, 2026-02-20T16:55:15Z");
+    let works =
+        [pair("@", &about("test it")), pair(short(&two), &about("test it")), pair(short(&one), &about("add a login"))];
+    for words in [&["undo", ""][..], &["show", ""], &["diff", ""], &["diff", "@~1", ""], &["restore", "--before", ""]] {
+        let found = offered(&project, words);
+        assert_eq!(found[..3], works, "{words:?}");
+        assert!(found.contains(&pair("good", "2026-02-20T16:55:15Z")), "{words:?}: {found:?}");
+    }
+    assert_eq!(values(&project, &format!("show {}", short(&one))), [short(&one)]);
+}
