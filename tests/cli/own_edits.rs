@@ -383,7 +383,7 @@ fn what_was_unstaged_or_noted_is_named_with_its_command() {
             git(&project, &["notes", "add", "-m", "of the agent"]);
         });
         stop(&project, "A");
-        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let alone = if is_alone { format!(" --only {}", work_of(&project, "A")) } else { String::new() };
         let mut said = Vec::new();
         for flag in ["--dry-run", "--yes"] {
             let undone = project.run(&format!("undo{alone} {flag} --json"));
