@@ -365,3 +365,46 @@ fn an_ignored_file_of_one_prompt_goes_with_it() {
     assert_eq!(world.cli.json(["redo", "--yes", "--json"])["status"], "undone");
     assert_eq!(read_in(world.root(), "new.local").as_deref(), Some("its\n"));
 }
+
+/// Where a file was under its old name, no checkpoint has it: an undo that deleted the new name would leave it nowhere.
+#[test]
+fn a_file_moved_from_an_uncaptured_name_stays() {
+    for (old, new) in [(".env", "config.txt"), ("ignored/data.csv", "in/data.csv"), ("../beside/notes", "notes.txt")] {
+        for is_alone in [true, false] {
+            let (world, _) = project();
+            drop(write_in(world.root(), ".gitignore", "ignored/\n"));
+            drop(write_in(world.root(), "README", "of a person, and tracked\n"));
+            drop(write_in(world.root(), old, "of a person\n"));
+            say(&world, "A", "UserPromptSubmit", &json!({}));
+            let line = format!("mv {old} {new}");
+            call(&world, "A", ("Bash", "1"), &json!({ "command": line }), || {
+                drop(write_in(world.root(), "in/made", "made\n"));
+                fs::rename(world.root().join(old), world.root().join(new)).expect("move it");
+                fs::rename(world.root().join("README"), world.root().join("READ.me")).expect("move it");
+            });
+            say(&world, "A", "Stop", &json!({}));
+            let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
+            let work = prompts[0]["id"].as_str().expect("an id").to_owned();
+            let alone: &[&str] = if is_alone { &["--only", &work] } else { &[] };
+            let (code, report) = undo(&world, alone);
+            assert_eq!(code, Some(4), "{old}: {report}");
+            let skipped = report["files"]["skipped"].as_array().expect("a list");
+            let named =
+                skipped.iter().find(|one| one["path"] == new).unwrap_or_else(|| panic!("{old} {is_alone}: {report}"));
+            assert!(named["reason"].as_str().is_some_and(|why| why.contains("was moved here")), "{old}: {report}");
+            assert_eq!((world.read(new).as_deref(), world.read(old)), (Some("of a person\n"), None), "{old}: {report}");
+            // What a checkpoint has under its old name goes back as ever.
+            assert_eq!(
+                (world.read("READ.me"), world.read("README").is_some(), world.read("in/made")),
+                (None, true, None)
+            );
+            let status = if is_alone { "rolled_back_in_part" } else { "rolled_back" };
+            assert_eq!(report["status"], status, "{old}: {report}");
+            world.ic(&["redo", "--yes"]);
+            assert_eq!(
+                (world.read(new).as_deref(), world.read("in/made").as_deref()),
+                (Some("of a person\n"), Some("made\n"))
+            );
+        }
+    }
+}

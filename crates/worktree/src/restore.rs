@@ -11,6 +11,7 @@ mod last_difference;
 mod later_changes;
 mod leftovers;
 mod limits;
+mod moved_files;
 mod refusal;
 mod request;
 mod restore_revert;

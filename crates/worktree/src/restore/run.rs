@@ -21,6 +21,7 @@ use super::client_settings;
 use super::execution::Done;
 use super::kept_plan::{hash_of, touched};
 use super::limits::LimitOwner;
+use super::moved_files;
 use super::refusal::{plan_changed, refused};
 use super::request::{RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
 use super::selective_undo;
@@ -220,6 +221,7 @@ fn plan_report<'w>(
         limits.keep.extend(selective_undo::kept(&conflicts, &differences));
         limits.keep_together(&mut databases);
     }
+    let moved = workspace.keep_moved(&mut limits, &target, &differences, request)?;
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);
     match &mut reversed {
@@ -232,7 +234,8 @@ fn plan_report<'w>(
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
-    let rest = selective_undo::open_conflicts(&mut plan, conflicts, reversed, request);
+    let mut rest = selective_undo::open_conflicts(&mut plan, conflicts, reversed, request);
+    moved_files::name_moved(moved, &mut plan, &mut rest);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
     let mut report = RestoreReport {
