@@ -140,6 +140,33 @@ fn what_others_changed_since_stays_and_is_named() {
     assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
 }
 
+/// What is forced is kept first: the redo brings it back, also after a prune.
+#[test]
+fn a_forced_file_outside_comes_back_with_the_redo() {
+    for is_alone in [true, false] {
+        for since in [Some("of a person again\n"), None] {
+            let (world, beside) = project();
+            let notes = beside.join("notes");
+            edit(&world, &notes, || fs::write(&notes, "of an agent\n").expect("write it"));
+            match since {
+                Some(text) => fs::write(&notes, text).expect("write it"),
+                None => fs::remove_file(&notes).expect("remove it"),
+            }
+            let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
+            let work = prompts[0]["id"].as_str().expect("an id").to_owned();
+            let alone: &[&str] = if is_alone { &["--only", &work] } else { &[] };
+            let (code, report) = undo(&world, &[alone, &["--force-files"]].concat());
+            assert_eq!((code, &report["status"]), (Some(0), &json!("rolled_back")), "{report}");
+            assert_eq!(report["outside"][0]["reason"], Value::Null, "{report}");
+            assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person\n"), "{report}");
+            world.ic(&["checkpoint", "prune", "--grace", "0s"]);
+            let redo = world.cli.run(["redo", "--yes", "--json"]);
+            assert_eq!(redo.code, Some(0), "{redo:?}");
+            assert_eq!(read_in(&beside, "notes").as_deref(), since, "{redo:?}");
+        }
+    }
+}
+
 #[test]
 fn a_prompt_whose_file_stays_counts_as_undone_in_part() {
     let (world, beside) = project();

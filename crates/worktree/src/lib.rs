@@ -8,6 +8,7 @@ pub mod capture;
 pub mod contents;
 mod create;
 mod database_mark;
+pub mod forced_files;
 mod git;
 pub mod health;
 mod locked_root;

@@ -46,27 +46,38 @@ impl Workspace<'_> {
             return Ok(unkept(reason, file.as_ref()));
         }
         let Some(file) = file else { return Ok(OutsideStanding::Absent { above: first_missing(path) }) };
-        let name = path.file_name().map(|name| path_bytes(Path::new(name)).to_vec()).unwrap_or_default();
-        let reason = match () {
-            () if !file.is_file() => "special",
-            () if looks_secret(&name) => "secret",
-            () if file.size() > self.options().max_file_size => "oversize",
-            // To replace the file would part it from its other names.
-            () if file.nlink() > 1 => "it has other names",
-            () => {
-                let writer = self.objects.writer(self.kernel.context.now())?;
-                let kept = open_regular_itself(path).ok().map(|mut file| writer.put_file(&mut file)).transpose()?;
-                return Ok(match kept {
-                    Some(Some((hash, size))) => {
-                        writer.finish()?;
-                        OutsideStanding::File { hash: hex(&hash), size, mode: file.mode() & 0o7777 }
-                    }
-                    Some(None) => unkept("purged".to_owned(), Some(&file)),
-                    None => unkept("unreadable".to_owned(), Some(&file)),
-                });
+        if let Some(reason) = self.unkept(path, &file) {
+            return Ok(unkept(reason.to_owned(), Some(&file)));
+        }
+        let writer = self.objects.writer(self.kernel.context.now())?;
+        let kept = open_regular_itself(path).ok().map(|mut file| writer.put_file(&mut file)).transpose()?;
+        Ok(match kept {
+            Some(Some((hash, size))) => {
+                writer.finish()?;
+                OutsideStanding::File { hash: hex(&hash), size, mode: file.mode() & 0o7777 }
             }
-        };
-        Ok(unkept(reason.to_owned(), Some(&file)))
+            Some(None) => unkept("purged".to_owned(), Some(&file)),
+            None => unkept("unreadable".to_owned(), Some(&file)),
+        })
+    }
+
+    /// Why the content of a file is not kept, as far as its looks say.
+    fn unkept(&self, path: &Path, file: &Metadata) -> Option<&'static str> {
+        let name = path.file_name().map(|name| path_bytes(Path::new(name)).to_vec()).unwrap_or_default();
+        match () {
+            () if !file.is_file() => Some("special"),
+            () if looks_secret(&name) => Some("secret"),
+            () if file.size() > self.options().max_file_size => Some("oversize"),
+            // To replace the file would part it from its other names.
+            () if file.nlink() > 1 => Some("it has other names"),
+            () => None,
+        }
+    }
+
+    /// Why [`Workspace::keep_outside`] would keep no content; nothing is stored.
+    pub fn may_keep_outside(&self, path: &Path) -> std::result::Result<(), String> {
+        let reason = path.symlink_metadata().ok().and_then(|file| self.unkept(path, &file));
+        reason.map_or(Ok(()), |reason| Err(format!("{reason}: no content of it is kept")))
     }
 
     /// Whether no capture has this file of the project, because a rule ignores it: an undo can bring it back only as one outside of it.

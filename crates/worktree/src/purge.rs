@@ -133,6 +133,8 @@ impl Workspace<'_> {
         let outside = self.kernel.read(outside_files::all)?;
         let at_path = outside.iter().filter(|file| file.path.as_bytes() == path);
         held.contents.extend(at_path.flat_map(OutsideFile::contents));
+        let forced = self.kernel.read(super::forced_files::contents)?.into_iter();
+        held.contents.extend(forced.filter(|(forced, _)| forced.as_bytes() == path).map(|(_, hash)| hash));
         let is_outside = path.starts_with(b"/");
         for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root && !is_outside) {
             match diff::find(&self.objects, &checkpoint.tree, path)? {

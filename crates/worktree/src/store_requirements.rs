@@ -34,7 +34,8 @@ pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Ha
     let files = compensation::contents(snapshot)?;
     let artifacts = artifacts.iter().filter_map(|hash| parse_hex(hash));
     let outside = ic_session::outside_files::contents(snapshot)?;
-    Ok(plans.chain(artifacts).chain(files).chain(outside).collect())
+    let forced = super::forced_files::contents(snapshot)?.into_iter().map(|(_, hash)| hash);
+    Ok(plans.chain(artifacts).chain(files).chain(outside).chain(forced).collect())
 }
 
 /// Every object that the ledger needs and that this store has. What cannot be read is skipped, and with it what only that names.

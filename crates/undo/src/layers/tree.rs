@@ -19,6 +19,7 @@ use ic_kernel::journal::steps::{self, StepEvent};
 use ic_kernel::journal::{Course, LayerName as Name, RollbackStep, layer};
 use ic_session::call;
 use ic_worktree::capture::Shot;
+use ic_worktree::forced_files::FORCED;
 use ic_worktree::{
     Conflict, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace, files_of_database,
     left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
@@ -45,7 +46,7 @@ impl LayerDriver for TreeLayer {
     fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         if course.is_back() {
             tree_revert::go(site, course, work)?;
-            return outside_files::go(site, course, &step.detail, work).map(|()| Value::Null);
+            return outside_files::go(site, course, step, work).map(|_| Value::Null);
         }
         let goal = Goal::of(site)?;
         let earlier = goal.restored_before(site.is_dry())?;
@@ -75,8 +76,11 @@ impl LayerDriver for TreeLayer {
                 report.status = RestoreStatus::Restored;
             }
         }
-        outside_files::go(site, course, &step.detail, work)?;
-        let detail = goal.detail(&own, parts_left, &outside_files::left(work))?;
+        let forced = outside_files::go(site, course, step, work)?;
+        let mut detail = goal.detail(&own, parts_left, &outside_files::left(work))?;
+        if !forced.is_empty() {
+            detail[FORCED] = json!(forced);
+        }
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {
             Some(git) => {

@@ -1,16 +1,18 @@
 //! Files outside of the project that tool calls named: what the covered calls did to them is reverted, or made again.
 //!
 //! Nothing is journaled but the calls themselves: both states of a file are in the store before its row is. A file that has one of the two
-//! states gets the other, so the step can be repeated after its process died.
+//! states gets the other, so the step can be repeated after its process died. What was forced is journaled: no call knows its content.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use ic_base::Result;
-use ic_kernel::journal::{Course, LayerName};
+use ic_kernel::journal::steps::{self, StepEvent};
+use ic_kernel::journal::{Course, LayerName, RollbackStep};
 use ic_session::outside_files::{self, OutsideFile, OutsideStanding};
 use ic_worktree::Workspace;
-use serde_json::Value;
+use ic_worktree::forced_files::{FORCED, forced_in};
+use serde_json::{Value, json};
 
 use super::super::layer::{LayerWork, Site};
 use crate::outside_change::OutsideChange;
@@ -20,12 +22,16 @@ const NOT_KEPT: &str = "no content of it is kept";
 /// The member of a tree step's detail that names the files which the rollback left as they were.
 pub(super) const LEFT: &str = "outside_left";
 
-/// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do. `detail`: what the journal has of the
-/// step. A file that the rollback left is left by its undo, too.
-pub(super) fn go(site: &Site<'_, '_>, course: Course, detail: &Value, work: &mut LayerWork) -> Result<()> {
+/// What stood at each path that was replaced by force.
+type Forced = BTreeMap<String, OutsideStanding>;
+
+/// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do. A file that the rollback left is left by
+/// its undo, too, and one that it forced gets back what stood there. Returns what was forced, which the journal of the step is to name.
+pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work: &mut LayerWork) -> Result<Forced> {
+    let mut forced = forced_in(&step.detail);
     let covered = site.covered;
     if !covered.layers.contains(&LayerName::Files) {
-        return Ok(());
+        return Ok(forced);
     }
     let remembered = covered.remembered();
     let by = remembered.map(|remembered| remembered.id.as_str());
@@ -36,25 +42,81 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, detail: &Value, work: &mut
         is_before && covered.cut.covers(file.seq, &file.phase, Some(&file.dispatch_id))
     });
     let mut of_path: BTreeMap<String, Vec<OutsideFile>> = BTreeMap::new();
-    let left = detail[LEFT].as_array().filter(|_| course.is_back());
+    let left = step.detail[LEFT].as_array().filter(|_| course.is_back());
     let is_left = |file: &OutsideFile| left.is_some_and(|left| left.iter().any(|path| *path == *file.path));
     for file in files.into_iter().filter(|file| file.is_changed() && !is_left(file)) {
         of_path.entry(file.path.clone()).or_default().push(file);
     }
     if of_path.is_empty() {
-        return Ok(());
+        return Ok(forced);
     }
+    let is_forced = !course.is_back() && covered.force(site.force)?.files;
     let workspace = Workspace::of_run(site.kernel, &covered.run, site.settings)?;
     let mut changes = Vec::new();
     for (path, mut files) in of_path {
         if !course.is_back() {
             files.reverse();
         }
-        changes.extend(one(site, &workspace, Path::new(&path), &files, course));
+        let place = (&workspace, Path::new(&path));
+        let change = match (forced.get(&path).filter(|_| course.is_back()), files.first()) {
+            (Some(stood), Some(first)) => unforce(site, place, &first.was, stood),
+            _ => one(site, place, &files, course),
+        };
+        let stays = change.as_ref().is_some_and(OutsideChange::is_incomplete);
+        changes.extend(match files.last().filter(|_| stays && is_forced) {
+            Some(oldest) => Some(force(site, step, place, &oldest.was, &mut forced)?),
+            None => change,
+        });
     }
     work.has_changed |= !site.is_dry() && changes.iter().any(|change| change.left.is_none());
     work.outside = changes;
-    Ok(())
+    Ok(forced)
+}
+
+/// Replaces what others left at a path by `to`, or says why not. What stands there is kept, and the journal names it before it is replaced.
+fn force(
+    site: &Site<'_, '_>,
+    step: &RollbackStep,
+    (workspace, path): (&Workspace<'_>, &Path),
+    to: &OutsideStanding,
+    forced: &mut Forced,
+) -> Result<OutsideChange> {
+    let now = workspace.outside_now(path, to);
+    let change = |left: Option<String>| OutsideChange { path: path.to_owned(), action: action(&now, to), left };
+    let allowed = workspace.may_replace(path, &now, to).and_then(|()| workspace.may_keep_outside(path));
+    let (Ok(()), Some(saga), Some(remembered)) = (&allowed, site.saga, site.covered.remembered()) else {
+        return Ok(change(allowed.err()));
+    };
+    let stood = workspace.keep_outside(path)?;
+    if let OutsideStanding::Unkept { reason, .. } = &stood {
+        return Ok(change(Some(reason.clone())));
+    }
+    forced.insert(path.to_string_lossy().into_owned(), stood.clone());
+    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
+    detail.insert(FORCED.to_owned(), json!(forced));
+    saga.write(|tx, now| {
+        steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&Value::Object(detail.clone())))
+    })?;
+    Ok(change(workspace.replace_outside(path, &stood, to).err()))
+}
+
+/// Brings back what stood at a path before it was forced to be `from`.
+fn unforce(
+    site: &Site<'_, '_>,
+    (workspace, path): (&Workspace<'_>, &Path),
+    from: &OutsideStanding,
+    to: &OutsideStanding,
+) -> Option<OutsideChange> {
+    let now = workspace.outside_now(path, to);
+    if now.is_as(to) {
+        return None;
+    }
+    let done = match (now.is_as(from), site.is_dry()) {
+        (false, _) => Err("it was changed since".to_owned()),
+        (true, true) => workspace.may_replace(path, &now, to),
+        (true, false) => workspace.replace_outside(path, &now, to),
+    };
+    Some(OutsideChange { path: path.to_owned(), action: action(&now, to), left: done.err() })
 }
 
 /// The files that a rollback left as they are, though their content is missing something.
@@ -66,8 +128,7 @@ pub(super) fn left(work: &LayerWork) -> Vec<String> {
 /// `files`: what calls did at the path, in the order in which it is undone or repeated. `None`: the path has the wanted state already.
 fn one(
     site: &Site<'_, '_>,
-    workspace: &Workspace<'_>,
-    path: &Path,
+    (workspace, path): (&Workspace<'_>, &Path),
     files: &[OutsideFile],
     course: Course,
 ) -> Option<OutsideChange> {
