@@ -265,8 +265,8 @@ fn what_is_left_out_of_a_checkpoint_is_said_once() {
 fn a_run_that_has_no_rollback_is_named_as_a_run() {
     let world = in_git().begun();
     let short = &world.run[world.run.len() - 8..];
-    for words in [["rollback", "show", &world.run], ["redo", short]] {
-        let outcome = world.cli.run(words);
+    for words in [vec!["rollback", "show", &world.run], vec!["redo", short]] {
+        let outcome = world.cli.run(&words);
         assert_eq!(outcome.error(), "rollback_not_found", "{words:?}");
         let said = format!("The run {short} has no rollback.");
         assert!(outcome.stderr.contains(&said), "{words:?}: {outcome:?}");

@@ -60,7 +60,7 @@ pub(super) fn remaining(
     left_of(kernel, settings, &undone, restored, is_done)
 }
 
-/// As [`remaining`], of a rollback that is done, whichever call has made its steps.
+/// What git keeps of the work that a rollback undid which is done, whichever call made its steps: the warnings that its report has.
 ///
 /// Errors: those of reading the ledger and of asking git.
 pub fn git_remains(kernel: &Kernel, settings: &CaptureSettings, remembered: &RollbackRecord) -> Result<Vec<Warning>> {
