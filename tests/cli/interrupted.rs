@@ -105,9 +105,13 @@ fn what_a_person_wrote_while_a_redo_was_interrupted_is_no_work_of_the_prompt() {
     let (code, report) = ends(&project, &format!("rollback resume {id} --yes"));
     assert_eq!(code, Some(0), "{report}");
     assert_eq!((read(&project, "a.txt").is_some(), status(&project)), (true, "undone".to_owned()));
-    let (code, plan) = ends(&project, "undo --dry-run");
-    assert_eq!((code, plan.to_string().contains("notes.txt")), (Some(0), false), "{plan}");
-    project.json("undo --yes");
+    // A return of the whole run asks about it, and the undo of the prompt leaves it.
+    let (code, plan) = ends(&project, "undo created --dry-run");
+    assert_eq!((code, &plan["files"]["conflicts"][0]["path"]), (Some(1), &"notes.txt".into()), "{plan}");
+    assert_eq!(project.refused("undo created --yes").1, "file_conflict");
+    let undone = project.json("undo --yes");
+    let changes = undone["files"]["changes"].as_array().expect("a list");
+    assert!(changes.iter().all(|one| one["path"] != "notes.txt"), "{undone}");
     assert_eq!((read(&project, "notes.txt").as_deref(), read(&project, "a.txt")), (Some("mine\n"), None));
     assert_eq!(read(&project, "base.txt").as_deref(), Some(BASE));
     project.json("redo --yes");
@@ -215,7 +219,7 @@ fn a_resumed_undo_names_what_stays_of_git() {
             ic_testkit::git_in(project.root(), &["tag", "t"]);
         });
         say(&project, &Said::new("claude-code", "A", "Stop"));
-        let alone = if is_alone { format!(" --dispatch {}", work_of(&project, "A")) } else { String::new() };
+        let alone = if is_alone { format!(" --only {}", work_of(&project, "A")) } else { String::new() };
         dies_in_its_restore(&project, &format!("undo{alone} --yes"));
         let id = last_rollback(&project)["id"].as_str().expect("an id").to_owned();
         let (code, report) = ends(&project, &format!("rollback resume {id} --yes"));

@@ -78,7 +78,7 @@ fn what_would_be_refused_is_asked_of_nobody() {
     let id = spoiled(&world);
     world.write("bad.txt", "mine\n");
     let mut client = asking(&world, SESSION);
-    let plan = client.tool("undo", json!({ "dispatch": id }));
+    let plan = client.tool("undo", json!({ "point": id, "only": true }));
     assert_eq!((&plan["refusal"]["code"], client.asked.len()), (&json!("file_conflict"), 0), "{plan}");
 }
 

@@ -72,7 +72,7 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
     text.retain(|word| *word != "--json");
     let text = world.ic(&text);
     assert!(text.contains(&format!("recorded by the run {}", &other[other.len() - 8..])), "{text}");
-    assert!(text.contains("CLASH") && !text.contains("be refused"), "{text}");
+    assert!(text.contains("CONFLICT") && !text.contains("be refused"), "{text}");
     assert!(world.state() == before, "a refusal changed something");
     let words =
         ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files", "--keep-theirs", "--yes"];

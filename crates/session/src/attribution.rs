@@ -194,6 +194,13 @@ impl Attribution {
         Some((last, CheckpointRecord { seq: Seq::MAX, created_at: now, ..last.clone() }))
     }
 
+    /// Whether some work that was under way in a window told no call at all, not even before or after it: it may have done nothing, or its
+    /// hooks were not called.
+    pub fn has_untold_work(&self, window: &Window<'_>) -> bool {
+        let is_told = |worker: &&Dispatch| self.calls.iter().any(|call| call.dispatch_id == worker.id);
+        window.at_work.iter().any(|worker| !is_told(worker))
+    }
+
     /// Whether the clients of all work of a run reported each call.
     pub fn is_told(&self, run: &RunId) -> bool {
         self.workers.iter().filter(|worker| worker.run_id == *run).all(|worker| self.told.contains(&worker.id))

@@ -234,12 +234,13 @@ pub(super) fn between_calls(
     let attribution = workspace
         .kernel
         .read(|snapshot| Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at))?;
-    let (mut between, mut unsure) = (BTreeSet::new(), BTreeSet::new());
+    let (mut between, mut untold, mut unsure) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for window in attribution.windows().filter(|window| !window.is_idle()) {
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
             let is_change = difference.change().is_some();
             if is_change && !window.is_in_call() {
-                between.insert(difference.path);
+                let all = if attribution.has_untold_work(&window) { &mut untold } else { &mut between };
+                all.insert(difference.path);
             } else if is_change && window.is_unsure(&difference.path) {
                 unsure.insert(difference.path);
             }
@@ -253,7 +254,11 @@ pub(super) fn between_calls(
         for step in steps.iter().filter(|step| !step.is_of_directory()) {
             let path = step.path.0.as_slice();
             if (is_between || window.is_unsure(path)) && is_changed_since(workspace, last, step)? {
-                let all = if is_between { &mut between } else { &mut unsure };
+                let all = match is_between {
+                    true if attribution.has_untold_work(&window) => &mut untold,
+                    true => &mut between,
+                    false => &mut unsure,
+                };
                 all.insert(path.to_vec());
             }
         }
@@ -270,8 +275,9 @@ pub(super) fn between_calls(
         })
     };
     let between = warning(BETWEEN_CALLS, "between the tool calls of this work", &between);
+    let untold = warning("no_call_told", "while a prompt was under way that told no tool call", &untold);
     let unsure = warning("call_end_unknown", "in or after a tool call whose end was not told", &unsure);
-    Ok(between.into_iter().chain(unsure).collect())
+    Ok(between.into_iter().chain(untold).chain(unsure).collect())
 }
 
 /// The first of these paths, and how many more there are; `None`: there is none.

@@ -117,7 +117,7 @@ fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
     };
     let path = shell_word(&String::from_utf8_lossy(&first.0));
     format!(
-        "  what others changed in these files (CLASH) was replaced with them; ic redo brings it back, or of one file alone: \
+        "  what others changed in these files (CONFLICT) was replaced with them; ic redo brings it back, or of one file alone: \
          ic checkpoint restore {} --path {path} --yes\n",
         safety.short()
     )
