@@ -1,13 +1,15 @@
 //! What the work of an entry of a log changed in the tree.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_checkpoint::record;
+use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_dispatch::dispatch;
 use ic_ledger::OpenOptions;
 use ic_worktree::{Changes, Workspace};
 
 use crate::dispatch_changes::{WorkChanges, changes_of_work};
 use crate::points::log::{self, What};
-use crate::points::{NamedWork, newest_works, work_at};
+use crate::points::{NamedWork, checkpoint_at, newest_works, work_at};
 
 /// What a prompt, dispatch or step made of the tree.
 ///
@@ -77,6 +79,9 @@ pub fn has_changed(
     work: &NamedWork,
     paths: &[Vec<u8>],
 ) -> Result<bool> {
+    if !work.is_step() && left_unchanged(workspace, work, paths)? {
+        return Ok(false);
+    }
     let changes = match changes_of_entry(workspace, options, work) {
         Err(error) if error.code() == Code::NoCheckpoint => return Ok(false),
         changes => changes?,
@@ -84,4 +89,33 @@ pub fn has_changed(
     let mut paths_of_work =
         changes.differences.iter().map(|one| &one.path).chain(changes.unsure.iter().map(|(path, _)| path));
     Ok(paths_of_work.any(|path| ic_worktree::is_among(path, paths)))
+}
+
+/// Whether the checkpoints before and after work that began no other show the same at these paths. That is told by two lookups, and what a
+/// work made by all of its calls: a long log is searched for a file in this way. `false` where it is not known, or for a directory.
+fn left_unchanged(workspace: &Workspace<'_>, work: &NamedWork, paths: &[Vec<u8>]) -> Result<bool> {
+    let ends = workspace.kernel.read(|snapshot| {
+        let Some((point, end)) = work.point.zip(work.dispatch.finished_seq) else { return Ok(None) };
+        // What it began may go on after its end.
+        if !dispatch::descendants(snapshot, &work.dispatch.id)?.is_empty() {
+            return Ok(None);
+        }
+        let before = checkpoint_at(snapshot, &work.run, point)?;
+        Ok(before.zip(record::of_event(snapshot, end - 1)?))
+    })?;
+    let is_kept = |look: &CheckpointRecord| look.pruned_at.is_none() && look.root == workspace.root;
+    let Some((before, after)) = ends.filter(|(before, after)| is_kept(before) && is_kept(after)) else {
+        return Ok(false);
+    };
+    // A directory, and a path that was left out, say nothing of what is in them.
+    let is_told =
+        |state: &Option<DiffState>| matches!(state, None | Some(DiffState::File { .. } | DiffState::Symlink(_)));
+    for path in paths {
+        let was = diff::find(&workspace.objects, &before.tree, path)?;
+        let is = diff::find(&workspace.objects, &after.tree, path)?;
+        if path.is_empty() || !is_told(&was) || was != is {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -69,3 +69,19 @@ fn undone_work_is_no_work_to_go_back_before() {
     project.json("restore f.txt --yes");
     assert_eq!(read(&project, "f.txt"), "first\n");
 }
+
+#[test]
+fn work_that_left_a_file_as_it_met_it_is_no_change_of_it() {
+    let project = in_git();
+    project.write("f.txt", "first\n");
+    let one = writes(&project, "A", "one", &[("f.txt", "of A\n")]);
+    for n in 0..20 {
+        writes(&project, "A", &format!("other {n}"), &[("g.txt", &format!("{n}\n"))]);
+    }
+    let listed = project.run("log --json -- f.txt").json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed[0]["reference"], format!("prompt:{}", short(&one)));
+    assert_eq!(project.run("log --json -- .").json().as_array().map(Vec::len), Some(20), "a page of all work");
+    project.json("restore f.txt --yes");
+    assert_eq!(read(&project, "f.txt"), "first\n");
+}
