@@ -144,7 +144,7 @@ fn what_fails_has_a_code_a_message_and_a_hint_and_the_server_goes_on() {
         ("undo", json!({ "point": 7 })),
         ("undo", json!({ "no_such": true })),
         ("undo", json!({ "expect_plan": "not hex" })),
-        ("undo", json!({ "point": "created", "dispatch": "ffffffff" })),
+        ("undo", json!({ "point": "ffffffff", "only": true })),
         ("redo", json!({})),
         ("complete", json!({})),
         ("diff", json!({})),
@@ -216,7 +216,7 @@ fn an_error_speaks_of_arguments_and_not_of_flags() {
         ("declare_compensation", json!({ "step": "x", "shell": "true", "skip": true })),
         ("declare_compensation", json!({ "step": "x", "kill_pid": 1, "retries": 2 })),
         ("record_work", json!({ "dispatch": id })),
-        ("undo", json!({ "point": "created", "dispatch": id })),
+        ("undo", json!({ "point": "created", "only": true })),
     ] {
         let (_, message, hint) = client.failure(tool, arguments.clone());
         assert!(!hint.contains("--") && !hint.contains("$(") && !hint.contains("| ic"), "{tool} {arguments}: {hint}");

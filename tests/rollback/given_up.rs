@@ -177,7 +177,7 @@ fn at_a_terminal_the_question_shows_what_giving_up_would_do() {
     world.roll_back("a", &[]);
     let id = world.cli.json(["rollback", "list", &world.run, "--json"])[1]["short_id"].clone();
     let undo = ["redo", id.as_str().expect("an id"), "--without-effects"];
-    let asked = answered(&world, &undo, ("Undo this rollback? [y/N]", "y\n"));
+    let asked = answered(&world, &undo, ("Redo? [y/N]", "y\n"));
     let Some((code, shown)) = asked else { return };
     assert!(shown.contains("would undo"), "{shown}");
     assert_eq!((code, world.status().as_str()), (Some(0), "active@d"), "{shown}");
