@@ -121,7 +121,8 @@ fn what_is_refused_says_why_and_needs_a_person() {
     assert_eq!(plan["refusal"]["code"], "file_conflict", "{answer}");
     assert!(plan["plan_hash"].is_null() || notes(plan).contains("nothing would be"), "{answer}");
     let kept = client.tool("undo", json!({ "point": id, "only": true, "keep_theirs": true }));
-    let done = client.tool("undo", json!({ "point": id, "only": true, "keep_theirs": true, "expect_plan": hash_of(&kept) }));
+    let done =
+        client.tool("undo", json!({ "point": id, "only": true, "keep_theirs": true, "expect_plan": hash_of(&kept) }));
     // What others changed stays, so it is done in part.
     assert_eq!(done["status"], "rolled_back_in_part", "{done}");
     assert_eq!((world.text("README").as_str(), world.text("bad.txt").as_str()), ("base\n", "mine\n"));

@@ -158,8 +158,8 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
     let done = story_with_rows();
     done.roll_back("a", &[]);
     let cases = [
-        (done, "undo", &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_aborted"]),
-        (dead_before_the_end(), "abort", &[], ["rollback_abort_begun", "rollback_stopped"]),
+        (done, &["redo"][..], &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_aborted"]),
+        (dead_before_the_end(), &["rollback", "abort"], &[], ["rollback_abort_begun", "rollback_stopped"]),
     ];
     for (world, verb, more, names) in cases {
         let (since, before) = (newest(&world), world.status());
@@ -173,14 +173,15 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
         let as_before = stands();
         let application = world.connect();
         application.execute_batch("BEGIN IMMEDIATE").expect("begin to write");
-        let words = ["rollback", verb, &id, "--yes", "--busy-timeout", "50ms", "--json"];
-        let outcome = world.cli.run(words.iter().chain(more));
+        let words = [verb, &[id.as_str(), "--yes", "--busy-timeout", "50ms", "--json"], more].concat();
+        let outcome = world.cli.run(&words);
         application.execute_batch("ROLLBACK").expect("end it");
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "busy"), "{outcome:?}");
         let events = record(&world, since);
         let told: Vec<&str> = events.iter().map(|event| event[0].as_str().expect("a type")).collect();
         assert_eq!(told, names);
-        assert_eq!((&events[1][4], &events[1][5]), (&json!("data"), &json!(verb)));
+        let course = if *verb == ["redo"] { "undo" } else { "abort" };
+        assert_eq!((&events[1][4], &events[1][5]), (&json!("data"), &json!(course)));
         assert_eq!(code_of(&events[1]), "busy", "{events:?}");
         assert_eq!((world.status(), stands()), (before, as_before));
     }

@@ -408,8 +408,8 @@ fn every_verb_that_takes_a_rollback_takes_its_run() {
     assert_eq!(world.status(), "active@d");
     // Where no run is open, that is what is said.
     world.ic(&["run", "cancel", &world.run]);
-    for verb in ["show", "undo", "resume", "abort"] {
-        let outcome = world.cli.run(["rollback", verb, "@"]);
+    for verb in ["rollback show", "redo", "rollback resume", "rollback abort"] {
+        let outcome = world.cli.run(verb.split(' ').chain(["@"]));
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "run_not_found"), "{outcome:?}");
         assert!(outcome.stderr.contains("has no active run"), "{outcome:?}");
     }

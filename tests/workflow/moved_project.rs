@@ -187,7 +187,7 @@ fn while_a_rollback_is_stopped_nothing_is_called_undone() {
         let log = text("log --all");
         let line = log
             .lines()
-            .find(|line| line.contains(&format!("step:{step}")) && !line.contains('←'))
+            .find(|line| line.contains(&format!("step  {step} ")) && !line.contains('←'))
             .unwrap_or_default()
             .to_owned();
         assert!(!line.is_empty(), "{log}");

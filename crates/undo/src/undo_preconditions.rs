@@ -172,12 +172,12 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
     let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && !other.is_of_works();
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
-        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
+        let verb = if later.status == RollbackStatus::Done { "redo" } else { "rollback abort" };
         return Err(Diagnosis::new(
             Code::RunChanged,
             format!("The run {run_id} was rolled back since the rollback {id}, by the rollback {}.", later.id.short()),
         )
-        .hint(format!("undo that first: ic rollback {verb} {} --yes", later.id.short())));
+        .hint(format!("undo that first: ic {verb} {} --yes", later.id.short())));
     }
     let (before, now) = (choices::run_status(remembered)?, run::get(snapshot, &remembered.run_id)?.status);
     // A session's run is completed when its client is closed, which changes nothing of the work.
@@ -195,8 +195,8 @@ fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
 /// What can be done where the run continued since: a later rollback can be undone, anything else stays.
 fn way_around(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, later: Option<&RollbackRecord>) -> Result<String> {
     if let Some(later) = later.filter(|later| later.plan["made_by"] != "tasks") {
-        let verb = if later.status == RollbackStatus::Done { "undo" } else { "abort" };
-        return Ok(format!("undo that first: ic rollback {verb} {} --yes", later.id.short()));
+        let verb = if later.status == RollbackStatus::Done { "redo" } else { "rollback abort" };
+        return Ok(format!("undo that first: ic {verb} {} --yes", later.id.short()));
     }
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
     // The tree from before anything: before the effects were undone, else before the restore.

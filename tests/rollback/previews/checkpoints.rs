@@ -17,6 +17,8 @@ fn restore() -> Vec<Row> {
         row("checkpoint restore CHECKPOINT", &[], FINE),
         row("checkpoint restore --latest", &[captured], FINE),
         row("checkpoint restore CHECKPOINT --path src", &[], FINE),
+        row("restore --before CHECKPOINT src", &[], FINE),
+        row("restore --before 000000 src", &[], (3, "checkpoint_not_found")),
         row("checkpoint restore CHECKPOINT", &[foreign_file], (1, "file_conflict")),
         row("checkpoint restore CHECKPOINT --force", &[foreign_file], FINE),
         row("checkpoint restore CHECKPOINT --keep-theirs", &[foreign_file], FINE),
