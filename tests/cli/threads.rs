@@ -242,6 +242,61 @@ fn an_agent_that_waits_for_its_model_is_undone_without_what_a_person_did_and_wor
 }
 
 #[test]
+fn a_prompt_that_is_undone_is_not_undone_again_over_what_a_person_did_since() {
+    let project = with_lines();
+    turn(&project, "A", "one", || set(&project, 3, "agent"));
+    let id = id_of(&project, "one");
+    project.json(&format!("undo {id} --yes"));
+    set(&project, 20, "hand");
+    project.write("hand", "mine\n");
+    git(&project, &["add", "hand"]);
+    git(&project, &["commit", "-qm", "by hand"]);
+    let before = ic_testkit::tree(project.root());
+    let refused = project.run(&format!("undo {id} --yes --json"));
+    assert_eq!(refused.error(), "point_taken_back", "{refused:?}");
+    assert!(refused.stderr.contains("ic redo ") && !refused.stderr.contains("--force"), "{refused:?}");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+}
+
+#[test]
+fn after_work_that_was_undone_in_part_the_next_undo_means_the_work_before_it() {
+    let project = with_lines();
+    turn(&project, "A", "one", || set(&project, 3, "one"));
+    turn(&project, "A", "two", || {
+        project.write("b", "b\n");
+        project.write("c", "c\n");
+    });
+    std::fs::rename(project.root().join("b"), project.root().join("moved")).expect("rename it");
+    let undone = project.run("undo --yes --json");
+    assert_eq!((undone.code, has(&project, "c"), has(&project, "moved")), (Some(4), false, true), "{undone:?}");
+    let undone = project.json("undo --yes");
+    assert_eq!(taken(&undone), [id_of(&project, "one")], "{undone}");
+    assert_eq!(read(&project, "f"), lines(&[]));
+}
+
+#[test]
+fn a_branch_that_was_checked_out_and_removed_is_named_with_a_command_that_makes_it_again() {
+    let project = with_lines();
+    let main = git(&project, &["branch", "--show-current"]);
+    git(&project, &["checkout", "-qb", "feature"]);
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "of the feature"]);
+    let tip = git(&project, &["rev-parse", "HEAD"]);
+    project.write("mine", "mine\n");
+    turn(&project, "A", "merge it", || {
+        git(&project, &["checkout", "-q", &main]);
+        git(&project, &["merge", "-q", "--ff-only", "feature"]);
+        git(&project, &["branch", "-q", "-D", "feature"]);
+    });
+    project.write("other", "mine\n");
+    let undone = project.run("undo --yes --json");
+    let warnings = undone.json()["warnings"].to_string();
+    let way = format!("switch -c feature {tip}");
+    assert!(undone.code == Some(4) && warnings.contains(&format!("git {way}")), "{undone:?}");
+    git(&project, &way.split(' ').collect::<Vec<_>>());
+    assert_eq!(git(&project, &["rev-parse", "feature"]), tip);
+}
+
+#[test]
 fn only_means_a_prompt_or_a_dispatch() {
     let project = with_lines();
     turn(&project, "A", "one", || set(&project, 3, "one"));

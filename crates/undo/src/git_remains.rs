@@ -110,7 +110,8 @@ fn left_of(
         }
         if is_alone {
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
-            found.extend(switched(&before, &after, git::branch(&workspace.root).as_ref()));
+            let now = (git::branch(&workspace.root), git::ref_ids(&workspace.root)?);
+            found.extend(switched(&before, &after, (now.0.as_ref(), &now.1)));
             let unstaged = git::unstaged_between(&workspace.root, &workspace.objects, &before, &after)?;
             found.extend(unstaged.iter().map(unstaged_said));
         }
@@ -247,13 +248,22 @@ fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec
     changes
 }
 
-/// A sentence about the branch that was checked out, if it still is. `now`: the present branch.
-fn switched(before: &GitState, after: &GitState, now: Option<&Vec<u8>>) -> Option<String> {
+/// A sentence about the branch that was checked out before, if it is not now, and what the work checked out still is. `now`: the present
+/// branch, and the refs that there are.
+fn switched(
+    before: &GitState,
+    after: &GitState,
+    (now, refs): (Option<&Vec<u8>>, &BTreeMap<String, String>),
+) -> Option<String> {
     let (was, is) = (before.branch.as_ref()?, after.branch.as_ref().map(|branch| &branch.0));
     if is == Some(&was.0) || is != now {
         return None;
     }
     let was = String::from_utf8_lossy(&was.0);
+    if !refs.contains_key(&format!("{BRANCHES}{was}")) {
+        let way = format!("git switch -c {} {}", shell_word(&was), before.head.as_deref()?);
+        return Some(format!("the branch {was} was removed by this work or beside it, and stays so: {way}"));
+    }
     Some(format!(
         "this work or others checked out another branch than {was}, and it stays: git switch {}",
         shell_word(&was)

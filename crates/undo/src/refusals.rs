@@ -126,9 +126,11 @@ fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), 
         );
         (hint, "--keep-theirs")
     } else {
-        let hint =
-            "leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them";
-        (hint.to_owned(), "--force-files")
+        let hint = format!(
+            "{left}; or make them as they were before the work, without what others changed: ic {words} --force-files --yes; --dry-run lists \
+             them"
+        );
+        (hint, "--force-files")
     };
     Refusal { error: ic_worktree::refused(tree).hint(hint), flag: Some(flag) }
 }

@@ -75,8 +75,11 @@ pub(super) fn decide<'a>(
     }
     match plan(&set) {
         Ok(planned) => Ok(Decided { request: set, planned: Some(planned) }),
-        // A conflict of the set says what a person has to decide. Otherwise the set cannot be told, so the cut says what is in the way.
-        Err(error) if error.code() == Code::FileConflict || is_unexpected(&by_cut) => Err(error),
+        // A conflict of the set says what a person has to decide, and work that was undone already leaves nothing but what others did.
+        // Otherwise the set cannot be told, so the cut says what is in the way.
+        Err(error) if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) || is_unexpected(&by_cut) => {
+            Err(error)
+        }
         Err(_) => Ok(Decided { request: cut, planned: None }),
     }
 }

@@ -138,18 +138,27 @@ fn newest_first(found: &mut [Found]) {
     found.sort_by(|one, other| (other.seq, &other.reference).cmp(&(one.seq, &one.reference)));
 }
 
-fn all_listed(
+/// Those of these rollbacks that undid works in part: something of them stays in the tree, and they stand.
+pub(super) fn undone_in_part<'r>(
     snapshot: &Snapshot<'_>,
-    run: &Run,
-    rollbacks: &[RollbackRecord],
-    found: Vec<Found>,
-) -> Result<Vec<ListedPoint>> {
+    rollbacks: &'r [RollbackRecord],
+) -> Result<Vec<&'r RollbackRecord>> {
     let mut in_part = Vec::new();
     for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.is_of_works()) {
         if steps::is_in_part(&steps::of_rollback(snapshot, &by.id)?) {
             in_part.push(by);
         }
     }
+    Ok(in_part)
+}
+
+fn all_listed(
+    snapshot: &Snapshot<'_>,
+    run: &Run,
+    rollbacks: &[RollbackRecord],
+    found: Vec<Found>,
+) -> Result<Vec<ListedPoint>> {
+    let in_part = undone_in_part(snapshot, rollbacks)?;
     let is_whole = |by: &&RollbackRecord| in_part.iter().all(|part| part.id != by.id);
     let is_reached = |seq: Seq| rollbacks.iter().filter(is_whole).any(|by| by.status.stands() && by.cut_seq == seq);
     let unfinished = rollbacks.iter().find(|by| !by.status.is_over());

@@ -11,6 +11,7 @@ use ic_ledger::Snapshot;
 use ic_phase::point::{self, PointKind, PointRecord};
 use ic_phase::{Run, run};
 
+use super::list::undone_in_part;
 use super::place_works::{steps_back, work_back};
 use super::point_reference::reference;
 
@@ -117,7 +118,8 @@ pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatc
 }
 
 /// The dispatch that `text` names and what came after it in its thread, oldest first: the later prompts of its session; where no prompt
-/// began it, the later work of its run. Without what was rolled back already.
+/// began it, the later work of its run. Without what was rolled back already, and without later work that was undone in part: its rest was left
+/// by a decision, or cannot be taken out.
 ///
 /// Errors: `point_of_other_run`, and those of the lookup.
 pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Vec<Dispatch>> {
@@ -130,7 +132,10 @@ pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Ve
         }
         None => works_after(snapshot, run, &first)?,
     };
-    let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none();
+    let rollbacks = table::of_run(snapshot, &run.id)?;
+    let in_part = undone_in_part(snapshot, &rollbacks)?;
+    let is_in_part = |one: &Dispatch| in_part.iter().any(|by| by.works().contains(&one.id));
+    let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none() && !is_in_part(one);
     Ok(std::iter::once(first).chain(later.into_iter().filter(is_in_it)).collect())
 }
 

@@ -266,8 +266,10 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
 pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<ListedPoint> {
     table::require_finished(snapshot, &run.id)?;
     let found = list(snapshot, run, false, usize::MAX)?;
-    let mut standing =
-        found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent());
+    let standing = found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent());
+    // Of work that was undone in part the rest was left by a decision, or cannot be taken out. Who wants it names it.
+    let (in_part, whole): (Vec<_>, Vec<_>) = standing.partition(|one| one.is_in_part);
+    let mut standing = whole.into_iter().chain(in_part);
     let newest = standing.next();
     // Answered questions changed nothing, so an undo means the work before them. If there is no other work, the newest question is meant.
     let mut meant = newest.clone();
