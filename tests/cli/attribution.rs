@@ -9,7 +9,7 @@ use crate::blame::{after, before, call, prompt, read, stop, work_of};
 use crate::support::Project;
 
 /// A file with this number of numbered lines, in a commit.
-fn with_lines() -> Project {
+pub(crate) fn with_lines() -> Project {
     let project = in_git();
     project.write("f", &lines(&[]));
     git(&project, &["add", "f"]);
@@ -18,7 +18,7 @@ fn with_lines() -> Project {
 }
 
 /// The lines, with some of them changed.
-fn lines(changed: &[(usize, &str)]) -> String {
+pub(crate) fn lines(changed: &[(usize, &str)]) -> String {
     let line = |n: usize| {
         let found = changed.iter().find(|(at, _)| *at == n);
         found.map_or_else(|| format!("{n}\n"), |(_, text)| format!("{text}\n"))
@@ -26,12 +26,12 @@ fn lines(changed: &[(usize, &str)]) -> String {
     (1..=60).map(line).collect()
 }
 
-fn git(project: &Project, words: &[&str]) -> String {
+pub(crate) fn git(project: &Project, words: &[&str]) -> String {
     ic_testkit::git_in(project.root(), words).trim().to_owned()
 }
 
 /// Sets a line of the file, whatever the others are.
-fn set(project: &Project, at: usize, to: &str) {
+pub(crate) fn set(project: &Project, at: usize, to: &str) {
     let text = read(project, "f");
     let mut all: Vec<&str> = text.lines().collect();
     all[at - 1] = to;
@@ -47,7 +47,7 @@ fn edit(project: &Project, session: &str, id: &str, deed: impl Fn()) {
 }
 
 /// A call that names none.
-fn shell(project: &Project, session: &str, id: &str, deed: impl Fn()) {
+pub(crate) fn shell(project: &Project, session: &str, id: &str, deed: impl Fn()) {
     before(project, session, id, "Bash", json!({ "command": "make x" }));
     deed();
     after(project, session, id, "Bash");
@@ -62,7 +62,7 @@ fn is_undone(project: &Project, session: &str) -> bool {
     !shown["rolled_back_by"].is_null()
 }
 
-fn has(project: &Project, file: &str) -> bool {
+pub(crate) fn has(project: &Project, file: &str) -> bool {
     project.root().join(file).exists()
 }
 

@@ -2,54 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::{Said, in_git, say};
-use crate::blame::{after, before, read, stop};
+use crate::agents::{Said, say};
+use crate::attribution::{git, has, lines, set, shell, with_lines};
+use crate::blame::{read, stop};
 use crate::support::Project;
-
-/// A file with this many numbered lines, in a commit.
-fn with_lines() -> Project {
-    let project = in_git();
-    project.write("f", &lines(&[]));
-    git(&project, &["add", "f"]);
-    git(&project, &["commit", "-qm", "f"]);
-    project
-}
-
-/// The lines, with some of them changed.
-fn lines(changed: &[(usize, &str)]) -> String {
-    let line = |n: usize| {
-        let found = changed.iter().find(|(at, _)| *at == n);
-        found.map_or_else(|| format!("{n}\n"), |(_, text)| format!("{text}\n"))
-    };
-    (1..=60).map(line).collect()
-}
-
-fn git(project: &Project, words: &[&str]) -> String {
-    ic_testkit::git_in(project.root(), words).trim().to_owned()
-}
-
-fn set(project: &Project, at: usize, to: &str) {
-    let text = read(project, "f");
-    let mut all: Vec<&str> = text.lines().collect();
-    all[at - 1] = to;
-    project.write("f", &(all.join("\n") + "\n"));
-}
-
-fn has(project: &Project, file: &str) -> bool {
-    project.root().join(file).exists()
-}
 
 /// A prompt whose one call runs `deed`, and its end.
 fn turn(project: &Project, session: &str, text: &str, deed: impl Fn()) {
     say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(text, text));
-    call(project, session, text, deed);
+    shell(project, session, text, deed);
     stop(project, session);
-}
-
-fn call(project: &Project, session: &str, id: &str, deed: impl Fn()) {
-    before(project, session, id, "Bash", json!({ "command": "make x" }));
-    deed();
-    after(project, session, id, "Bash");
 }
 
 /// The id of the prompt with this text, by the log.
@@ -232,7 +194,7 @@ fn at_a_terminal_a_conflict_is_asked_about_before_anything_is_done() {
 fn an_agent_that_waits_for_its_model_is_undone_without_what_a_person_did_and_works_no_further() {
     let project = with_lines();
     say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("long", "long"));
-    call(&project, "A", "c1", || set(&project, 3, "agent"));
+    shell(&project, "A", "c1", || set(&project, 3, "agent"));
     project.write("mine", "mine\n");
     let report = project.json("undo --yes");
     assert_eq!((read(&project, "f"), has(&project, "mine")), (lines(&[]), true), "{report}");
