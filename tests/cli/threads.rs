@@ -259,6 +259,26 @@ fn a_branch_that_was_checked_out_and_removed_is_named_with_a_command_that_makes_
 }
 
 #[test]
+fn what_a_prompt_staged_stays_on_the_index_and_is_named_with_its_command() {
+    let project = with_lines();
+    project.write("mine", "staged before\n");
+    git(&project, &["add", "mine"]);
+    turn(&project, "A", "stage", || {
+        set(&project, 3, "agent");
+        project.write("new", "new\n");
+        git(&project, &["add", "f", "new"]);
+    });
+    project.write("after", "mine\n");
+    let undone = project.run("undo --yes --json");
+    assert_eq!((undone.code, read(&project, "f"), has(&project, "new")), (Some(4), lines(&[]), false), "{undone:?}");
+    for warning in undone.json()["warnings"].as_array().expect("warnings") {
+        let command = warning["message"].as_str().and_then(|text| text.rsplit_once(": git ")).expect("a command").1;
+        git(&project, &command.split(' ').collect::<Vec<_>>());
+    }
+    assert_eq!(git(&project, &["diff", "--cached", "--name-only"]), "mine", "what a person staged stays");
+}
+
+#[test]
 fn only_means_a_prompt_or_a_dispatch() {
     let project = with_lines();
     turn(&project, "A", "one", || set(&project, 3, "one"));

@@ -53,7 +53,7 @@ pub use restore::{
     leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in,
     other_work_trees, plan, remove_locks, with_tags,
 };
-pub use standing_refs::{StagedPath, ref_ids, stash_ids, unstaged_between};
+pub use standing_refs::{IndexChanges, StagedPath, index_changes, ref_ids, stash_ids};
 pub use state::{GitPack, GitState, Index, Stash};
 
 /// Copies of the index that killed restores left in the git directory of a work tree.

@@ -112,8 +112,10 @@ fn left_of(
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
             let now = (git::branch(&workspace.root), git::ref_ids(&workspace.root)?);
             found.extend(switched(&before, &after, (now.0.as_ref(), &now.1)));
-            let unstaged = git::unstaged_between(&workspace.root, &workspace.objects, &before, &after)?;
-            found.extend(unstaged.iter().map(unstaged_said));
+            let index = git::index_changes(&workspace.root, &workspace.objects, &before, &after)?;
+            found.extend(index.unstaged.iter().map(unstaged_said));
+            found.extend(index.staged.iter().take(MOST_STAGED).map(staged_said));
+            found.extend(more_staged(index.staged.len()));
         }
         if !changes.is_empty() {
             let mut others = kernel.read(|snapshot| made_by_others(snapshot, undone, &changes))?;
@@ -217,6 +219,26 @@ fn unstaged_said(one: &git::StagedPath) -> String {
     format!(
         "what was staged of {path} was taken off the index by this work or beside it, and stays so: \
          git update-index --add --cacheinfo {entry}"
+    )
+}
+
+/// The most staged paths that are named, each with its command: an agent may have staged a whole tree.
+const MOST_STAGED: usize = 20;
+
+/// A sentence about the staged paths that are not named; `None`: there are none.
+fn more_staged(count: usize) -> Option<String> {
+    let more = count.checked_sub(MOST_STAGED).filter(|more| *more > 0)?;
+    Some(format!(
+        "{more} more paths were staged by this work or beside it, and stay on the index: git diff --cached --name-only"
+    ))
+}
+
+/// A sentence for a path that the work staged, and that is staged still.
+fn staged_said(one: &git::StagedPath) -> String {
+    let path = String::from_utf8_lossy(&one.path);
+    let word = shell_word(&path);
+    format!(
+        "{path} was staged by this work or beside it, and its content stays on the index: git restore --staged -- {word}"
     )
 }
 

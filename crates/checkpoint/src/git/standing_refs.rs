@@ -46,28 +46,39 @@ pub struct StagedPath {
     pub oid: String,
 }
 
-/// What was staged in the first state, is not in the index of the second one, and is not in the present index either.
+/// What work did to the index, and is so now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexChanges {
+    /// What was staged before the work, was not after it, and is not now.
+    pub unstaged: Vec<StagedPath>,
+    /// What was staged after the work, was not before it, and still is.
+    pub staged: Vec<StagedPath>,
+}
+
+/// The entries that were staged or unstaged between two states, and stayed so until now.
 ///
 /// Errors: `corrupt` if a kept index cannot be read; `git_failed`.
-pub fn unstaged_between(
-    root: &Path,
-    objects: &Objects,
-    before: &GitState,
-    after: &GitState,
-) -> Result<Vec<StagedPath>> {
-    if before.staged.is_empty() || before.index == after.index || ic_ledger::git_dirs(root).is_none() {
-        return Ok(Vec::new());
+pub fn index_changes(root: &Path, objects: &Objects, before: &GitState, after: &GitState) -> Result<IndexChanges> {
+    let is_any = !before.staged.is_empty() || !after.staged.is_empty();
+    if !is_any || before.index == after.index || ic_ledger::git_dirs(root).is_none() {
+        return Ok(IndexChanges::default());
     }
-    let staged: HashSet<&String> = before.staged.iter().collect();
     let (was, is) = (index::read(objects, before.index)?, index::read(objects, after.index)?);
-    let mut gone: Vec<StagedPath> = entries(&was).into_iter().filter(|entry| staged.contains(&entry.oid)).collect();
-    let now = index::listing(&Git::new(root))?;
-    for text in [&*is, &now] {
-        let there: HashSet<(Vec<u8>, String)> =
-            entries(text).into_iter().map(|entry| (entry.path, entry.oid)).collect();
-        gone.retain(|entry| !there.contains(&(entry.path.clone(), entry.oid.clone())));
-    }
-    Ok(gone)
+    let (was, is, now) = (entries(&was), entries(&is), entries(&index::listing(&Git::new(root))?));
+    let staged_in = |all: &[StagedPath], state: &GitState| -> Vec<StagedPath> {
+        let staged: HashSet<&String> = state.staged.iter().collect();
+        all.iter().filter(|entry| staged.contains(&entry.oid)).cloned().collect()
+    };
+    let names = |all: &[StagedPath]| -> HashSet<(Vec<u8>, String)> {
+        all.iter().map(|entry| (entry.path.clone(), entry.oid.clone())).collect()
+    };
+    let [had, has, has_now] = [&was, &is, &now].map(|all| names(all));
+    let is_in =
+        |names: &HashSet<(Vec<u8>, String)>, one: &StagedPath| names.contains(&(one.path.clone(), one.oid.clone()));
+    let (mut unstaged, mut staged) = (staged_in(&was, before), staged_in(&is, after));
+    unstaged.retain(|one| !is_in(&has, one) && !is_in(&has_now, one));
+    staged.retain(|one| !is_in(&had, one) && is_in(&has_now, one));
+    Ok(IndexChanges { unstaged, staged })
 }
 
 /// The entries of an index, without those of a conflict.
