@@ -116,7 +116,8 @@ fn keep_first(git: &Git<'_>, state: &GitState, writer: &Writer<'_>, left_out: &m
 }
 
 fn keep_earlier(git: &Git<'_>, state: &GitState, writer: &Writer<'_>, left_out: &mut bool) -> Result<Option<GitPack>> {
-    let others: BTreeSet<&str> = state.other_tips().collect();
+    // A tag bounds nothing: a restore may take it away, and with it the last name of what it keeps.
+    let others: BTreeSet<&str> = remote_tips(state).collect();
     let branches: BTreeSet<&str> =
         state.branches().map(|(_, commit)| commit).filter(|commit| !others.contains(commit)).collect();
     if branches.is_empty() {

@@ -28,3 +28,26 @@ fn what_is_kept_already_is_not_packed_again() {
     let purged = GitState { purged: true, ..base.clone() };
     assert!(keep(&newest, &purged).is_err(), "something was taken out of its packs");
 }
+
+/// After an amend and a collection of garbage nothing of the newest checkpoint is left that bounds what is new. A tag keeps the new commit
+/// until a restore takes the tag away.
+#[test]
+fn a_commit_with_a_tag_comes_back_after_all_before_it_was_collected() {
+    let repository = Repository::with_history();
+    let base = repository.record(None);
+    repository.git("commit -q --amend -m amended");
+    repository.git("tag mark");
+    repository.collect_garbage();
+    let tagged = repository.record(Some(&base));
+    let go = |target: &GitState, current: &GitState, id: &str| {
+        let planned = plan(&repository.root(), target, current, &repository.objects, &[]).unwrap();
+        apply_refs(&repository.root(), &planned, target, current, id, &repository.objects).unwrap();
+        apply_index(&repository.root(), target, current, &repository.objects).unwrap();
+    };
+    go(&base, &tagged, "back");
+    let back = repository.record(Some(&tagged));
+    repository.collect_garbage();
+    go(&tagged, &back, "forth");
+    assert_eq!(repository.record(Some(&back)).head, tagged.head);
+    assert!(repository.git("fsck --full --strict --no-dangling").is_empty());
+}
