@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod files;
 mod ic_refs;
 pub(crate) mod index;
+mod index_entries;
 mod index_file;
 mod large;
 mod log;
@@ -40,6 +41,7 @@ pub use commits::{
 };
 pub use deadline::{Limited, limited};
 pub use ic_refs::forget as forget_refs;
+pub use index_entries::{IndexChanges, IndexEdit, StagedPath, index_changes, index_edits};
 pub use large::{blobs_of, copy_content};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since};
 pub use pack::{KeptObjects, PackBase};
@@ -51,9 +53,9 @@ pub use restore::{
     GitRestorePlan, LeftLock, Moved, MovedByOthers, OutsideChanges, StandingLock, apply_index, apply_refs,
     branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,
     leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in,
-    other_work_trees, plan, remove_locks, with_tags,
+    other_work_trees, plan, remove_locks, take_entries_back, with_tags,
 };
-pub use standing_refs::{IndexChanges, StagedPath, index_changes, ref_ids, stash_ids};
+pub use standing_refs::{ref_ids, stash_ids};
 pub use state::{GitPack, GitState, Index, Stash};
 
 /// Copies of the index that killed restores left in the git directory of a work tree.

@@ -6,16 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
-use ic_checkpoint::manifest::CheckpointManifest;
-use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
-use ic_worktree::{CaptureSettings, GitRestore, Warning, Workspace};
+use ic_worktree::{CaptureSettings, RestoreReport, Warning, Workspace};
 
+use super::git_looks;
 use super::outcome::Parts;
 use super::plan::RollbackPlan;
 use super::rollback_marks::marked_dispatches;
@@ -23,9 +22,6 @@ use super::rollback_marks::marked_dispatches;
 const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 const NOTES: &str = "refs/notes/";
-
-/// The checkpoints before a piece of work and after it; `None` for the second: the work has not ended.
-type Looks = (CheckpointRecord, Option<CheckpointRecord>);
 
 /// The work that an undo covers.
 struct Undone<'r> {
@@ -57,7 +53,7 @@ pub(super) fn remaining(
     if parts.tree.is_none() || (restored.is_none() && undone.chosen.is_empty()) {
         return Ok(Vec::new());
     }
-    left_of(kernel, settings, &undone, restored, is_done)
+    left_of(kernel, settings, &undone, parts.tree.as_ref(), is_done)
 }
 
 /// What git keeps of the work that a rollback undid which is done, whichever call made its steps: the warnings that its report has.
@@ -82,23 +78,24 @@ fn left_of(
     kernel: &Kernel,
     settings: &CaptureSettings,
     undone: &Undone<'_>,
-    restored: Option<&GitRestore>,
+    report: Option<&RestoreReport>,
     is_done: bool,
 ) -> Result<Vec<Warning>> {
+    let restored = report.and_then(|report| report.git.as_ref());
+    let taken_back = report.map_or(&[][..], |report| &report.index);
     let is_alone = !undone.chosen.is_empty();
     let workspace = Workspace::of_run(kernel, &undone.run, settings)?;
-    let looks = kernel.read(|snapshot| looks_of(snapshot, &workspace, undone))?;
-    let state = |look: &CheckpointRecord| -> Result<Option<GitState>> {
-        // A checkpoint whose content was pruned says nothing about refs.
-        let is_kept = look.pruned_at.is_none();
-        if is_kept { Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
+    let looks = if is_alone {
+        git_looks::of_ids(kernel, &workspace, &undone.run, &undone.chosen)?
+    } else {
+        // What a piece of work began lies between its own checkpoints.
+        let works = undone.work.iter().filter(|work| work.work.parent_id.is_none());
+        git_looks::around(kernel, &workspace, &undone.run, works)?
     };
-    let mut found = Vec::new();
-    for (before, after) in &looks {
-        let after = after.as_ref().map(state).transpose()?.flatten();
+    let (mut found, mut staged) = (Vec::new(), Vec::new());
+    for (before, after) in looks {
         // Without a checkpoint at the end, the state that the restore found stands for it.
-        let after = after.or_else(|| restored.map(|git| git.current.clone()));
-        let Some((before, after)) = state(before)?.zip(after) else { continue };
+        let Some(after) = after.or_else(|| restored.map(|git| git.current.clone())) else { continue };
         let mut changes = refs_between(&before, &after, is_alone);
         match restored {
             // No restore moves notes.
@@ -112,7 +109,13 @@ fn left_of(
             found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
             let now = (git::branch(&workspace.root), git::ref_ids(&workspace.root)?);
             found.extend(switched(&before, &after, (now.0.as_ref(), &now.1)));
-            let index = git::index_changes(&workspace.root, &workspace.objects, &before, &after)?;
+            let mut index = git::index_changes(&workspace.root, &workspace.objects, &before, &after)?;
+            // Once it is done, the index itself says what is left.
+            let stays = |one: &git::StagedPath| is_done || !taken_back.iter().any(|path| path.0 == one.path);
+            index.staged.retain(stays);
+            // What one of the works had staged is not missing.
+            index.unstaged.retain(|one| stays(one) && !staged.contains(one));
+            staged.extend(index.made);
             found.extend(index.unstaged.iter().map(unstaged_said));
             found.extend(index.staged.iter().take(MOST_STAGED).map(staged_said));
             found.extend(more_staged(index.staged.len()));
@@ -138,30 +141,6 @@ fn made_by_others(snapshot: &Snapshot<'_>, undone: &Undone<'_>, changes: &[RefCh
         if code::maker_of(snapshot, commit)?.is_some_and(|maker| !is_of_plan(&maker)) {
             found.insert(change.name.clone());
         }
-    }
-    Ok(found)
-}
-
-/// The checkpoints around each work of the plan that a person or a script began: work that it began in turn lies between them.
-fn looks_of(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, undone: &Undone<'_>) -> Result<Vec<Looks>> {
-    let work: Vec<Dispatch> = if undone.chosen.is_empty() {
-        undone.work.clone()
-    } else {
-        undone.chosen.iter().map(|id| dispatch::get(snapshot, id)).collect::<Result<_>>()?
-    };
-    let mut found = Vec::new();
-    for work in work.iter().filter(|work| !undone.chosen.is_empty() || work.work.parent_id.is_none()) {
-        let place = crate::points::place_of(snapshot, &undone.run, work)?;
-        let Some(before) = crate::points::checkpoint_at(snapshot, &undone.run, place.seq)? else { continue };
-        let after = match work.finished_seq {
-            // The checkpoint of an end is recorded just before the event of the end.
-            Some(end) => match record::of_event(snapshot, end - 1)? {
-                Some(look) => Some(look),
-                None => record::look_since(snapshot, &workspace.root, end)?,
-            },
-            None => None,
-        };
-        found.push((before, after));
     }
     Ok(found)
 }

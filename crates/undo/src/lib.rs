@@ -16,6 +16,7 @@ mod dispatch_changes;
 mod entry_changes;
 mod events;
 mod execute;
+mod git_looks;
 mod git_remains;
 mod layered_rollback;
 mod layers;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use ic_base::display::counted;
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::git::{self, AskedGit, GitRestorePlan, GitState, KeptObjects, OutsideChanges, PackBase};
+use ic_checkpoint::git::{self, AskedGit, GitRestorePlan, GitState, IndexEdit, KeptObjects, OutsideChanges, PackBase};
+use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::Writer;
 use ic_checkpoint::record::{self, CheckpointRecord};
@@ -143,6 +144,12 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
 }
 
 impl Workspace<'_> {
+    /// Takes entries of the index back that work left there, or makes them again: [`git::take_entries_back`].
+    pub fn take_entries_back(&self, edits: &[IndexEdit], is_back: bool) -> Result<()> {
+        let _held = self.lock(LockMode::Exclusive)?;
+        git::take_entries_back(&self.root, edits, is_back)
+    }
+
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
     pub fn recorded_git(&self, parent: Option<&CheckpointRecord>) -> Result<[Option<GitState>; 2]> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;

@@ -5,6 +5,7 @@
 //! move. Planning anew and applying again, or applying the same again, completes what was interrupted.
 
 mod change;
+mod entries;
 mod holders;
 mod index;
 mod locks;
@@ -26,6 +27,7 @@ use crate::objects::Objects;
 
 use change::dirs;
 pub use change::{GitRestorePlan, Moved};
+pub use entries::take_entries_back;
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::{apply_index, clear_own_lock, look_again};

@@ -1,6 +1,7 @@
 //! The working tree and git's state: restored on the way forward; an undo or abort reverts those restores.
 
 pub(super) mod effects_bracket;
+mod index_entries;
 mod manual_restore;
 mod outside_files;
 mod target;
@@ -46,6 +47,7 @@ impl LayerDriver for TreeLayer {
     fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
         if course.is_back() {
             tree_revert::go(site, course, work)?;
+            index_entries::make_again(site, step)?;
             return outside_files::go(site, course, step, work).map(|_| Value::Null);
         }
         let goal = Goal::of(site)?;
@@ -80,6 +82,10 @@ impl LayerDriver for TreeLayer {
         let mut detail = goal.detail(&own, parts_left, &outside_files::left(work))?;
         if !forced.is_empty() {
             detail[FORCED] = json!(forced);
+        }
+        if let Some(own) = &goal.work {
+            let paths = own.paths();
+            index_entries::take_back(site, step, (&goal.workspace, &paths), &mut report, &mut detail)?;
         }
         work.own_commits.clone_from(&goal.own_commits);
         work.commits = match &report.git {

@@ -272,6 +272,7 @@ pub(super) fn planned_report(
         strategy,
         status: RestoreStatus::Planned,
         git: None,
+        index: Vec::new(),
         plan_hash,
         conflicts: Vec::new(),
         refusal: None,

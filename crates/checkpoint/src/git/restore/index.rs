@@ -99,6 +99,44 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
         None => return Err(busy("another git command has changed the index")),
     }
     let (wanted, expected) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
+    on_copy(git_dir, |path, scratch| {
+        let copy = Git { index: Some(path), ..git.clone() };
+        edit(&copy, git_dir, scratch, &expected, &wanted)?;
+        if index::found_in(&copy, [target, target], objects)?.is_none() {
+            return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
+                .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
+        }
+        Ok(())
+    })
+}
+
+/// Edits single entries of the index, and lets it look at the files. `input` gets what the index lists, and gives what
+/// `git update-index --index-info` is to read; nothing: the index stays.
+///
+/// The caller holds the lock of the root. Errors: `git_busy` if another command holds the index; `git_failed`.
+pub(super) fn edit_index(root: &Path, input: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<()> {
+    let git = Git::new(root);
+    let git_dir = std::path::absolute(&dirs(root)?.git_dir).while_doing(|| "finding the index".to_owned())?;
+    let lock = IndexLock::take(&git_dir)?;
+    let input = input(&index::listing(&git)?);
+    if input.is_empty() {
+        return Ok(());
+    }
+    on_copy(&git_dir, |path, _| {
+        let copy = Git { index: Some(path), ..git.clone() };
+        copy.run_with(&["update-index", "-z", "--index-info"], &input)?;
+        Ok(())
+    })?;
+    drop(lock);
+    let git = Git::with(root, Filters::Users);
+    if may_refresh(&git)? {
+        refresh(&git);
+    }
+    Ok(())
+}
+
+/// Makes a copy of the index, lets `edit` change it, which gets its path and that of an empty directory, and puts it into its place.
+fn on_copy(git_dir: &Path, edit: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     index::clear_left_behind(git_dir);
     let doing = || format!("making an index in {}", git_dir.display());
     // In the git directory, so that the rename at the end stays within one file system.
@@ -112,12 +150,7 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         copied => copied.map(|_| ()).while_doing(|| "copying the index".to_owned())?,
     }
-    let copy = Git { index: Some(&path), ..git.clone() };
-    edit(&copy, git_dir, made.path(), &expected, &wanted)?;
-    if index::found_in(&copy, [target, target], objects)?.is_none() {
-        return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
-            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
-    }
+    edit(&path, made.path())?;
     // Where there was no index and nothing is added to it, git makes no file.
     if path.exists() {
         fs::rename(&path, git_dir.join("index")).while_doing(|| "replacing the index".to_owned())?;

@@ -1,0 +1,75 @@
+//! Entries of the index that undone works left there: they go back with the files of the works, and come again with them.
+//!
+//! What is taken back is decided once, and the journal names it before the index is changed. An entry that has one of the two values gets
+//! the other, so the step can be repeated after its process died.
+
+use std::collections::BTreeSet;
+
+use ic_base::Result;
+use ic_checkpoint::git::{self, IndexEdit};
+use ic_checkpoint::manifest::PathText;
+use ic_kernel::journal::RollbackStep;
+use ic_kernel::journal::steps::{self, StepEvent};
+use ic_worktree::{RestoreReport, Workspace};
+use serde_json::{Value, json};
+
+use super::super::layer::Site;
+use crate::git_looks;
+
+/// The member of a tree step's detail that has the entries.
+const INDEX: &str = "index";
+
+/// Takes the entries back that the undone works left, and names their paths in the report. `own`: the paths that the works changed;
+/// `detail`: what the journal is to keep of the step, to which the entries are added.
+///
+/// Errors: `git_busy`, `git_failed`.
+pub(super) fn take_back(
+    site: &Site<'_, '_>,
+    step: &RollbackStep,
+    (workspace, own): (&Workspace<'_>, &BTreeSet<Vec<u8>>),
+    report: &mut RestoreReport,
+    detail: &mut Value,
+) -> Result<()> {
+    let edits = match of_step(step) {
+        Some(edits) => edits,
+        None => decided(site, workspace, own, report)?,
+    };
+    if edits.is_empty() {
+        return Ok(());
+    }
+    report.index = edits.iter().map(|edit| edit.path.clone()).collect();
+    let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else { return Ok(()) };
+    detail[INDEX] = json!(edits);
+    saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(detail)))?;
+    workspace.take_entries_back(&edits, false)
+}
+
+/// Makes the entries again what the works had left.
+///
+/// Errors: `git_busy`, `git_failed`.
+pub(super) fn make_again(site: &Site<'_, '_>, step: &RollbackStep) -> Result<()> {
+    let Some(edits) = of_step(step).filter(|edits| !edits.is_empty() && !site.is_dry()) else { return Ok(()) };
+    let workspace = Workspace::of_run(site.kernel, &site.covered.run, site.settings)?;
+    workspace.take_entries_back(&edits, true)
+}
+
+/// The entries that an earlier attempt decided on.
+fn of_step(step: &RollbackStep) -> Option<Vec<IndexEdit>> {
+    serde_json::from_value(step.detail.get(INDEX)?.clone()).ok()
+}
+
+/// The entries that go back: those of paths that the works changed, and of which nothing of the works stays in the tree.
+fn decided(
+    site: &Site<'_, '_>,
+    workspace: &Workspace<'_>,
+    own: &BTreeSet<Vec<u8>>,
+    report: &RestoreReport,
+) -> Result<Vec<IndexEdit>> {
+    let works = &site.covered.cut.works;
+    let looks = git_looks::of_ids(site.kernel, workspace, &site.covered.run, works)?;
+    let spans: Vec<_> = looks.into_iter().filter_map(|(before, after)| Some((before, after?))).collect();
+    let stays: BTreeSet<&PathText> =
+        report.parts_left.iter().chain(report.plan.skipped.iter().map(|(path, _)| path)).collect();
+    let is_own = |path: &[u8]| own.contains(path) && !stays.iter().any(|stays| stays.0 == path);
+    git::index_edits(&workspace.root, &workspace.objects, &spans, is_own)
+}
