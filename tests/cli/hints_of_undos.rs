@@ -35,7 +35,10 @@ fn is_undone(project: &Project, id: &str) -> bool {
     !project.json(&format!("dispatch show {id}"))["rolled_back_by"].is_null()
 }
 
-/// A base with two files, and work of an agent that was undone.
+/// Layers that only a rollback of the run has: with them an undo of a prompt is one.
+const BY_RUN: &str = "--layer=workflow,effects,files,git";
+
+/// A base with two files, and work of an agent that was undone: the run went back.
 fn undone() -> Project {
     let project = in_git();
     project.write("a.txt", "a1\n");
@@ -43,7 +46,7 @@ fn undone() -> Project {
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "-qm", "files"]);
     works(&project, "s", || project.write("a.txt", "A1\n"));
-    project.json("undo --yes");
+    project.json(&format!("undo --yes {BY_RUN}"));
     assert_eq!(read(&project, "a.txt"), "a1\n");
     project
 }

@@ -170,7 +170,7 @@ fn a_line_that_a_person_added_meanwhile_stays_in_a_file_of_the_prompt() {
 #[test]
 fn an_abort_names_a_command_that_restores_what_a_person_changed_meanwhile() {
     let project = worked(true);
-    dies_in_its_restore(&project, "undo --yes");
+    dies_in_its_restore(&project, "undo --layer=workflow,effects,files,git --yes");
     edit(&project);
     let id = last_rollback(&project)["id"].as_str().expect("an id").to_owned();
     let abort = format!("rollback abort {id} --yes");
@@ -184,6 +184,18 @@ fn an_abort_names_a_command_that_restores_what_a_person_changed_meanwhile() {
     project.json(&abort);
     assert_eq!(status(&project), "aborted");
     assert_eq!((read(&project, "a.txt").is_some(), read(&project, "base.txt").as_deref()), (true, Some(OF_AGENT)));
+}
+
+#[test]
+fn an_abort_of_an_undo_of_prompts_keeps_what_a_person_changed_meanwhile() {
+    let project = worked(true);
+    dies_in_its_restore(&project, "undo --yes");
+    edit(&project);
+    let id = last_rollback(&project)["id"].as_str().expect("an id").to_owned();
+    project.json(&format!("rollback abort {id} --yes"));
+    assert_eq!(status(&project), "aborted");
+    let both = format!("mine\n{OF_AGENT}");
+    assert_eq!((read(&project, "a.txt").is_some(), read(&project, "base.txt")), (true, Some(both)));
 }
 
 /// What was restored before the step was skipped belongs to the rollback: files and record come back together.

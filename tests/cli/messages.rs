@@ -154,7 +154,7 @@ fn what_is_said_of_one_prompts_undo_fits_the_undo_and_the_redo() {
     let undone = project.ok(&format!("undo prompt:{} --yes --format text", &id[28..]));
     assert!(undone.contains("login.txt"), "{undone}");
     let told = say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("p-2", "next")).to_string();
-    assert!(told.contains("the person went back to before") && told.contains("1 file changed"), "{told}");
+    assert!(told.contains("the person undid \\\"Add a login\\\"") && told.contains("1 file changed"), "{told}");
     let command = told.split_once("which: ic ").and_then(|(_, rest)| rest.split_once(')')).expect("a command").0;
     assert!(project.ok(&format!("{command} --format text")).contains("login.txt"));
 }

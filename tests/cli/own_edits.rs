@@ -601,8 +601,10 @@ fn two_sessions_undone() -> (Project, String) {
     writes(&project, "A", "of a", "a.txt", "a\n");
     writes(&project, "B", "of b", "b.txt", "b\n");
     let (a, b) = (work_of(&project, "A"), work_of(&project, "B"));
-    project.json(&format!("undo prompt:{b} --yes"));
-    project.json(&format!("undo prompt:{a} --yes"));
+    // With git it is a rollback of the run, which no later prompt lets come back.
+    for prompt in [&b, &a] {
+        project.json(&format!("undo prompt:{prompt} --layer=workflow,effects,files,git --yes"));
+    }
     (project, a)
 }
 
@@ -716,7 +718,7 @@ fn the_hint_of_a_refused_redo_leads_on() {
         git(&project, &["commit", "-qm", "kept"]);
         writes(&project, "A", "write", "kept.txt", "1\n2\n3\n4\n5\n6\nseven\n");
         let done = ic_testkit::tree(project.root());
-        project.json("undo --yes");
+        project.json("undo --layer=workflow,effects,files,git --yes");
         project.write("kept.txt", "one\n2\n3\n4\n5\n6\n7\n");
         if is_committed {
             git(&project, &["commit", "-qam", "mine"]);

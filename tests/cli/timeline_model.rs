@@ -21,6 +21,9 @@ type Owner = Option<usize>;
 /// What was written at a slot: by whom, and the text.
 type Change = (Owner, String);
 
+/// What stands at each path of a tree.
+type Tree = BTreeMap<PathBuf, String>;
+
 struct Prompt {
     session: &'static str,
     id: String,
@@ -34,8 +37,8 @@ struct Story {
     prompts: Vec<Prompt>,
     /// The changes of each slot, oldest first.
     slots: Vec<Vec<Change>>,
-    /// The undos that stand, newest last: the prompts that each took out, and the tree before it.
-    undos: Vec<(Vec<usize>, BTreeMap<PathBuf, String>)>,
+    /// The undos that stand, newest last: the prompts that each took out, and the tree before it; `None`: others changed it since.
+    undos: Vec<(Vec<usize>, Option<Tree>)>,
     texts: usize,
     done: Vec<String>,
 }
@@ -112,8 +115,12 @@ impl Story {
         }
         stop(&self.project, session);
         self.done.push(format!("{text} of {session}, {calls} calls"));
-        // After this a redo need not make the same tree again.
-        self.undos.clear();
+        self.forget_trees();
+    }
+
+    /// From here on no redo needs to make the tree from before its undo again.
+    fn forget_trees(&mut self) {
+        self.undos.iter_mut().for_each(|(_, tree)| *tree = None);
     }
 
     /// The id of a prompt, by the log.
@@ -137,7 +144,7 @@ impl Story {
             git(&self.project, &["commit", "-qm", "by hand"]);
         }
         self.done.push("by hand".to_owned());
-        self.undos.clear();
+        self.forget_trees();
     }
 
     fn undo(&mut self, random: &mut Random) {
@@ -163,7 +170,7 @@ impl Story {
                     self.prompts[*at].is_undone = true;
                 }
                 self.assert_out(&set, (&lines, is_met), &when);
-                self.undos.push((set, before));
+                self.undos.push((set, Some(before)));
             }
             Some(1) => {
                 assert_eq!(outcome.error(), "file_conflict", "{when}");
@@ -214,11 +221,28 @@ impl Story {
         let outcome = self.project.run("redo --yes");
         self.done.push(format!("redo of {set:?}: {:?}", outcome.code));
         let when = format!("{:#?}\n{outcome:?}", self.done);
-        assert_eq!(outcome.code, Some(0), "{when}");
-        for at in set {
-            self.prompts[at].is_undone = false;
+        let is_met = self.is_met(&set);
+        match (outcome.code, &tree) {
+            (Some(1), None) => {
+                assert_eq!(outcome.error(), "file_conflict", "{when}");
+                assert!(is_met, "no other touched the same lines: {when}");
+                // The older ones wait behind it.
+                self.undos.clear();
+                return;
+            }
+            (Some(4), None) => assert!(outcome.stdout.contains("these commits stay off the branch"), "{when}"),
+            (code, _) => assert_eq!(code, Some(0), "{when}"),
         }
-        assert_eq!(ic_testkit::tree(self.project.root()), tree, "{when}");
+        for at in &set {
+            self.prompts[*at].is_undone = false;
+        }
+        match tree {
+            Some(tree) => assert_eq!(ic_testkit::tree(self.project.root()), tree, "{when}"),
+            None if !is_met => assert_eq!(lines_of(&self.project), self.standing(), "{when}"),
+            None => {}
+        }
+        let has = |file: &String| self.project.root().join(file).exists();
+        assert!(set.iter().filter_map(|at| self.prompts[*at].file.as_ref()).all(has), "a file stays away: {when}");
     }
 }
 

@@ -137,7 +137,9 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
     let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
     let is_same = |told: &ToolCall| {
         let is_near = now.millis().saturating_sub(told.created_at.millis()) < TWICE_WITHIN;
-        told.agent_id.as_deref() == new.agent_id
+        // A client may count its calls from one again where it resumes a session: a later prompt's call is another one.
+        told.dispatch_id == *new.dispatch_id
+            && told.agent_id.as_deref() == new.agent_id
             && (new.call_id.is_some() || is_near && told.line.as_ref() == Some(&line(new)))
     };
     if told.as_ref().is_some_and(is_same) {

@@ -139,12 +139,18 @@ pub(super) fn planned_by_cut(
         RollbackTarget::Phase { name, include_target } => PointGoal::Phase { name: name.to_owned(), include_target },
         RollbackTarget::Point(text) | RollbackTarget::Thread(text) => crate::points::resolve(snapshot, &run, text)?,
         RollbackTarget::Only(text) => PointGoal::Works(vec![crate::points::work_of(snapshot, &run, text)?]),
-        RollbackTarget::Since(text) => PointGoal::Works(crate::points::thread_since(snapshot, &run, text)?),
+        RollbackTarget::Since(text) | RollbackTarget::Exactly(text) => {
+            PointGoal::Works(crate::points::thread_since(snapshot, &run, text)?)
+        }
     };
+    let is_exact = matches!(request.to, RollbackTarget::Exactly(_));
     match goal {
         PointGoal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
         PointGoal::Place(place) => plan::make_at(snapshot, run, place),
-        PointGoal::Works(chosen) => plan::make_of_works(snapshot, run, &chosen),
+        PointGoal::Works(chosen) => {
+            let plan = plan::make_of_works(snapshot, run, &chosen)?;
+            Ok(RollbackPlan { is_exact, ..plan })
+        }
     }
 }
 

@@ -223,6 +223,9 @@ fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &P
 /// The code of the warning about paths that changed between the tool calls of an agent.
 pub(super) const BETWEEN_CALLS: &str = "changed_between_calls";
 
+/// The code of the warning about paths that changed while a prompt was under way that told no tool call.
+pub(super) const UNTOLD: &str = "no_call_told";
+
 /// Names the paths that changed between the tool calls of an agent, and those that changed in or after one that was cut off. A process that
 /// it left behind may have changed them, or a person. `alone`: the command that undoes only this work.
 pub(super) fn between_calls(
@@ -275,7 +278,7 @@ pub(super) fn between_calls(
         })
     };
     let between = warning(BETWEEN_CALLS, "between the tool calls of this work", &between);
-    let untold = warning("no_call_told", "while a prompt was under way that told no tool call", &untold);
+    let untold = warning(UNTOLD, "while a prompt was under way that told no tool call", &untold);
     let unsure = warning("call_end_unknown", "in or after a tool call whose end was not told", &unsure);
     Ok(between.into_iter().chain(untold).chain(unsure).collect())
 }

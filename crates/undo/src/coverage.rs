@@ -41,6 +41,8 @@ pub(super) struct PlannedCoverage {
     pub(super) point_of_one: Option<String>,
     /// Whether files are checked that another run may have changed since.
     pub(super) beside_runs: bool,
+    /// Whether the tree goes back exactly, though only work is undone.
+    is_exact: bool,
 }
 
 impl PlannedCoverage {
@@ -64,6 +66,7 @@ impl Covered {
             point: plan.point.clone(),
             point_of_one: plan.point_of_one().map(str::to_owned),
             beside_runs: request.beside_runs,
+            is_exact: plan.is_exact,
         };
         Self { run: plan.run.clone(), cut: plan.cut.clone(), layers: layers.to_vec(), basis: Basis::Planned(planned) }
     }
@@ -100,6 +103,15 @@ impl Covered {
             Basis::Planned(planned) => Ok(planned.choices.clone()),
             Basis::Begun(remembered) => Choices::of(remembered),
         }
+    }
+
+    /// Whether what the works did is taken out of the tree, and what others did stays there. Otherwise the tree goes back to a checkpoint.
+    pub(super) fn is_merged(&self) -> bool {
+        let is_exact = match &self.basis {
+            Basis::Planned(planned) => planned.is_exact,
+            Basis::Begun(remembered) => remembered.is_exact(),
+        };
+        self.cut.is_of_works() && !is_exact
     }
 
     /// The refusals that are passed: by this call, and by earlier decisions.

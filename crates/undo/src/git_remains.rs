@@ -83,7 +83,8 @@ fn left_of(
 ) -> Result<Vec<Warning>> {
     let restored = report.and_then(|report| report.git.as_ref());
     let taken_back = report.map_or(&[][..], |report| &report.index);
-    let is_alone = !undone.chosen.is_empty();
+    // Where git's state is restored, only what that leaves is named.
+    let is_alone = !undone.chosen.is_empty() && restored.is_none();
     let workspace = Workspace::of_run(kernel, &undone.run, settings)?;
     let looks = if is_alone {
         git_looks::of_ids(kernel, &workspace, &undone.run, &undone.chosen)?

@@ -18,6 +18,7 @@ mod events;
 mod execute;
 mod git_looks;
 mod git_remains;
+mod later_restores;
 mod layered_rollback;
 mod layers;
 mod leaving_commits;

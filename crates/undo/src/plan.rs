@@ -1,9 +1,11 @@
 //! What a rollback will do, listed before it is done.
 
+mod counts;
+
 use crate::points::PointPosition;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
-use ic_kernel::journal::table::{self, CHOSEN, REINSTATED, RollbackRecord, WORKS};
+use ic_kernel::journal::table::{self, CHOSEN, EXACT, REINSTATED, RollbackRecord, WORKS};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::skip::{self, SkipRecord};
@@ -13,6 +15,9 @@ use ic_session::call;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use self::counts::LEFT_PHASES;
+pub(crate) use self::counts::PlanCounts;
+pub(super) use self::counts::left_phases;
 use super::cut;
 
 /// Everything that a rollback over the workflow layer changes, with the states before.
@@ -46,6 +51,8 @@ pub struct RollbackPlan {
     pub straddling: Vec<DispatchId>,
     /// The dispatches whose work alone is undone, without what they began. Oldest first; empty where the run goes back.
     pub chosen: Vec<DispatchId>,
+    /// Whether the tree goes back exactly, because nobody but the chosen work did anything since it began.
+    pub is_exact: bool,
 }
 
 /// Plans the rollback of `run` to `to_phase`; reads only.
@@ -192,6 +199,7 @@ fn of_cut(
         reinstated: reinstated(snapshot, &cut)?,
         straddling: Vec::new(),
         chosen: Vec::new(),
+        is_exact: false,
         to_phase: to_phase.to_owned(),
         include_target,
         point: None,
@@ -284,7 +292,22 @@ impl RollbackPlan {
             reinstated: Vec::new(),
             straddling: Vec::new(),
             chosen: Vec::new(),
+            is_exact: false,
         }
+    }
+
+    /// What is marked, cancelled or cleared in the record, by its ids.
+    pub(super) fn marks(&self) -> [Vec<String>; 4] {
+        let ids = |list: &[Dispatch]| list.iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
+        let agents = self.failed_agents.iter().chain(&self.marked_agents);
+        let mut dispatches = [ids(&self.cancelled_dispatches), ids(&self.marked_dispatches)].concat();
+        dispatches.sort();
+        [
+            dispatches,
+            self.artifacts.iter().map(|one| one.id.to_string()).collect(),
+            agents.map(|one| one.id.to_string()).collect(),
+            self.skips.iter().map(|one| one.seq.to_string()).collect(),
+        ]
     }
 
     /// How many rows of each kind are changed.
@@ -337,6 +360,9 @@ impl RollbackPlan {
             plan[WORKS] = json!(self.cut.works.iter().map(DispatchId::as_str).collect::<Vec<_>>());
             plan[CHOSEN] = json!(self.chosen.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
+        if self.is_exact {
+            plan[EXACT] = json!(true);
+        }
         if !self.straddling.is_empty() {
             plan["straddling"] = json!(self.straddling.iter().map(DispatchId::as_str).collect::<Vec<_>>());
         }
@@ -344,53 +370,5 @@ impl RollbackPlan {
             plan[REINSTATED] = json!(self.reinstated.iter().map(RollbackId::as_str).collect::<Vec<_>>());
         }
         plan
-    }
-}
-
-/// The key of the phases that a run leaves which goes back to a point. `rolled_back_phases` of a plan are those whose records it covers.
-const LEFT_PHASES: &str = "left_phases";
-
-/// The phases that the run left, from a plan that [`RollbackPlan::to_json`] made.
-pub(super) fn left_phases(plan: &Value) -> &Value {
-    plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
-}
-
-/// The numbers of rows that a rollback changes, by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PlanCounts {
-    /// Phases that the run leaves.
-    pub phases: usize,
-    /// Dispatches, cancelled or only marked.
-    pub dispatches: usize,
-    /// Artifacts that are marked.
-    pub artifacts: usize,
-    /// Agents, failed or only marked.
-    pub agents: usize,
-    /// Skips that are cleared.
-    pub skips: usize,
-}
-
-impl PlanCounts {
-    /// The member `counts` of an event: the same keys for every set of layers.
-    pub(super) fn to_json(self) -> Value {
-        json!({
-            "phases": self.phases,
-            "dispatches": self.dispatches,
-            "artifacts": self.artifacts,
-            "agents": self.agents,
-            "skips": self.skips,
-        })
-    }
-
-    /// The counts of a plan that [`RollbackPlan::to_json`] made.
-    pub(super) fn of_json(plan: &Value) -> Self {
-        let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
-        Self {
-            phases: left_phases(plan).as_array().map_or(0, Vec::len),
-            dispatches: count("cancelled_dispatches") + count("marked_dispatches"),
-            artifacts: count("artifacts"),
-            agents: count("failed_agents") + count("marked_agents"),
-            skips: count("skips"),
-        }
     }
 }

@@ -109,7 +109,7 @@ fn git_stays(settings: &CaptureSettings, root: &Path) -> Option<Warning> {
 }
 
 /// Errors: `plan_changed` if the caller expects another plan.
-fn require_expected(rollback: &RollbackSummary, expected: Option<&str>) -> Result<()> {
+pub(super) fn require_expected(rollback: &RollbackSummary, expected: Option<&str>) -> Result<()> {
     let Some(expected) = expected.filter(|expected| *expected != rollback.plan_hash) else { return Ok(()) };
     Err(Diagnosis::new(Code::PlanChanged, "The plan is not the expected one: something changed since it was made.")
         .hint("look at the new plan: add --dry-run and leave out --expect-plan")

@@ -17,13 +17,14 @@ pub enum RollbackTarget<'a> {
     },
     /// To a point, by its reference (`ic_ops::point`).
     Point(&'a str),
-    /// As [`RollbackTarget::Point`] where that takes nothing that others or a person did. Otherwise, for a point before a prompt, as
-    /// [`RollbackTarget::Since`].
+    /// For a point before a prompt that, or its thread: which of the other targets is decided by what others and a person did since.
     Thread(&'a str),
     /// Only what this dispatch did is undone, with the work that it began, and the run does not move.
     Only(&'a str),
     /// What this dispatch did is undone, and what came after it in its thread; the run does not move.
     Since(&'a str),
+    /// As [`RollbackTarget::Since`], and the tree and git go back to what they were before it, exactly. No other work was done since.
+    Exactly(&'a str),
 }
 
 impl<'a> RollbackTarget<'a> {
@@ -35,7 +36,7 @@ impl<'a> RollbackTarget<'a> {
         };
         match self {
             Self::Only(dispatch) => Some(format!("undo --only {}", id(dispatch))),
-            Self::Since(dispatch) => Some(format!("undo {}", id(dispatch))),
+            Self::Since(dispatch) | Self::Exactly(dispatch) => Some(format!("undo {}", id(dispatch))),
             Self::Phase { .. } | Self::Point(_) | Self::Thread(_) => None,
         }
     }
@@ -43,9 +44,14 @@ impl<'a> RollbackTarget<'a> {
     /// The dispatch that names the work, where only work is undone and no run moves.
     pub(crate) fn of_works(self) -> Option<&'a str> {
         match self {
-            Self::Only(dispatch) | Self::Since(dispatch) => Some(dispatch),
+            Self::Only(dispatch) | Self::Since(dispatch) | Self::Exactly(dispatch) => Some(dispatch),
             Self::Phase { .. } | Self::Point(_) | Self::Thread(_) => None,
         }
+    }
+
+    /// Whether the tree goes to what work left of it, and not to what it was at a point.
+    fn is_merged(self) -> bool {
+        matches!(self, Self::Only(_) | Self::Since(_))
     }
 }
 
@@ -85,18 +91,17 @@ impl Layers<'_> {
     /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
     /// git where checkpoints do not have its state.
     pub(crate) fn of(self, to: RollbackTarget<'_>, settings: &CaptureSettings) -> Result<Vec<LayerName>> {
-        let is_of_works = to.of_works().is_some();
         let goes = |layer: &LayerName| match layer {
             LayerName::Workflow | LayerName::Effects | LayerName::Files => true,
             // Git's state is included only where checkpoints have it.
-            LayerName::Git => !is_of_works && settings.checkpointing.include_git,
-            LayerName::Data => !is_of_works && settings.state.is_some(),
+            LayerName::Git => !to.is_merged() && settings.checkpointing.include_git,
+            LayerName::Data => to.of_works().is_none() && settings.state.is_some(),
         };
         let chosen = match self {
             Self::All => return Ok(LayerName::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if let Some(dispatch) = to.of_works()
+        if let Some(dispatch) = to.of_works().filter(|_| to.is_merged())
             && chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
         {
             return Err(Diagnosis::new(

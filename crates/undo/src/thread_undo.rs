@@ -1,17 +1,21 @@
-//! How `ic undo` undoes the prompts of a session from one on: by a cut of their run, which restores a whole tree, or as a set of works,
-//! which takes out what they did and leaves what anybody else did.
+//! How `ic undo` undoes the prompts of a session from one on: as a set of works, whose tree either goes back exactly to what it was, or is
+//! merged with what anybody else did. Where more than these works is recorded after the point, by a cut of their run.
 //!
 //! ```text
-//!                      is any later work of the run of another thread,
-//!                      or would the cut bring back work that was undone?
+//!                 is any later work of the run of another thread, was anything
+//!                 restored since, or would the cut bring back undone work?
 //!                 no ┌─────────────┴─────────────┐ yes
-//!           plan the cut                         │
+//!        does the cut record more than           │
+//!        the set, such as a phase?               │
+//!      yes ┌─────────┴─────────┐ no              │
+//!     plan the cut     plan the exact set        │
+//!          │                   │                 │
 //!    takes it what a person or others did?       │
 //!        no ┌────────┴────────┐ yes              │
-//!         the cut             └──────────────▶ the set
+//!        as planned           └──────────▶ the merged set
 //! ```
 //!
-//! The cut goes back exactly: bytes, empty directories, branches. So it is taken wherever it takes nothing else.
+//! A cut and an exact set restore bytes, empty directories and branches. So they are taken wherever they take nothing else.
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_dispatch::{Dispatch, dispatch};
@@ -19,13 +23,16 @@ use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
 use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_worktree::{CaptureSettings, RestoreWatch};
+use ic_worktree::{CaptureSettings, RestoreWatch, root_of};
 
-use super::concurrent_work::BETWEEN_CALLS;
+use super::apply;
+use super::concurrent_work::{BETWEEN_CALLS, UNTOLD};
+use super::later_restores;
 use super::outcome::LayeredRollback;
 use super::plan;
 use super::preflight;
-use super::request::{LayeredRequest, Layers, RollbackTarget};
+use super::request::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
+use super::straddling_work::{self, Lost};
 use crate::points;
 
 /// A request whose target is decided, and its plan where the decision made it.
@@ -52,34 +59,47 @@ pub(super) fn decide<'a>(
         request
     };
     let cut = to(RollbackTarget::Point(point));
-    // Whether others are in the way is asked without the flags that decide about them.
-    let mut undecided = cut.clone();
-    (undecided.force.files, undecided.keep_theirs) = (false, false);
     let found = kernel.read(|snapshot| thread_of(kernel, snapshot, request.base.run, point))?;
     let Some(thread) = found.filter(|_| can_be_set(request)) else {
         return Ok(Decided { request: cut, planned: None });
     };
     let set = to(RollbackTarget::Since(thread.first));
+    // What the caller expects decides nothing: the preview that it saw was decided in the same way.
     let plan = |request: &LayeredRequest<'_>| {
         let layers = request.layers.of(request.base.to, settings)?;
-        preflight::plan(kernel, settings, request, &layers, watch)
+        let base = RollbackRequest { expect_plan: None, ..request.base };
+        preflight::plan(kernel, settings, &LayeredRequest { base, ..request.clone() }, &layers, watch)
+    };
+    let as_expected = |planned: LayeredRollback| -> Result<Option<LayeredRollback>> {
+        preflight::require_expected(&planned.rollback, request.base.expect_plan)?;
+        Ok(Some(planned))
     };
     if thread.is_beside_others {
         return Ok(Decided { request: set, planned: None });
     }
-    let by_cut = plan(&undecided);
-    if !takes_others(&by_cut, request) {
+    let exact = to(RollbackTarget::Exactly(thread.first));
+    let is_same =
+        settings.state.is_none() && kernel.read(|snapshot| Ok(is_same_record(kernel, snapshot, &cut, &exact)))?;
+    let whole = if is_same { exact } else { cut.clone() };
+    // Whether others are in the way is asked without the flags that decide about them.
+    let mut undecided = whole.clone();
+    (undecided.force.files, undecided.keep_theirs) = (false, false);
+    let by_whole = plan(&undecided);
+    if !takes_others(&by_whole) {
+        let is_exact = match &by_whole {
+            Ok(planned) if is_same => is_told_apart(kernel, settings, &cut, planned)?,
+            _ => false,
+        };
         let is_decided = request.force.files || request.keep_theirs;
-        let planned = if is_decided { None } else { Some(by_cut?) };
-        return Ok(Decided { request: cut, planned });
+        let planned = if is_decided || is_exact != is_same { None } else { as_expected(by_whole?)? };
+        let request = if is_exact { whole } else { cut };
+        return Ok(Decided { request, planned });
     }
     match plan(&set) {
-        Ok(planned) => Ok(Decided { request: set, planned: Some(planned) }),
+        Ok(planned) => Ok(Decided { request: set, planned: as_expected(planned)? }),
         // A conflict of the set says what a person has to decide, and work that was undone already leaves nothing but what others did.
         // Otherwise the set cannot be told, so the cut says what is in the way.
-        Err(error) if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) || is_unexpected(&by_cut) => {
-            Err(error)
-        }
+        Err(error) if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) => Err(error),
         Err(_) => Ok(Decided { request: cut, planned: None }),
     }
 }
@@ -88,7 +108,7 @@ pub(super) fn decide<'a>(
 struct Thread<'a> {
     /// The first of them, as the caller named it.
     first: &'a str,
-    /// Whether the cut before it covers work of others too, or would bring back work that an undo took out.
+    /// Whether the cut before it covers work or restores of others too, or would bring back work that an undo took out.
     is_beside_others: bool,
 }
 
@@ -103,9 +123,41 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
     }
     let works = points::thread_since(snapshot, &run, point)?;
     let seq = points::place_of(snapshot, &run, &work)?.seq;
-    let is_beside_others =
-        others_since(snapshot, &run, seq, &works)? || !plan::undone_across(snapshot, &run.id, seq)?.is_empty();
+    let is_beside_others = others_since(snapshot, &run, seq, &works)?
+        || !plan::undone_across(snapshot, &run.id, seq)?.is_empty()
+        || later_restores::is_any_of_others(snapshot, &root_of(&run.project_dir), seq)?;
     Ok(Some(Thread { first: point, is_beside_others }))
+}
+
+/// Whether a cut changes nothing in the record but what an undo of works does: no phase, no record of others.
+fn is_same_record(
+    kernel: &Kernel,
+    snapshot: &Snapshot<'_>,
+    cut: &LayeredRequest<'_>,
+    works: &LayeredRequest<'_>,
+) -> bool {
+    let (Ok(cut), Ok(works)) =
+        (apply::planned_by_cut(kernel, snapshot, &cut.base), apply::planned_by_cut(kernel, snapshot, &works.base))
+    else {
+        return false;
+    };
+    let moves = cut.run.phase != cut.to_phase || cut.reopens();
+    !moves && cut.marks() == works.marks() && cut.cut.seq == works.cut.seq
+}
+
+/// Whether all that goes is known to be of the works. What an agent did without a call, or work that began before the point and went on
+/// after it, is known to a cut alone.
+fn is_told_apart(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    cut: &LayeredRequest<'_>,
+    planned: &LayeredRollback,
+) -> Result<bool> {
+    let Some(tree) = planned.parts.tree.as_ref().filter(|_| !warns_of(planned, UNTOLD)) else { return Ok(false) };
+    let plan = kernel.read(|snapshot| apply::planned_by_cut(kernel, snapshot, &cut.base))?;
+    let lost = Lost::of(kernel, settings, &plan, (tree, planned.parts.commits.as_deref()))?;
+    let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan, Some(&lost)))?;
+    Ok(plan.straddling.is_empty())
 }
 
 /// Whether a run has work after an event that stands and is of none of these dispatches.
@@ -134,22 +186,18 @@ fn can_be_set(request: &LayeredRequest<'_>) -> bool {
     has_files && !request.force.commits
 }
 
-/// Whether the cut would take what others did, or a person, or is refused because of that.
-fn takes_others(by_cut: &Result<LayeredRollback>, request: &LayeredRequest<'_>) -> bool {
+/// Whether a plan that restores a whole tree would take what others did, or a person, or is refused because of that.
+fn takes_others(by_whole: &Result<LayeredRollback>) -> bool {
     let is_of_others =
         |error: &Diagnosis| matches!(error.code(), Code::FileConflict | Code::ForeignCommits | Code::BranchSwitched);
-    match by_cut {
-        // The caller approved a plan that is not the cut's: it may be the set's.
-        Err(error) if error.code() == Code::PlanChanged => request.base.expect_plan.is_some(),
+    match by_whole {
         Err(error) => is_of_others(error),
         Ok(planned) => {
-            let mut warnings = planned.parts.tree.iter().flat_map(|tree| &tree.warnings);
-            planned.refusals.iter().any(|refusal| is_of_others(&refusal.error))
-                || warnings.any(|warning| warning.code == BETWEEN_CALLS)
+            planned.refusals.iter().any(|refusal| is_of_others(&refusal.error)) || warns_of(planned, BETWEEN_CALLS)
         }
     }
 }
 
-fn is_unexpected(by_cut: &Result<LayeredRollback>) -> bool {
-    by_cut.as_ref().is_err_and(|error| error.code() == Code::PlanChanged)
+fn warns_of(planned: &LayeredRollback, code: &str) -> bool {
+    planned.parts.tree.iter().flat_map(|tree| &tree.warnings).any(|warning| warning.code == code)
 }

@@ -1,4 +1,4 @@
-//! Single entries of the index: what work made of them, and how that is taken back.
+//! Single entries of the index: what work made of them, and how that is reverted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) type Entry = Option<String>;
 /// The entries of an index by path, without those of a conflict.
 type Entries = BTreeMap<Vec<u8>, String>;
 
-/// An entry of the index that an undo of work takes back.
+/// An entry of the index that an undo of work reverts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexEdit {
     /// The path from the root of the work tree.

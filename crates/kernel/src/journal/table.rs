@@ -28,6 +28,9 @@ pub const WORKS: &str = "works";
 /// The key of a plan that names those of them which were chosen.
 pub const CHOSEN: &str = "chosen";
 
+/// The key of a plan that is true where the tree went back exactly, though only work was undone: no other work was done since.
+pub const EXACT: &str = "exact";
+
 /// The key of a plan that names the rollbacks of one dispatch which it lifts.
 pub const REINSTATED: &str = "reinstated";
 
@@ -123,6 +126,11 @@ impl RollbackRecord {
     /// Whether only the work of some dispatches was undone, and the run stayed where it was.
     pub fn is_of_works(&self) -> bool {
         self.plan[WORKS].is_array()
+    }
+
+    /// Whether the tree went back exactly, though only work was undone.
+    pub fn is_exact(&self) -> bool {
+        self.plan[EXACT] == true
     }
 
     /// The work that alone was undone, for people, as [`named_works`] says it; `None`: the run went back.

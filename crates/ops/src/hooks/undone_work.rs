@@ -176,7 +176,7 @@ fn told(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String> {
     };
     let point = rollback.point().and_then(|point| point.split_once(':'));
     let what = match (rollback.chosen().as_slice(), point) {
-        ([only], _) => format!("the person undid {} alone", named(only.as_str())?),
+        ([only], _) => format!("the person undid {}", named(only.as_str())?),
         ([first, later @ ..], _) => {
             let later = if later.len() == 1 { "prompt" } else { "prompts" };
             format!("the person undid {} and the later {later} of that session", named(first.as_str())?)

@@ -127,7 +127,7 @@ impl<'a> Goal<'a> {
     fn of(site: &Site<'a, '_>) -> Result<Self> {
         let (kernel, settings, covered) = (site.kernel, site.settings, site.covered);
         let run = &covered.run;
-        if covered.cut.is_of_works() {
+        if covered.is_merged() {
             let workspace = Workspace::of_run(kernel, run, settings)?;
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;

@@ -8,6 +8,7 @@ use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
 use ic_checkpoint::restore::plan::{self, Limits, RestoreNode, RestoreStep};
 use ic_checkpoint::restore::reverse::Own;
@@ -169,7 +170,9 @@ pub fn take_restore_back(
         }
         None => AsIf::default(),
     };
-    let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared: true });
+    // A caller that reverts git alone has merged the files, and compared nothing.
+    let is_compared = request.strategy != Some(Strategy::GitOnly);
+    let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared });
     let undoes = Some(target.id.clone());
     let task =
         run::RestoreTask { undoes, as_if, own, brought, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };

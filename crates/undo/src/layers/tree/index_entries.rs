@@ -1,6 +1,6 @@
 //! Entries of the index that undone works left there: they go back with the files of the works, and come again with them.
 //!
-//! What is taken back is decided once, and the journal names it before the index is changed. An entry that has one of the two values gets
+//! What goes back is decided once, and the journal names it before the index is changed. An entry that has one of the two values gets
 //! the other, so the step can be repeated after its process died.
 
 use std::collections::BTreeSet;

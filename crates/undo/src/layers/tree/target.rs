@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::record::CheckpointRecord;
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_kernel::Kernel;
 use ic_kernel::journal::RollbackStep;
 use ic_kernel::journal::table::RollbackRecord;
@@ -104,4 +105,20 @@ pub(super) fn require_project(run: &Run, kept: &CheckpointId, way: &str) -> Resu
         kept.short()
     ))
     .detail("project", project.to_string()))
+}
+
+/// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be restored.
+pub(super) fn require_not_lost(
+    workspace: &Workspace<'_>,
+    (target, since): (&CheckpointId, Seq),
+    until: Seq,
+) -> Result<()> {
+    workspace.kernel.read(|snapshot| {
+        let lost = journal::lost(snapshot, &workspace.root)?;
+        let is_its = |one: &&RestoreRecord| one.target_id == *target && one.seq > since && one.seq < until;
+        match lost.iter().find(is_its) {
+            Some(one) => ic_worktree::require_kept(&record::get(snapshot, &one.safety_id)?),
+            None => Ok(()),
+        }
+    })
 }

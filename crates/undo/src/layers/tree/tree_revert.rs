@@ -3,10 +3,12 @@
 //!
 //! Both can be repeated: a path that is restored already has a content that one of the restores found.
 
-use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, Seq};
-use ic_checkpoint::record::{self, CheckpointRecord};
+mod git_revert;
+
+use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
-use ic_checkpoint::restore::journal::{self, RestoreRecord};
+use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_effects::CompensationState;
 use ic_kernel::Kernel;
 use ic_kernel::journal::step_results::safety_of;
@@ -17,7 +19,7 @@ use ic_worktree::{
     CaptureSettings, NotYet, RestoreReport, RestoreRequest, RestoreWatch, TreeChanges, Warning, Which, Workspace,
 };
 
-use super::target::require_project;
+use super::target::{require_not_lost, require_project};
 use super::{effects_bracket, manual_restore};
 use crate::coverage::Covered;
 use crate::dispatch_changes;
@@ -31,7 +33,7 @@ struct TreeBack<'k> {
     restores: Vec<RestoreRecord>,
     /// What each attempt at the effects changed in it, oldest first.
     effects: Vec<TreeChanges>,
-    /// The rollback, where it undid only what one dispatch did.
+    /// The rollback, where only work was undone.
     of_works: Option<RollbackRecord>,
     /// What is to be said of a restore that was interrupted and is finished now.
     settled: Option<Warning>,
@@ -197,24 +199,32 @@ fn own_of<'k>(
     Ok(tree)
 }
 
-/// Errors: `checkpoint_not_found` where the content that a restore of the rollback replaced is lost: its files cannot be restored.
-fn require_not_lost(workspace: &Workspace<'_>, (target, since): (&CheckpointId, Seq), until: Seq) -> Result<()> {
-    workspace.kernel.read(|snapshot| {
-        let lost = journal::lost(snapshot, &workspace.root)?;
-        let is_its = |one: &&RestoreRecord| one.target_id == *target && one.seq > since && one.seq < until;
-        match lost.iter().find(is_its) {
-            Some(one) => ic_worktree::require_kept(&record::get(snapshot, &one.safety_id)?),
-            None => Ok(()),
-        }
-    })
-}
-
 impl TreeBack<'_> {
     /// Errors: `file_conflict`, `foreign_commits`, `work_running` where the undo would remove what is not the rollback's.
     fn require_own(&self, look: Look<'_>) -> Result<()> {
+        if self.is_as_left(look)? {
+            return Ok(());
+        }
         if let Some(report) = self.merge_back(look.only())? {
             return refuse_conflict(&report);
         }
+        self.require_exact(look)
+    }
+
+    /// Whether the tree and git are as an exact undo of works left them, as far as it changed them: then they come back exactly.
+    fn is_as_left(&self, look: Look<'_>) -> Result<bool> {
+        if !self.of_works.as_ref().is_some_and(RollbackRecord::is_exact) {
+            return Ok(false);
+        }
+        match self.require_exact(look) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.code(), Code::FileConflict | Code::ForeignCommits) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Errors: those of [`TreeBack::require_own`], where each restore is undone as a whole.
+    fn require_exact(&self, look: Look<'_>) -> Result<()> {
         // Conflicts with records of other runs come first: their hint also leads around what was merely changed.
         for at in 0..self.restores.len() {
             let report = self.take_back(at, look.only())?;
@@ -290,7 +300,7 @@ impl TreeBack<'_> {
         let request = RestoreRequest {
             dry_run,
             force,
-            beside_others: self.of_works.is_some(),
+            beside_others: self.of_works.as_ref().is_some_and(|one| !one.is_exact()),
             ..request(restore.safety_id.as_str(), restore.strategy)
         };
         // A dry run has not undone the later restores, so the check has to leave out what they changed.
@@ -306,9 +316,10 @@ impl TreeBack<'_> {
     /// Reverts files and git's state to before the rollback, newest restore first. A path that could not be restored ends it: the last
     /// report names it.
     fn put_back(&self, look: Look<'_>, reports: &mut Vec<RestoreReport>) -> Result<()> {
-        if let Some(report) = self.merge_back(look)? {
-            reports.push(report);
-            return Ok(());
+        if !self.is_as_left(look)?
+            && let Some(report) = self.merge_back(look)?
+        {
+            return self.with_git(report, look, reports);
         }
         for at in (0..self.restores.len()).rev() {
             let report = self.take_back(at, look)?;

@@ -1,0 +1,77 @@
+//! Git in the redo of an exact undo of works whose files are merged, because others changed the tree since.
+
+use ic_base::{CheckpointId, Code, Result};
+use ic_checkpoint::git;
+use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::record;
+use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::journal::RestoreRecord;
+use ic_worktree::{RestoreReport, RestoreRequest, Workspace};
+
+use super::super::manual_restore::GIT;
+use super::{Look, TreeBack, request};
+
+/// The most commits that are named.
+const MOST_COMMITS: usize = 10;
+
+impl TreeBack<'_> {
+    /// Adds the report of merged files, after moving git back where the undo moved it. Where others moved it since, it stays, and the
+    /// report says so.
+    pub(super) fn with_git(
+        &self,
+        mut files: RestoreReport,
+        look: Look<'_>,
+        reports: &mut Vec<RestoreReport>,
+    ) -> Result<()> {
+        for restore in self.restores.iter().rev().filter(|restore| restore.strategy == Strategy::Full) {
+            match take_git_back(&self.workspace, restore, look) {
+                Ok(git) if git.git.as_ref().is_some_and(|git| !git.plan.is_empty()) => reports.push(git),
+                Ok(_) => {}
+                Err(error) if error.code() == Code::ForeignCommits => {
+                    if let Some(left) = left_commits(&self.workspace, restore)? {
+                        files.differs.push((PathText(GIT.to_vec()), left));
+                        files.lacks_any = true;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // It is the last one, because it says what comes back.
+        reports.push(files);
+        Ok(())
+    }
+}
+
+/// Undoes one restore, as far as it moved git.
+fn take_git_back(
+    workspace: &Workspace<'_>,
+    restore: &RestoreRecord,
+    Look { force, dry_run, watch, .. }: Look<'_>,
+) -> Result<RestoreReport> {
+    let request = RestoreRequest {
+        dry_run,
+        force,
+        beside_others: true,
+        compares_all: false,
+        ..request(restore.safety_id.as_str(), Strategy::GitOnly)
+    };
+    ic_worktree::take_restore_back(workspace, restore, &[], &request, watch)
+}
+
+/// The commits that a restore took off their branch, and that stay off it, in a sentence; `None`: it took none.
+fn left_commits(workspace: &Workspace<'_>, restore: &RestoreRecord) -> Result<Option<String>> {
+    let head = |id: &CheckpointId| -> Result<Option<String>> {
+        let look = workspace.kernel.read(|snapshot| record::get(snapshot, id))?;
+        Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
+    };
+    let left = restore.restored_id.as_ref().map(head).transpose()?.flatten();
+    let Some((from, to)) = left.zip(head(&restore.safety_id)?) else { return Ok(None) };
+    let commits = git::commits_between(&workspace.root, &from, &to, MOST_COMMITS);
+    let names: Vec<&str> = commits.iter().map(|sha| &sha[..sha.len().min(8)]).collect();
+    Ok((!names.is_empty()).then(|| {
+        format!(
+            "others moved git since: these commits stay off the branch, and their files come back: {}",
+            names.join(", ")
+        )
+    }))
+}
