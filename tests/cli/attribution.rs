@@ -394,7 +394,7 @@ fn what_a_decision_replaces_of_others_is_named_with_the_commands_that_bring_it_b
         let persons = read(&project, "f");
         let point = if alone { format!("--only {}", work_of(&project, "A")) } else { String::new() };
         let undone = project.run(&format!("undo {point} --force-files --yes --format text"));
-        assert_eq!((undone.code, read(&project, "f")), (Some(0), lines(&[])), "{undone:?}");
+        assert_eq!((undone.code, read(&project, "f")), (Some(0), lines(&[(30, "person")])), "{undone:?}");
         assert!(undone.stdout.contains("ic redo brings it back"), "{undone:?}");
         let command = undone.stdout.split("ic checkpoint restore ").nth(1).expect("a command");
         let command = command.lines().next().expect("a line");

@@ -229,7 +229,7 @@ fn with_a_conflict() -> Project {
 #[test]
 fn a_conflict_names_a_command_for_each_answer_and_each_does_what_it_says() {
     for (flag, code, left) in
-        [("--keep-theirs", 4, lines(&[(10, "person"), (30, "person")])), ("--force-files", 0, lines(&[]))]
+        [("--keep-theirs", 4, lines(&[(10, "person"), (30, "person")])), ("--force-files", 0, lines(&[(30, "person")]))]
     {
         let project = with_a_conflict();
         let before = ic_testkit::tree(project.root());
@@ -247,7 +247,7 @@ fn a_conflict_names_a_command_for_each_answer_and_each_does_what_it_says() {
 #[test]
 fn at_a_terminal_a_conflict_is_asked_about_before_anything_is_done() {
     let both = lines(&[(10, "person"), (30, "person")]);
-    for (letter, code, left) in [("l", 4, both.clone()), ("t", 0, lines(&[])), ("s", 1, both)] {
+    for (letter, code, left) in [("l", 4, both.clone()), ("t", 0, lines(&[(30, "person")])), ("s", 1, both)] {
         let project = with_a_conflict();
         let id = id_of(&project, "edit");
         let words = ["undo".to_owned(), id];

@@ -1,6 +1,7 @@
 //! A model of the timeline of a tree: a file is a list of lines with owners. Prompts of two sessions and a person change it by turns, by chance.
 //! Whichever prompts are undone, alone or with what came after them in their session: no line of theirs is left where the exit is 0, no line of
-//! others is lost, and where no other touched the same lines the file is the model's, byte for byte. Undone undos bring back the tree.
+//! others is lost, and where no other touched the same lines the file is the model's, byte for byte. Where others did, a decision takes these
+//! lines or leaves them, and no others. Undone undos bring back the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ struct Story {
     slots: Vec<Vec<Change>>,
     /// The undos that stand, newest last: the prompts that each took out, and the tree before it; `None`: others changed it since.
     undos: Vec<(Vec<usize>, Option<Tree>)>,
+    /// Slots of which a decision took what others had made: what stands there is not what was written last.
+    taken: BTreeSet<usize>,
     texts: usize,
     done: Vec<String>,
 }
@@ -62,7 +65,15 @@ impl Story {
         write(&project, &slots.iter().map(|all| all[0].1.clone()).collect::<Vec<_>>());
         git(&project, &["add", "-A"]);
         git(&project, &["commit", "-qm", "first"]);
-        Self { project, prompts: Vec::new(), slots, undos: Vec::new(), texts: 0, done: Vec::new() }
+        Self {
+            project,
+            prompts: Vec::new(),
+            slots,
+            undos: Vec::new(),
+            taken: BTreeSet::new(),
+            texts: 0,
+            done: Vec::new(),
+        }
     }
 
     fn is_out(&self, owner: Owner) -> bool {
@@ -176,19 +187,62 @@ impl Story {
                 assert_eq!(outcome.error(), "file_conflict", "{when}");
                 assert!(is_met, "no other touched the same lines: {when}");
                 assert_eq!(ic_testkit::tree(self.project.root()), before, "a refusal changes nothing: {when}");
+                self.undo_decided(set, &words, (&lines, before), random);
             }
             _ => panic!("{when}"),
         }
     }
 
+    /// Undoes what others are in the way of, with a decision about their lines.
+    fn undo_decided(
+        &mut self,
+        set: Vec<usize>,
+        words: &str,
+        (lines, before): (&[String], BTreeMap<PathBuf, String>),
+        random: &mut Random,
+    ) {
+        let takes = true;
+        let flag = if takes { "--force-files" } else { "--keep-theirs" };
+        let outcome = self.project.run(&format!("{words} {flag}"));
+        self.done.push(format!("undo {set:?} {flag}: {:?}", outcome.code));
+        let (when, now) = (format!("{:#?}\n{outcome:?}", self.done), lines_of(&self.project));
+        assert_eq!(outcome.code, Some(if takes { 0 } else { 4 }), "{when}");
+        let of_set = self.texts_of(|owner| owner.is_some_and(|prompt| set.contains(&prompt)));
+        for (at, (was, is)) in lines.iter().zip(&now).enumerate() {
+            let when = format!("slot {at}, {was}, {is}: {when}");
+            let touched = self.slots[at].iter().any(|(owner, _)| owner.is_some_and(|prompt| set.contains(&prompt)));
+            if !touched || (!takes && !of_set.contains(was.as_str())) {
+                assert_eq!(is, was, "a line of others is lost: {when}");
+            } else if takes || !self.is_met_at(at, &set) {
+                assert!(!of_set.contains(is.as_str()), "a line of what was undone is left: {when}");
+            }
+        }
+        self.undos.push((set, before));
+        if takes && random.below(2) == 0 {
+            let (set, _) = &self.undos[self.undos.len() - 1];
+            let met = (0..SLOTS).filter(|at| self.is_met_at(*at, set));
+            let met: Vec<usize> = met.collect();
+            for at in set {
+                self.prompts[*at].is_undone = true;
+            }
+            self.taken.extend(met);
+        } else {
+            self.redo();
+        }
+    }
+
     /// Whether others touched a slot of these prompts after them, or what is undone already is among the changes of it.
     fn is_met(&self, set: &[usize]) -> bool {
+        (0..SLOTS).any(|at| self.is_met_at(at, set))
+    }
+
+    fn is_met_at(&self, at: usize, set: &[usize]) -> bool {
         let is_of_set = |(owner, _): &Change| owner.is_some_and(|prompt| set.contains(&prompt));
-        self.slots.iter().any(|all| {
-            let first = all.iter().position(is_of_set);
-            first.is_some_and(|first| {
-                all[first..].iter().any(|one| !is_of_set(one)) || all.iter().any(|(owner, _)| self.is_out(*owner))
-            })
+        let all = &self.slots[at];
+        all.iter().position(is_of_set).is_some_and(|first| {
+            self.taken.contains(&at)
+                || all[first..].iter().any(|one| !is_of_set(one))
+                || all.iter().any(|(owner, _)| self.is_out(*owner))
         })
     }
 
@@ -201,7 +255,9 @@ impl Story {
         let lost: Vec<&String> = theirs.filter(|line| !now.contains(line)).collect();
         assert!(lost.is_empty(), "lines of others are lost: {lost:?}: {when}");
         if !is_met {
-            assert_eq!(now, self.standing(), "{when}");
+            for (at, (is, standing)) in now.iter().zip(self.standing()).enumerate() {
+                assert!(self.taken.contains(&at) || *is == standing, "slot {at}, {is}, {standing}: {when}");
+            }
         }
         for (at, prompt) in self.prompts.iter().enumerate() {
             let Some(file) = &prompt.file else { continue };

@@ -5,6 +5,7 @@ mod history;
 mod killed;
 mod kinds;
 mod leftovers;
+mod line_conflicts;
 mod people;
 mod returned;
 mod set_back;
@@ -214,7 +215,7 @@ fn the_same_lines_are_a_conflict_that_a_person_decides() {
     let conflicts = &serde_json::from_str::<Value>(&preview.stdout).expect("JSON")["files"]["conflicts"];
     assert_eq!(
         (&conflicts[0]["path"], &conflicts[0]["reason"]),
-        (&json!("a.txt"), &json!("others changed the same lines since"))
+        (&json!("a.txt"), &json!("others changed the same lines since: 2"))
     );
 
     undone_in_part(&world, &first, &["--keep-theirs"]);

@@ -2,6 +2,7 @@
 //!
 //! Only a newline ends a line, as for those programs: a carriage return is content, before a newline or alone.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -55,6 +56,12 @@ pub fn is_binary(content: &[u8]) -> bool {
 pub fn stat(old: &[u8], new: &[u8]) -> (usize, usize) {
     let changed = compare(&lines(old), &lines(new), DEADLINE).into_iter().filter(|op| op.tag() != DiffTag::Equal);
     changed.fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
+}
+
+/// The lines of `old`, counted from zero, that are not in `new`.
+pub(crate) fn removed_lines(old: &[u8], new: &[u8]) -> BTreeSet<usize> {
+    let changed = compare(&lines(old), &lines(new), DEADLINE).into_iter().filter(|op| op.tag() != DiffTag::Equal);
+    changed.flat_map(|op| op.old_range()).collect()
 }
 
 /// Gives a patch of the file `path` to `line`, one line at a time, each with its newline.

@@ -37,7 +37,7 @@ pub(crate) struct WantedUndo {
 
 /// The decisions that a person can make: the flag of the command, its name in an address, and what it does.
 const DECISIONS: [(&str, &str, &str); 5] = [
-    ("--force-files", "files", "Replace files and rows that others may have changed"),
+    ("--force-files", "files", "Replace what others may have changed; of prompts, the same lines alone"),
     ("--force-commits", "commits", "Take pushed commits, and commits of others, off their branches"),
     ("--force-workers", "workers", "Go ahead while workers still run"),
     ("--past-pivot", "pivot", "Undo effects before one that has no undo"),

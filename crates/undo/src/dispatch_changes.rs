@@ -19,8 +19,8 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code};
 use ic_effects::action::{CompensatedFile, EffectBefore};
 use ic_effects::{Compensation, EffectAction, compensation};
-use ic_kernel::journal::RollbackStatus;
 use ic_kernel::journal::table::{self, RollbackRecord};
+use ic_kernel::journal::{Choices, RollbackStatus};
 use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
 use ic_session::outside_files;
@@ -102,7 +102,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
         changes.seen_last(last.tree);
     }
     let began = (span.range.0, span.since);
-    let work = history::PathWork { ids, began, undone_at: None, by_others: &by_others };
+    let work = history::PathWork { ids, began, undone_at: None, decided: None, by_others: &by_others };
     history::replay(workspace, &work, &mut changes)?;
     let known = changes.known();
     let by_effects = met.effects.iter().flat_map(TreeChanges::made);
@@ -165,7 +165,8 @@ pub(super) fn again(
     if !is_rest {
         own.know(did.known());
     }
-    let replayed = history::PathWork { ids: &work, began, undone_at: Some(undone_at), by_others: &by_others };
+    let decided = Some(Choices::of(undo)?);
+    let replayed = history::PathWork { ids: &work, began, undone_at: Some(undone_at), decided, by_others: &by_others };
     history::replay(workspace, &replayed, &mut own)?;
     let target = first.unwrap_or(span.ended);
     Ok((!own.is_empty()).then_some((own, target)))

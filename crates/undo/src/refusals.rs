@@ -127,8 +127,8 @@ fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), 
         (hint, "--keep-theirs")
     } else {
         let hint = format!(
-            "{left}; or make them as they were before the work, without what others changed: ic {words} --force-files --yes; --dry-run lists \
-             them"
+            "{left}; or take this work out anyway, with what others made of the same lines: ic {words} --force-files --yes; --dry-run \
+             lists them"
         );
         (hint, "--force-files")
     };

@@ -19,7 +19,7 @@ fn story() -> (TestWorld, String) {
     (world, first)
 }
 
-fn rollbacks(world: &TestWorld) -> Vec<Value> {
+pub(super) fn rollbacks(world: &TestWorld) -> Vec<Value> {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().expect("a list").clone()
 }
@@ -32,7 +32,7 @@ fn assert_ended(world: &TestWorld, wanted: &ProjectState, when: &str) {
 }
 
 /// Lets a call die before this statement, from the world that was saved; whether it has that many.
-fn dies_before(world: &TestWorld, words: &[&str], n: usize) -> bool {
+pub(super) fn dies_before(world: &TestWorld, words: &[&str], n: usize) -> bool {
     world.reset(&WHOLE);
     let mut command = world.cli.command(words);
     let output = command.env("IC_TEST_ABORT_BEFORE", n.to_string()).output().expect("start ic");

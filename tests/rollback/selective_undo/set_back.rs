@@ -371,7 +371,7 @@ fn what_is_said_of_a_conflict_is_so() {
     assert_eq!(
         stays(&report),
         [
-            kept("a.txt", "others changed the same lines since"),
+            kept("a.txt", "others changed the same lines since: 2"),
             kept("b.bin", "others changed it since, and it is not text that can be merged"),
             kept("made.txt", "the work made it, and others changed it since"),
         ]

@@ -4,13 +4,17 @@
 //! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
 //! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
 
+mod merge;
 mod path_reversal;
 mod path_state;
 mod renames;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod work_changes;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::slice::from_ref;
 
 use ic_base::Result;
 use ic_ledger::events::Hash;
@@ -21,9 +25,9 @@ use crate::restore::plan::PlannedDatabase;
 use crate::rootfs::RootDir;
 
 pub use path_reversal::MOST_MERGED;
-use path_reversal::{Backwards, PathReversal};
+use path_reversal::{Backwards, LineConflict, PathReversal, SAME_LINES};
 use path_state::is_same;
-pub use replay::{ChangeOwner, Past, ReplayedPath, without_returns};
+pub use replay::{ChangeOwner, LineDecision, Past, ReplayedPath, without_returns};
 use work_changes::StayReason;
 pub use work_changes::{LookPair, Own};
 
@@ -32,8 +36,11 @@ pub use work_changes::{LookPair, Own};
 pub struct Reversed {
     /// How the current tree (`before`) differs from what it is to become (`after`).
     pub differences: Vec<Difference>,
-    /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work.
+    /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work; where only lines conflict, to the
+    /// file without the work, in which these lines are as they were before it.
     pub conflicts: Vec<(Vec<u8>, String)>,
+    /// Of those where only lines conflict, what the path is without the rest of the work while these lines stay.
+    pub without_lines: BTreeMap<Vec<u8>, DiffState>,
     /// Paths that stay as they are, and why: nothing of the work is there, or what others need.
     pub left: Vec<(Vec<u8>, String)>,
     /// Paths that stay as they are though something of the work is there, and why.
@@ -64,7 +71,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
         renamed: own.new_names(objects, now.usual)?,
-        backwards: Backwards { objects, root: Some(now.root), own },
+        backwards: Backwards { objects, root: Some(now.root), own, side: None },
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
     };
@@ -151,8 +158,7 @@ impl Work<'_> {
             PathReversal::To { state, mut texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
                 if let Some(why) = own.clashes.get(path).filter(|_| !is_as_it_was) {
-                    self.conflict(path, pairs, now, why.clone());
-                    return Ok(());
+                    return self.conflict(path, pairs, now, why.clone());
                 }
                 if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
                     let (list, why) = if own.is_of_nobody(path) {
@@ -176,10 +182,7 @@ impl Work<'_> {
                 self.reversed.parts.push((path.to_vec(), why));
                 return Ok(());
             }
-            PathReversal::Conflict(why) => {
-                self.conflict(path, pairs, now, why);
-                return Ok(());
-            }
+            PathReversal::Conflict(why) => return self.conflict(path, pairs, now, why),
         };
         self.wanted.insert(path.to_vec(), (now, to));
         Ok(())
@@ -195,7 +198,7 @@ impl Work<'_> {
     }
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
-    fn conflict(&mut self, path: &[u8], pairs: &[LookPair], now: Option<DiffState>, mut why: String) {
+    fn conflict(&mut self, path: &[u8], pairs: &[LookPair], now: Option<DiffState>, mut why: String) -> Result<()> {
         if let Some(name) = self.renamed.get(path).filter(|_| now.is_none()) {
             why = format!("others renamed it to {} since", String::from_utf8_lossy(name));
         }
@@ -203,11 +206,41 @@ impl Work<'_> {
             let from = String::from_utf8_lossy(from);
             let why = format!("it was {from}, which is restored; others changed it since, so both are kept");
             self.reversed.parts.push((path.to_vec(), why));
-            return;
+            return Ok(());
+        }
+        if let Some(lines) = self.line_conflict(path, pairs, now.as_ref())? {
+            self.conflict_of_lines(path, now, lines, why);
+            return Ok(());
         }
         self.reversed.conflicts.push((path.to_vec(), why));
         let first = pairs.first().and_then(|(before, _)| before.clone());
         self.wanted.insert(path.to_vec(), (now, first));
+        Ok(())
+    }
+
+    /// What becomes of a path in which only lines conflict; `None`: something else does.
+    fn line_conflict(&self, path: &[u8], pairs: &[LookPair], now: Option<&DiffState>) -> Result<Option<LineConflict>> {
+        let own = self.backwards.own;
+        match own.ways.get(path).map(Vec::as_slice) {
+            Some([taken, left]) => self.backwards.lines(path, [from_ref(taken), from_ref(left)], now),
+            // Which lines clash in its history, a merge with the current file alone does not tell.
+            _ if own.clashes.contains_key(path) => {
+                let found = self.backwards.lines(path, [pairs, pairs], now)?;
+                Ok(found.map(|found| LineConflict { left: None, is_open: true, ..found }))
+            }
+            _ => self.backwards.lines(path, [pairs, pairs], now),
+        }
+    }
+
+    fn conflict_of_lines(&mut self, path: &[u8], now: Option<DiffState>, found: LineConflict, why: String) {
+        let LineConflict { taken, left, is_open, lines, texts } = found;
+        self.reversed.texts.extend(texts);
+        if is_open {
+            let why = if why == SAME_LINES && !lines.is_empty() { format!("{why}: {lines}") } else { why };
+            self.reversed.conflicts.push((path.to_vec(), why));
+            self.reversed.without_lines.extend(left.map(|left| (path.to_vec(), left)));
+        }
+        self.wanted.insert(path.to_vec(), (now, taken));
     }
 
     /// Directories that the work made stay where something of others is in them.

@@ -64,7 +64,7 @@ pub(crate) struct Forced {
     /// The four flags that follow, together
     #[arg(long)]
     force: bool,
-    /// Replace files and rows that others may have changed
+    /// Replace what others may have changed; of prompts, the same lines alone
     #[arg(long)]
     force_files: bool,
     /// Take pushed commits, and others', off their branches

@@ -2,6 +2,7 @@
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::restore::Strategy;
+use ic_checkpoint::restore::reverse::LineDecision;
 use ic_phase::RunStatus;
 use ic_rewind::RewindTarget;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,15 @@ impl Choices {
     pub fn of(remembered: &RollbackRecord) -> Result<Self> {
         serde_json::from_value(remembered.plan[KEY].clone())
             .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
+    }
+
+    /// What was decided about lines that others changed too, in an undo of works; `None`: that they refuse it.
+    pub fn of_lines(&self) -> Option<LineDecision> {
+        match (self.force.files, self.keep_theirs) {
+            (true, _) => Some(LineDecision::Take),
+            (false, true) => Some(LineDecision::Leave),
+            (false, false) => None,
+        }
     }
 
     /// What is restored of the tree. Errors: `corrupt` if that was not kept.

@@ -8,12 +8,12 @@ use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
-use ic_checkpoint::restore::reverse::{ChangeOwner, Own, Past, ReplayedPath, without_returns};
+use ic_checkpoint::restore::reverse::{ChangeOwner, LineDecision, Own, Past, ReplayedPath, without_returns};
 use ic_dispatch::dispatch;
 use ic_kernel::journal::kept_checkpoints::goes_of;
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{self, RollbackRecord};
-use ic_kernel::journal::{LayerName, RollbackStatus, steps};
+use ic_kernel::journal::{Choices, LayerName, RollbackStatus, steps};
 use ic_ledger::Snapshot;
 use ic_ledger::events::EventType;
 use ic_phase::run;
@@ -33,6 +33,8 @@ pub(super) struct PathWork<'w> {
     pub(super) by_others: &'w OthersCommits,
     /// For work that was undone and comes back: the event since which the tree was without it.
     pub(super) undone_at: Option<Seq>,
+    /// For work that was undone and comes back: what was decided when it was undone.
+    pub(super) decided: Option<Choices>,
 }
 
 /// An undo of works.
@@ -45,6 +47,8 @@ struct Undo {
     work: Vec<DispatchId>,
     /// The checkpoint with which that work began.
     began: (Seq, Timestamp),
+    /// What was decided about its paths; `None` where its journal cannot be read.
+    decided: Option<Choices>,
 }
 
 impl Undo {
@@ -55,6 +59,13 @@ impl Undo {
             Some(at) => self.seq < at && (self.stands || self.until > at),
         }
     }
+}
+
+/// What the undos that stand decided about lines that others changed too; `None` where none did, or not all the same.
+fn decided(undos: &[Undo]) -> Option<LineDecision> {
+    let mut all = undos.iter().filter(|undo| undo.stands).filter_map(|undo| undo.decided.as_ref()?.of_lines());
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
 }
 
 /// What is needed to tell whose a change is.
@@ -84,8 +95,9 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
     for (path, history) in histories(workspace, work, &facts, &known, None)? {
         if is_met(&history) {
             let then = then.get(&path).map_or(&[][..], Vec::as_slice);
-            let undone = work.undone_at.map(|at| ReplayedPath { at, then });
-            changes.replay(&workspace.objects, &path, &history, undone)?;
+            let of_it = work.decided.as_ref().and_then(Choices::of_lines);
+            let undone = work.undone_at.map(|at| ReplayedPath { at, then, decided: of_it });
+            changes.replay(&workspace.objects, &path, &history, decided(&facts.undos), undone)?;
         }
     }
     let parents = known.iter().flat_map(|path| parents_of(path)).filter(|path| !known.contains(path));
@@ -244,7 +256,8 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
     let place = crate::points::place_of(snapshot, &run, &dispatch)?;
     let began = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
     let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
-    Ok(began.map(|began| Undo { until, seq: record.seq, stands: record.status == RollbackStatus::Done, work, began }))
+    let (stands, decided) = (record.status == RollbackStatus::Done, Choices::of(record).ok());
+    Ok(began.map(|began| Undo { until, seq: record.seq, stands, work, began, decided }))
 }
 
 /// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it. An undo that was aborted

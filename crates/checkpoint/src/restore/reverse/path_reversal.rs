@@ -5,6 +5,7 @@ use std::io::Read;
 use ic_base::{Code, Diagnosis, Result};
 use ic_ledger::events::Hash;
 
+use super::merge::{MergeSide, MergedText, lines_between, merge_taking};
 use super::path_state::{Content, content, is_same, looks, own_looks, with};
 use super::work_changes::{LookPair, Own};
 use crate::diff::DiffState;
@@ -36,7 +37,7 @@ pub(super) enum PathStep {
     To(Option<DiffState>),
     /// As [`PathStep::To`], with something that is as the work left it, and that others made so again.
     Again(Option<DiffState>),
-    Merged(DiffState, Vec<u8>),
+    Merged(DiffState, MergedText),
     Stays(String),
     Conflict(String),
 }
@@ -57,9 +58,54 @@ pub(super) struct Backwards<'o> {
     /// Where the states stand that no checkpoint holds yet.
     pub(super) root: Option<&'o RootDir>,
     pub(super) own: &'o Own,
+    /// The side that decides about lines that both sides of a merge changed; `None`: such lines are a conflict.
+    pub(super) side: Option<MergeSide>,
+}
+
+/// The reason of a conflict of lines: it is the one kind of conflict that leaves the rest of its file to be merged.
+pub(super) const SAME_LINES: &str = "others changed the same lines since";
+
+/// What becomes of a path where only lines conflict.
+pub(super) struct LineConflict {
+    /// Without the work; in the conflicting regions as it was before the work.
+    pub(super) taken: Option<DiffState>,
+    /// Without the work where that is no conflict; the conflicting regions stay as they are now. `None`: that cannot be told.
+    pub(super) left: Option<DiffState>,
+    /// Whether the two differ: otherwise there is nothing to decide.
+    pub(super) is_open: bool,
+    /// The lines that the first changes and the second does not, as people count them.
+    pub(super) lines: String,
+    /// Texts that were merged for both.
+    pub(super) texts: Vec<Vec<u8>>,
 }
 
 impl Backwards<'_> {
+    /// Both ways to decide a conflict of lines; `None` where something else of the path conflicts. `ways`: the changes of the work,
+    /// to be reversed in the first way and in the second.
+    pub(super) fn lines(
+        &self,
+        path: &[u8],
+        ways: [&[LookPair]; 2],
+        now: Option<&DiffState>,
+    ) -> Result<Option<LineConflict>> {
+        let way = |pairs: &[LookPair], side| Self { side: Some(side), ..*self }.back(path, pairs, now);
+        let PathReversal::To { state: taken, mut texts, .. } = way(ways[0], MergeSide::Theirs)? else {
+            return Ok(None);
+        };
+        let PathReversal::To { state: left, texts: more, .. } = way(ways[1], MergeSide::Ours)? else { return Ok(None) };
+        texts.extend(more);
+        let text = |state: Option<&DiffState>| match state {
+            Some(file @ DiffState::File { .. }) => self.text(path, content(file), &texts),
+            _ => Ok(None),
+        };
+        let lines = match (text(now)?, text(taken.as_ref())?, text(left.as_ref())?) {
+            (Some(now), Some(taken), Some(left)) => lines_between(&now, &taken, &left),
+            _ => String::new(),
+        };
+        let is_open = !is_same(taken.as_ref(), left.as_ref());
+        Ok(Some(LineConflict { taken, left, is_open, lines, texts }))
+    }
+
     /// What is at a path without the changes of the work there, newest first. `now`: what is there.
     pub(super) fn back(&self, path: &[u8], pairs: &[LookPair], now: Option<&DiffState>) -> Result<PathReversal> {
         let (mut to, mut is_again) = (now.cloned(), false);
@@ -73,9 +119,9 @@ impl Backwards<'_> {
                     to = state;
                     is_again = true;
                 }
-                PathStep::Merged(state, text) => {
+                PathStep::Merged(state, merged) => {
                     to = Some(state);
-                    texts.push(text);
+                    texts.push(merged.text.into_bytes());
                 }
                 PathStep::Stays(why) => return Ok(PathReversal::Stays(why)),
                 PathStep::Conflict(why) => return Ok(PathReversal::Conflict(why)),
@@ -160,14 +206,14 @@ impl Backwards<'_> {
         let [Some(was), Some(left), Some(is)] = [text(was)?, text(left)?, text(is)?] else {
             return conflict("others changed it since, and it is not text that can be merged");
         };
-        Ok(match diffy::merge(&left, &is, &was) {
-            Ok(merged) => {
-                let merged = merged.into_bytes();
-                let content = Content { hash: hash_of(&merged), size: merged.len() as u64 };
-                PathStep::Merged(with(looks, content), merged)
-            }
-            Err(_) => PathStep::Conflict("others changed the same lines since".to_owned()),
-        })
+        let merged = match (diffy::merge(&left, &is, &was), self.side) {
+            (Ok(text), _) => MergedText { text, regions: Vec::new() },
+            (Err(_), Some(side)) => merge_taking(side, &left, &is, &was),
+            (Err(_), None) => return conflict(SAME_LINES),
+        };
+        let bytes = merged.text.as_bytes();
+        let content = Content { hash: hash_of(bytes), size: bytes.len() as u64 };
+        Ok(PathStep::Merged(with(looks, content), merged))
     }
 
     /// A content as text; `None` if it is none.

@@ -7,7 +7,8 @@
 use ic_base::{Result, Seq};
 use ic_ledger::events::Hash;
 
-use super::path_reversal::{Backwards, PathChange, PathReversal, PathStep};
+use super::merge::MergeSide;
+use super::path_reversal::{Backwards, PathChange, PathReversal, PathStep, SAME_LINES};
 use super::path_state::is_same;
 use super::work_changes::{LookPair, Own};
 use crate::diff::DiffState;
@@ -42,6 +43,25 @@ pub enum ChangeOwner {
     },
 }
 
+/// What a person decided about lines that work changed, and others after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineDecision {
+    /// They are to be as they were before the work.
+    Take,
+    /// They stay as others left them.
+    Leave,
+}
+
+impl LineDecision {
+    /// The side that has these lines where a change of others is applied to the file without the work.
+    fn side(self) -> MergeSide {
+        match self {
+            Self::Take => MergeSide::Ours,
+            Self::Leave => MergeSide::Theirs,
+        }
+    }
+}
+
 /// When work was undone that comes back.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayedPath<'h> {
@@ -49,6 +69,21 @@ pub struct ReplayedPath<'h> {
     pub at: Seq,
     /// The history of the path until then, and who was undone by then.
     pub then: &'h [Past],
+    /// What its undo decided about the path.
+    pub decided: Option<LineDecision>,
+}
+
+/// How a history is played again.
+#[derive(Clone, Copy)]
+struct Replay<'r> {
+    objects: &'r Objects,
+    path: &'r [u8],
+    /// The work stands, and is to be undone.
+    is_undone: bool,
+    /// What is decided about lines that others changed after the work had; `None`: they are a clash.
+    decision: Option<LineDecision>,
+    /// What was decided about lines that others changed after work had that is undone by now.
+    earlier: Option<LineDecision>,
 }
 
 /// What a history comes to, and the texts that were merged for it and that no checkpoint holds; or why it comes to nothing.
@@ -74,27 +109,38 @@ impl Own {
         objects: &Objects,
         path: &[u8],
         history: &[Past],
+        earlier: Option<LineDecision>,
         undone: Option<ReplayedPath<'_>>,
     ) -> Result<()> {
+        let replay = Replay { objects, path, is_undone: undone.is_none(), decision: None, earlier };
         if let Some(undone) = undone
             && self.pairs(path).is_empty()
-            && was_changed_unseen(objects, path, undone.then)?
+            && was_changed_unseen(replay, undone.then)?
         {
             return Ok(());
         }
         if since_the_work(history).any(|past| past.whose == ChangeOwner::Person) {
             self.by_persons.insert(path.to_vec());
         }
-        let undone_at = undone.map(|undone| undone.at);
-        let (end, texts) = match end(objects, path, history, undone_at.is_none())? {
+        let mut found = end(replay, history)?;
+        if let (Err(_), Some(undone)) = (&found, undone) {
+            // What an undo took out comes back as it was, if that is still so; otherwise as its decision tells it from what others did since.
+            if is_as_it_was(history, undone.at) {
+                return Ok(());
+            }
+            if undone.decided.is_some() {
+                found = end(Replay { decision: undone.decided, ..replay }, history)?;
+            }
+        }
+        let (end, texts) = match found {
             Ok(end) => end,
             Err(why) => {
-                self.clash(path, history, undone_at, why);
-                return Ok(());
+                self.clash(path, history, replay.is_undone, why);
+                return if replay.is_undone { self.know_ways(replay, history) } else { Ok(()) };
             }
         };
         self.texts.extend(by_hash(texts));
-        let pair = if undone_at.is_some() { (end.with, end.without) } else { (end.without, end.with) };
+        let pair = if replay.is_undone { (end.without, end.with) } else { (end.with, end.without) };
         let known = self.replace(path, pair);
         self.replayed.insert(path.to_vec(), known);
         if !has_others(history) {
@@ -103,15 +149,24 @@ impl Own {
         Ok(())
     }
 
-    /// Others changed at a path what the work had changed.
-    fn clash(&mut self, path: &[u8], history: &[Past], undone_at: Option<Seq>, why: String) {
-        // What an undo took out comes back as it was, if that is still so.
-        if undone_at.is_some_and(|at| is_as_it_was(history, at)) {
-            return;
+    /// Knows what a path with a clash would be without the work in both ways to decide it: others' changes of lines that the work had changed
+    /// do not count, or they stay.
+    fn know_ways(&mut self, replay: Replay<'_>, history: &[Past]) -> Result<()> {
+        let mut ways = Vec::new();
+        for decision in [LineDecision::Take, LineDecision::Leave] {
+            let Ok((end, texts)) = end(Replay { decision: Some(decision), ..replay }, history)? else { return Ok(()) };
+            self.texts.extend(by_hash(texts));
+            ways.push((end.without, end.with));
         }
+        self.ways.insert(replay.path.to_vec(), ways);
+        Ok(())
+    }
+
+    /// Others changed at a path what the work had changed.
+    fn clash(&mut self, path: &[u8], history: &[Past], is_undone: bool, why: String) {
         self.clashes.insert(path.to_vec(), why);
-        // Where it took out nothing, what the work did is what is to come back.
-        if undone_at.is_some() && self.pairs(path).is_empty() {
+        // Where its undo took out nothing, what the work did is what is to come back.
+        if !is_undone && self.pairs(path).is_empty() {
             let works = history.iter().filter(|past| past.whose == ChangeOwner::Work).rev();
             let pairs = works.map(|past| (past.change.1.clone(), past.change.0.clone()));
             self.changes.insert(path.to_vec(), pairs.collect());
@@ -132,13 +187,14 @@ fn is_as_it_was(history: &[Past], at: Seq) -> bool {
 
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
 /// any more, and it is not known who removed it.
-fn was_changed_unseen(objects: &Objects, path: &[u8], then: &[Past]) -> Result<bool> {
-    let Ok((end, texts)) = end(objects, path, then, false)? else { return Ok(false) };
+fn was_changed_unseen(replay: Replay<'_>, then: &[Past]) -> Result<bool> {
+    let Ok((end, texts)) = end(replay, then)? else { return Ok(false) };
+    let Replay { objects, path, .. } = replay;
     let mut own = Own::default();
     own.texts.extend(by_hash(texts));
     let pairs = [(end.without, end.with)];
     let actual = end.actual.as_ref();
-    let back = Backwards { objects, root: None, own: &own }.back(path, &pairs, actual)?;
+    let back = Backwards { objects, root: None, own: &own, side: None }.back(path, &pairs, actual)?;
     Ok(!matches!(back, PathReversal::To { state, .. } if is_same(state.as_ref(), actual)))
 }
 
@@ -173,8 +229,7 @@ pub fn without_returns(history: &mut [Past]) {
 }
 
 /// What a history comes to; to nothing where at some step others changed what the work had changed, and no rollback went back past that.
-/// `is_undone`: the work stands, and is to be undone.
-fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Result<End> {
+fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
     let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
@@ -187,7 +242,7 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
         match back.filter(|moment| is_same(moment.actual.as_ref(), past.change.1.as_ref())) {
             Some(moment) => now = moment.clone(),
             None if now.clash.is_none() => {
-                now.clash = now.change(objects, path, past, is_undone, &mut texts)?;
+                now.clash = now.change(replay, past, &mut texts)?;
             }
             None => {}
         }
@@ -202,43 +257,77 @@ fn end(objects: &Objects, path: &[u8], history: &[Past], is_undone: bool) -> Res
 
 impl Moment {
     /// Applies a change of the history to each side that it belongs to; returns why that is not possible.
-    fn change(
-        &mut self,
-        objects: &Objects,
-        path: &[u8],
-        past: &Past,
-        is_undone: bool,
-        texts: &mut Vec<Vec<u8>>,
-    ) -> Result<Option<String>> {
-        let has_without = self.without.is_some();
-        let sides: &mut [&mut Option<DiffState>] = match past.whose {
-            ChangeOwner::Undone => &mut [],
-            ChangeOwner::Work => &mut [&mut self.with],
-            ChangeOwner::Others | ChangeOwner::Person | ChangeOwner::Back { .. } => {
-                &mut [&mut self.without, &mut self.with]
+    fn change(&mut self, replay: Replay<'_>, past: &Past, texts: &mut Vec<Vec<u8>>) -> Result<Option<String>> {
+        match past.whose {
+            ChangeOwner::Undone => Ok(None),
+            ChangeOwner::Work => {
+                let has_without = self.without.is_some();
+                match changed(replay, (self.with.as_ref(), None), &past.change, texts)? {
+                    // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what
+                    // came of it is what stood there then. To bring it back would bring back the other, too; and what would go is for a
+                    // person to decide.
+                    PathStep::Conflict(_) => match &past.change.1 {
+                        after if replay.is_undone && has_without => self.with.clone_from(after),
+                        _ => return Ok(Some("the work changed what is undone by now".to_owned())),
+                    },
+                    step => match applied(step, self.with.as_ref(), &past.change, texts) {
+                        Ok((state, _)) => self.with = state,
+                        Err(why) => return Ok(Some(why)),
+                    },
+                }
+                Ok(None)
             }
-        };
-        for side in sides {
-            match changed(objects, path, side.as_ref(), &past.change, texts)? {
-                // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what came of
-                // it is what stood there then. To bring it back would bring back the other, too; and what would go is for a person to
-                // decide.
-                PathStep::Conflict(_) if past.whose == ChangeOwner::Work => match &past.change.1 {
-                    after if is_undone && has_without => side.clone_from(after),
-                    _ => return Ok(Some("the work changed what is undone by now".to_owned())),
-                },
-                PathStep::To(state) | PathStep::Again(state) => **side = state,
-                PathStep::Merged(state, text) => {
-                    **side = Some(state);
-                    texts.push(text);
-                }
-                PathStep::Stays(_) | PathStep::Conflict(_) if !is_of_files(side.as_ref(), &past.change) => {
-                    return Ok(Some("others changed what this work had changed".to_owned()));
-                }
-                PathStep::Stays(why) | PathStep::Conflict(why) => return Ok(Some(why)),
+            ChangeOwner::Others | ChangeOwner::Person | ChangeOwner::Back { .. } => {
+                Ok(self.change_of_others(replay, past, texts)?.err())
             }
         }
-        Ok(None)
+    }
+
+    /// Applies a change of others to both sides.
+    fn change_of_others(
+        &mut self,
+        replay: Replay<'_>,
+        past: &Past,
+        texts: &mut Vec<Vec<u8>>,
+    ) -> Result<std::result::Result<(), String>> {
+        // With the work, only what is undone by now can be in conflict, and that was decided when it was undone.
+        let step = changed(replay, (self.with.as_ref(), replay.earlier), &past.change, texts)?;
+        let (with, earlier) = match applied(step, self.with.as_ref(), &past.change, texts) {
+            Ok(applied) => applied,
+            Err(why) => return Ok(Err(why)),
+        };
+        let decision = if earlier.is_empty() { replay.decision } else { replay.earlier };
+        let step = changed(replay, (self.without.as_ref(), decision), &past.change, texts)?;
+        let (without, regions) = match applied(step, self.without.as_ref(), &past.change, texts) {
+            Ok(applied) => applied,
+            Err(why) => return Ok(Err(why)),
+        };
+        // The decision was about those lines and no others.
+        if !earlier.is_empty() && earlier != regions {
+            return Ok(Err(SAME_LINES.to_owned()));
+        }
+        (self.with, self.without) = (with, without);
+        Ok(Ok(()))
+    }
+}
+
+/// What a step makes of a side, and the regions that were decided on the way; or why it makes nothing of it.
+fn applied(
+    step: PathStep,
+    side: Option<&DiffState>,
+    change: &LookPair,
+    texts: &mut Vec<Vec<u8>>,
+) -> std::result::Result<(Option<DiffState>, Vec<String>), String> {
+    match step {
+        PathStep::To(state) | PathStep::Again(state) => Ok((state, Vec::new())),
+        PathStep::Merged(state, merged) => {
+            texts.push(merged.text.into_bytes());
+            Ok((Some(state), merged.regions))
+        }
+        PathStep::Stays(_) | PathStep::Conflict(_) if !is_of_files(side, change) => {
+            Err("others changed what this work had changed".to_owned())
+        }
+        PathStep::Stays(why) | PathStep::Conflict(why) => Err(why),
     }
 }
 
@@ -249,14 +338,14 @@ fn is_of_files(state: Option<&DiffState>, (from, to): &LookPair) -> bool {
 
 /// A state with a change that was made in another.
 fn changed(
-    objects: &Objects,
-    path: &[u8],
-    state: Option<&DiffState>,
+    replay: Replay<'_>,
+    (state, decision): (Option<&DiffState>, Option<LineDecision>),
     (from, to): &LookPair,
     texts: &[Vec<u8>],
 ) -> Result<PathStep> {
     // Nothing is known of others here: who made it so again does not matter.
     let own = Own::default();
-    let change = PathChange { path, at: 0, before: to.as_ref(), after: from.as_ref() };
-    Backwards { objects, root: None, own: &own }.step(change, state, texts)
+    let change = PathChange { path: replay.path, at: 0, before: to.as_ref(), after: from.as_ref() };
+    let side = decision.map(LineDecision::side);
+    Backwards { objects: replay.objects, root: None, own: &own, side }.step(change, state, texts)
 }

@@ -26,6 +26,9 @@ pub struct Own {
     since: BTreeMap<Vec<u8>, Vec<Since>>,
     /// Paths at which others changed what the work had changed, and how that is said: what stands there is not of one of them alone.
     pub(super) clashes: BTreeMap<Vec<u8>, String>,
+    /// Of those, the paths at which only lines clash: the change from what would be there without the work to what would be there with it,
+    /// first without the lines that others changed after the work had, then with them.
+    pub(super) ways: BTreeMap<Vec<u8>, Vec<LookPair>>,
     /// What the work is known to have changed at paths of which `changes` has what their whole history comes to.
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<LookPair>>,
     /// Of those, the paths that others did not change after the work.
@@ -71,6 +74,8 @@ impl Own {
         if path.is_empty() || is_same(before.as_ref(), after.as_ref()) {
             return;
         }
+        // What its history comes to is without this change.
+        self.ways.remove(&path);
         let others = self.since.get(&path).and_then(|since| since.last()).map_or(0, |since| since.own);
         let pairs = self.changes.entry(path).or_default();
         let is_alone = others < pairs.len();

@@ -111,7 +111,7 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
     out
 }
 
-/// How to restore what others changed, after a decision to replace whole files.
+/// How to restore what others changed, after a decision to replace it.
 fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
     let is_step = |path: &PathText| tree.plan.steps.iter().any(|step| step.path == *path);
     let Some(first) = tree.conflicts.iter().map(|one| &one.path).find(|path| is_step(path)) else {
@@ -119,7 +119,7 @@ fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
     };
     let path = shell_word(&String::from_utf8_lossy(&first.0));
     format!(
-        "  what others changed in these files (CONFLICT) was replaced with them; ic redo brings it back, or of one file alone: \
+        "  what others made of the same (CONFLICT) was replaced; ic redo brings it back, or of one file alone: \
          ic checkpoint restore {} --path {path} --yes\n",
         safety.short()
     )

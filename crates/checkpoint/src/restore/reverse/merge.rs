@@ -1,0 +1,122 @@
+//! The merge of two texts where both changed the same or neighbouring lines: one side gives the lines of each such region, and everything
+//! outside of them is merged as usual.
+
+use std::collections::BTreeSet;
+
+use diffy::{ConflictStyle, MergeOptions};
+
+use crate::unified_diff::removed_lines;
+
+/// The side of a merge that gives the lines of a region that both sides changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MergeSide {
+    /// What stands there now.
+    Ours,
+    /// What the merge brings.
+    Theirs,
+}
+
+/// Two texts merged, and what our side has in each region that both had changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct MergedText {
+    pub(super) text: String,
+    pub(super) regions: Vec<String>,
+}
+
+/// Merges two texts that were made of `base`. Regions that both changed are those of `side`.
+pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str) -> MergedText {
+    // No text has a run of this length, so whatever looks like a marker is one.
+    let length = [base, ours, theirs].into_iter().map(longest_run).max().unwrap_or_default().max(6) + 1;
+    let mut options = MergeOptions::new();
+    options.set_conflict_marker_length(length).set_conflict_style(ConflictStyle::Merge);
+    let marked = match options.merge(base, ours, theirs) {
+        Ok(text) => return MergedText { text, regions: Vec::new() },
+        Err(marked) => marked,
+    };
+    let line_of = |sign: &str, name: &str| format!("{}{name}\n", sign.repeat(length));
+    let [begin, middle, end] = [line_of("<", " ours"), line_of("=", ""), line_of(">", " theirs")];
+    let (mut text, mut regions, mut rest) = (String::with_capacity(ours.len()), Vec::new(), marked.as_str());
+    while let Some((before, region)) = rest.split_once(&begin) {
+        let (of_ours, region) = region.split_once(&middle).unwrap_or((region, ""));
+        let (of_theirs, after) = region.split_once(&end).unwrap_or((region, ""));
+        text.push_str(before);
+        text.push_str(if side == MergeSide::Ours { of_ours } else { of_theirs });
+        regions.push(of_ours.to_owned());
+        rest = after;
+    }
+    text.push_str(rest);
+    MergedText { text, regions }
+}
+
+/// The length of the longest run of a character that markers are made of.
+fn longest_run(text: &str) -> usize {
+    let (mut longest, mut run, mut last) = (0, 0, b'\n');
+    for byte in text.bytes() {
+        run = if byte == last { run + 1 } else { 1 };
+        last = byte;
+        if matches!(byte, b'<' | b'=' | b'>') {
+            longest = longest.max(run);
+        }
+    }
+    longest
+}
+
+/// The lines of `now` that one result removes and the other one keeps, as people count them: `3-4, 9`. Empty if there are none.
+pub(super) fn lines_between(now: &str, removed: &str, kept: &str) -> String {
+    let leave_anyway = removed_lines(now.as_bytes(), kept.as_bytes());
+    let go = removed_lines(now.as_bytes(), removed.as_bytes());
+    let go: BTreeSet<usize> = go.difference(&leave_anyway).map(|at| at + 1).collect();
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for line in go {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == line => *last = line,
+            _ => runs.push((line, line)),
+        }
+    }
+    let shown =
+        runs.iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MergeSide, lines_between, merge_taking};
+
+    fn merged(side: MergeSide, base: &str, ours: &str, theirs: &str) -> String {
+        merge_taking(side, base, ours, theirs).text
+    }
+
+    const BASE: &str = "one\ntwo\nthree\nfour\nfive\nsix\n";
+
+    #[test]
+    fn regions_of_both_are_of_one_side_and_the_rest_of_both() {
+        let ours = "ONE\ntwo\nthree\nFOUR\nfive\nsix\n";
+        let theirs = "one\ntwo\nthree\n4\nfive\nSIX\n";
+        assert_eq!(merged(MergeSide::Ours, BASE, ours, theirs), "ONE\ntwo\nthree\nFOUR\nfive\nSIX\n");
+        assert_eq!(merged(MergeSide::Theirs, BASE, ours, theirs), "ONE\ntwo\nthree\n4\nfive\nSIX\n");
+        assert_eq!(merge_taking(MergeSide::Ours, BASE, ours, theirs).regions, ["FOUR\n"]);
+    }
+
+    #[test]
+    fn lines_that_look_like_markers_are_text() {
+        let base = "<<<<<<< ours\n=======\n>>>>>>> theirs\nx\n========\n";
+        let (ours, theirs) = (base.replace('x', "<<<<<<<<"), base.replace('x', "========="));
+        assert_eq!(merged(MergeSide::Ours, base, &ours, &theirs), ours);
+        assert_eq!(merged(MergeSide::Theirs, base, &ours, &theirs), theirs);
+    }
+
+    #[test]
+    fn a_last_line_without_a_newline_stays_without_one() {
+        for (ours, theirs) in [("a\nb=", "a\nc="), ("a\nb", "a\nc\n"), ("a\n<", "a\n>"), ("", "a\nc")] {
+            assert_eq!(merged(MergeSide::Ours, "a\nx", ours, theirs), ours);
+            assert_eq!(merged(MergeSide::Theirs, "a\nx", ours, theirs), theirs);
+        }
+    }
+
+    #[test]
+    fn lines_that_go_are_counted_from_one() {
+        assert_eq!(lines_between("a\nB\nC\nd\nE\n", "a\nb\nc\nd\ne\n", "a\nB\nC\nd\ne\n"), "2-3");
+        assert_eq!(lines_between("a\nB\nC\nd\nE\n", "a\nb\nC\nd\ne\n", "a\nB\nC\nd\nE\n"), "2, 5");
+        assert_eq!(lines_between("a\n", "a\nb\n", "a\n"), "");
+    }
+}
