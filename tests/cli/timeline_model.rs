@@ -201,7 +201,7 @@ impl Story {
         (lines, before): (&[String], BTreeMap<PathBuf, String>),
         random: &mut Random,
     ) {
-        let takes = true;
+        let takes = random.below(2) == 0;
         let flag = if takes { "--force-files" } else { "--keep-theirs" };
         let outcome = self.project.run(&format!("{words} {flag}"));
         self.done.push(format!("undo {set:?} {flag}: {:?}", outcome.code));

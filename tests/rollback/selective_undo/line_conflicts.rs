@@ -4,7 +4,7 @@ use ic_testkit::{TestWorld, long, tell};
 use serde_json::json;
 
 use super::killed::{dies_before, rollbacks};
-use super::{did, refused, undo, undone};
+use super::{did, refused, stays, undo, undone, undone_in_part};
 use crate::project::{WHOLE, Work as _, in_git};
 
 const LINES: usize = 40;
@@ -46,6 +46,25 @@ fn lines_of_others_outside_of_the_conflict_survive_force_files() {
     world.ic(&["redo", "--yes"]);
     world.state().assert_outside_is(&before, "redone");
     world.cli.ok(["events", "verify"]);
+}
+
+#[test]
+fn only_the_lines_in_conflict_stay_by_keep_theirs() {
+    let (world, first) = story();
+    let before = world.state();
+    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
+    assert_eq!(world.text("a.txt"), text(&[&TAKEN[..], &[(20, "S20")]].concat()));
+    assert_eq!(report["files"]["changes"][0]["path"], "a.txt", "{report}");
+    let why = "kept: others changed the same lines since: 20";
+    assert_eq!(stays(&report), [("a.txt".to_owned(), why.to_owned())], "{report}");
+    // What stays is all that is left to undo.
+    let (left, taken) = (world.state(), undo(&first, &["--force-files", "--yes"]));
+    assert_eq!(world.cli.run(taken).code, Some(0));
+    assert_eq!(world.text("a.txt"), text(&TAKEN));
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&left, "the rest is redone");
+    world.ic(&["redo", "--yes"]);
+    world.state().assert_outside_is(&before, "all is redone");
 }
 
 #[test]

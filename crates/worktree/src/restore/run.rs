@@ -203,7 +203,7 @@ fn plan_report<'w>(
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let shot = &open.shot;
     let passed = named_paths::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
-    let (differences, mut reversed) = workspace.aimed(work, as_if, differences, shot, &usual, &databases)?;
+    let (differences, mut reversed) = workspace.aimed(work, (as_if, differences), shot, &usual, &databases, request)?;
     let Attained { differences, lost, ties } = Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()

@@ -1,9 +1,9 @@
 //! Undoing only what one piece of work did: the tree does not go to a checkpoint, but to what it would be without that work.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use ic_base::Result;
-use ic_checkpoint::diff::Difference;
+use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{PlannedDatabase, RestorePlan};
 use ic_checkpoint::restore::reverse::{Now, Own, reverse};
@@ -26,6 +26,8 @@ pub(super) struct SelectiveUndo {
     /// Paths that the work changed, and of which no checkpoint holds content.
     unkept: Vec<(PathText, String)>,
     texts: Vec<Vec<u8>>,
+    /// Of conflicts of lines alone, what the path becomes where these lines stay.
+    without_lines: BTreeMap<Vec<u8>, DiffState>,
 }
 
 impl Workspace<'_> {
@@ -33,14 +35,17 @@ impl Workspace<'_> {
     pub(super) fn aimed(
         &self,
         work: Option<Own>,
-        as_if: AsIf,
-        found: Vec<Difference>,
+        (as_if, found): (AsIf, Vec<Difference>),
         shot: &Shot,
         usual: &Hash,
         databases: &[PlannedDatabase],
+        request: &RestoreRequest<'_>,
     ) -> Result<(Vec<Difference>, Option<SelectiveUndo>)> {
         let Some(work) = work else { return Ok((as_if.instead_of(found), None)) };
-        let (differences, back) = self.without(&work, shot, usual, databases)?;
+        let (mut differences, mut back) = self.without(&work, shot, usual, databases)?;
+        if request.keep_theirs {
+            back.leave_lines(&mut differences);
+        }
         Ok((differences, Some(back)))
     }
 
@@ -64,17 +69,44 @@ impl Workspace<'_> {
             parts: reversed.parts.iter().map(|(path, _)| PathText(path.clone())).collect(),
             left: reversed.left.into_iter().chain(reversed.parts).map(|(path, why)| (PathText(path), why)).collect(),
             texts: reversed.texts,
+            without_lines: reversed.without_lines,
         };
         Ok((reversed.differences, back))
     }
 }
 
 impl SelectiveUndo {
+    /// Decides conflicts of lines for the others: their lines stay, and the rest of the work goes from the same file. Where nothing else of
+    /// it is there, the conflict is left.
+    fn leave_lines(&mut self, differences: &mut [Difference]) {
+        let (conflicts, mut without_lines) =
+            (std::mem::take(&mut self.conflicts), std::mem::take(&mut self.without_lines));
+        for conflict in conflicts {
+            let left = without_lines.remove(&conflict.path.0);
+            let difference = differences.iter_mut().find(|one| one.path == conflict.path.0);
+            let (Some(difference), Some(left)) = (difference, left) else {
+                self.conflicts.push(conflict);
+                continue;
+            };
+            if difference.before.as_ref() == Some(&left) {
+                self.conflicts.push(conflict);
+                continue;
+            }
+            difference.after = Some(left);
+            self.parts.push(conflict.path.clone());
+            self.left.push((conflict.path, kept_because(&conflict.reason)));
+        }
+    }
+
     /// Adds to the plan what stays though the work changed it.
     pub(super) fn name_what_stays(&mut self, plan: &mut RestorePlan) {
         plan.skipped.append(&mut self.left);
         self.unkept.drain(..).for_each(|(path, why)| plan.leave_changed(path, why));
     }
+}
+
+fn kept_because(reason: &str) -> String {
+    format!("kept: {reason}")
 }
 
 /// The paths that stay, each with all below it, where conflicts are decided for others. What only has no place to come back into is no path
@@ -105,7 +137,7 @@ pub(super) fn open_conflicts(
     request: &RestoreRequest<'_>,
 ) -> Rest {
     if request.keep_theirs {
-        plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), format!("kept: {}", c.reason))));
+        plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), kept_because(&c.reason))));
     }
     let is_without = back.is_some();
     let kept = conflicts.iter().filter(|_| is_without && request.keep_theirs);
