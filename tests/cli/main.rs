@@ -13,6 +13,7 @@ mod bounds;
 mod compensation;
 mod completions;
 mod config;
+mod conflict_questions;
 mod consumers;
 mod counts;
 mod cursors;

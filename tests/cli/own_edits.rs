@@ -794,7 +794,7 @@ fn a_redo_whose_content_is_lost_is_refused() {
 }
 
 /// A prompt whose last call was stopped by a person, who then changed files by hand.
-fn stopped(project: &Project, tool: &str, input: &Value) {
+pub(crate) fn stopped(project: &Project, tool: &str, input: &Value) {
     project.write("notes.txt", "before\n");
     ask(project, "A", "do it");
     before(project, "A", "1", tool, input.clone());

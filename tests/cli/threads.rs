@@ -245,27 +245,6 @@ fn a_conflict_names_a_command_for_each_answer_and_each_does_what_it_says() {
 }
 
 #[test]
-fn at_a_terminal_a_conflict_is_asked_about_before_anything_is_done() {
-    let both = lines(&[(10, "person"), (30, "person")]);
-    for (letter, code, left) in [("l", 4, both.clone()), ("t", 0, lines(&[(30, "person")])), ("s", 1, both)] {
-        let project = with_a_conflict();
-        let id = id_of(&project, "edit");
-        let words = ["undo".to_owned(), id];
-        let call = project.command(words.iter().map(String::as_str));
-        let Some(mut terminal) = ic_testkit::Terminal::open(&call, project.root()) else { return };
-        terminal.sees("leave them as they are [l]");
-        assert!(has(&project, "own"), "nothing is done yet");
-        terminal.types(&format!("{letter}\n"));
-        if letter != "s" {
-            terminal.sees("Roll back?");
-            terminal.types("y\n");
-        }
-        let (ended, shown) = terminal.ends();
-        assert_eq!((ended, read(&project, "f"), has(&project, "own")), (Some(code), left, letter == "s"), "{shown}");
-    }
-}
-
-#[test]
 fn an_agent_that_waits_for_its_model_is_undone_without_what_a_person_did_and_works_no_further() {
     let project = with_lines();
     say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("long", "long"));

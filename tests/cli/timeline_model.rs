@@ -313,7 +313,7 @@ fn is_seeded() -> bool {
 
 /// Plays this many stories, the same in each call; at length, as many others as fit into the time.
 fn play(first: u64) {
-    const SHORT: usize = 125;
+    const SHORT: usize = 100;
     let (mut undone, mut stories) = (0, 0);
     for (round, seed) in rounds(SHORT).zip(first..) {
         let mut random = if round < SHORT && !is_seeded() { Random::of(seed) } else { Random::seeded() };

@@ -60,6 +60,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod compensation;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod conflict_questions;
 pub(crate) mod diff;
 pub(crate) mod diff_forms;
 pub(crate) mod dispatch;

@@ -4,7 +4,7 @@
 //! name decides: the input of a tool, a recorded path, a commit of a call, a line for a shell, in this order. A path that
 //! none of them names may belong to each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
@@ -34,6 +34,8 @@ pub struct Attribution {
     calls: Vec<ToolCall>,
     /// Calls that were cut off. It is not known when they ended, nor who changed the tree from then until the next checkpoint.
     cut_off: HashSet<CallId>,
+    /// The paths that a person says are the work's.
+    sure: BTreeSet<Vec<u8>>,
     named: Named,
 }
 
@@ -115,6 +117,7 @@ pub struct Window<'a> {
     calls: Vec<&'a ToolCall>,
     /// Whether every call in it was cut off.
     is_unsure: bool,
+    sure: &'a BTreeSet<Vec<u8>>,
     named: &'a Named,
 }
 
@@ -161,7 +164,7 @@ impl Attribution {
         }
         let cut_off = cut_off_of(&workers, &calls);
         let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
-        Ok(Self { looks, workers, told, interrupted, calls, cut_off, named })
+        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), named })
     }
 
     /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
@@ -180,6 +183,12 @@ impl Attribution {
     pub fn with_unsure(mut self) -> Self {
         self.cut_off.clear();
         self
+    }
+
+    /// As [`Attribution::with_unsure`], at these paths alone.
+    #[must_use]
+    pub fn with_unsure_paths(self, sure: BTreeSet<Vec<u8>>) -> Self {
+        Self { sure, ..self }
     }
 
     /// The last checkpoint, if no work ran from it until now: no later checkpoint shows what changed since.
@@ -278,7 +287,7 @@ impl Attribution {
         let is_unsure = !calls.is_empty()
             && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
             && calls.iter().all(|call| self.cut_off.contains(&call.id));
-        Window { from, to, at_work, in_calls, by_clock, calls, is_unsure, named: &self.named }
+        Window { from, to, at_work, in_calls, by_clock, calls, is_unsure, sure: &self.sure, named: &self.named }
     }
 
     /// Whether work ran at any time between two checkpoints of the tree.
@@ -340,7 +349,7 @@ impl<'a> Window<'a> {
             let written = self.named.written.get(&call.id).into_iter().flatten();
             call.paths.iter().chain(written).any(|name| is_named(name.as_bytes(), path))
         };
-        self.is_unsure && !self.calls.iter().any(names)
+        self.is_unsure && !self.sure.contains(path) && !self.calls.iter().any(names)
     }
 
     /// Whether it is later than the cut of a rollback.

@@ -1,7 +1,7 @@
 //! The request of an undo: its target and its decisions, as an address, a form and a call have them.
 
 use ic_base::{Code, Diagnosis, Result, check_text};
-use ic_kernel::journal::Force;
+use ic_kernel::journal::{Force, PathDecisions};
 use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 use maud::{Markup, html};
 
@@ -88,7 +88,15 @@ impl WantedUndo {
             expect_plan: expected,
         };
         let (force, keep_theirs) = (self.force, self.keep_theirs);
-        LayeredRequest { base, layers: Layers::All, force, keep_theirs, mine: false, beside_runs: false }
+        LayeredRequest {
+            base,
+            layers: Layers::All,
+            force,
+            keep_theirs,
+            decisions: PathDecisions::default(),
+            mine: false,
+            beside_runs: false,
+        }
     }
 
     fn is_decided(&self, name: &str) -> bool {

@@ -61,6 +61,7 @@ impl Covered {
         settings: &CaptureSettings,
     ) -> Self {
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, None, settings.state.as_ref());
+        let choices = choices.with_paths(&request.decisions);
         let planned = PlannedCoverage {
             choices,
             point: plan.point.clone(),

@@ -63,6 +63,8 @@ pub(super) struct Met {
     pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
     /// Whether what may be a person's counts as the work's.
     pub(super) takes_unsure: bool,
+    /// Single paths at which it counts as the work's.
+    pub(super) taken: BTreeSet<Vec<u8>>,
     /// The work that ran until the undo cancelled it.
     pub(super) called_off: Vec<DispatchId>,
 }
@@ -81,7 +83,8 @@ pub(super) struct Did<'d> {
 pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met) -> Result<OwnWork> {
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let span = WorkSpan::of(snapshot, &workspace.root, ids)?;
-        let mut attribution = span.attribution(snapshot, &workspace.root)?.with_running(&met.called_off);
+        let attribution = span.attribution(snapshot, &workspace.root)?.with_running(&met.called_off);
+        let mut attribution = attribution.with_unsure_paths(met.taken.clone());
         if met.takes_unsure {
             attribution = attribution.with_unsure();
         }

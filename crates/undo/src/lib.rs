@@ -59,6 +59,6 @@ pub use preview::{preview_abort, preview_resume, preview_undo};
 pub use purge_losses::{FilesAlone, files_alone};
 pub use redo::{NewestUndo, RedoOwner, newest, older};
 pub use reference::{named, require_unfinished, run_of};
-pub use refusals::command_alone;
+pub use refusals::{can_be_taken, command_alone};
 pub use request::{LayeredRequest, Layers, ResumeRequest, RollbackRequest, RollbackTarget, UndoRequest};
 pub use reversal::{abort, undo, way_back};

@@ -7,7 +7,7 @@ use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState, S
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{Force, choices};
 use ic_ledger::Snapshot;
-use ic_worktree::{CaptureSettings, RestoreReport, RestoreWatch};
+use ic_worktree::{CaptureSettings, Conflict, RestoreWatch};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -262,12 +262,11 @@ fn would_stop(
     let covered = Covered::begun(kernel, remembered)?;
     let (force, choices) = (covered.force(request.force)?, covered.choices()?);
     let left = work.effects.as_ref().filter(|effects| !effects.left.is_empty() && !force.past_pivot);
-    let in_conflict = |tree: &&RestoreReport| !tree.conflicts.is_empty() && !force.files && !choices.keep_theirs;
-    let files = work
-        .tree
-        .iter()
-        .filter(in_conflict)
-        .map(|tree| Refusal { error: ic_worktree::refused(tree), flag: Some("--force-files") });
+    let is_open = |one: &&Conflict| !force.files && choices.about(&one.path.0).is_none();
+    let open = work.tree.iter().map(|tree| tree.conflicts.iter().filter(is_open).collect::<Vec<_>>());
+    let files = open
+        .filter(|open| !open.is_empty())
+        .map(|open| Refusal { error: ic_worktree::refused(&open), flag: Some("--force-files") });
     Ok(left.map(refused_effects).into_iter().chain(files).collect())
 }
 

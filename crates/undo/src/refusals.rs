@@ -14,9 +14,9 @@ use ic_worktree::{Conflict, RestoreReport};
 /// `point`: what it goes back to, where it is one.
 pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Option<&str>) -> Vec<Refusal> {
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
-    let is_decided = request.force.files || request.keep_theirs;
-    let tree = parts.tree.as_ref().filter(|tree| !tree.conflicts.is_empty() && !is_decided);
-    let tree = tree.map(|tree| refused_files(tree, request.base.to, point));
+    let open = parts.tree.as_ref().map(|tree| (tree, request.undecided(&tree.conflicts)));
+    let open = open.filter(|(_, conflicts)| !conflicts.is_empty());
+    let tree = open.map(|(tree, conflicts)| refused_files((tree, &conflicts), request.base.to, point));
     let pushed = parts.commits.as_deref().filter(|_| !request.force.commits);
     let pushed = pushed.and_then(|commits| refused_pushed(commits, point));
     effects.into_iter().chain(pushed).chain(tree).collect()
@@ -74,11 +74,11 @@ pub(super) fn refused_effects(effects: &Effects) -> Refusal {
     Refusal { error, flag: Some("--past-pivot") }
 }
 
-fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&str>) -> Refusal {
+fn refused_files((tree, open): (&RestoreReport, &[&Conflict]), to: RollbackTarget<'_>, point: Option<&str>) -> Refusal {
     if let (Some(words), Some(dispatch)) = (to.words(), to.of_works()) {
-        return refused_works(tree, (&words, to), dispatch);
+        return refused_works((tree, open), (&words, to), dispatch);
     }
-    let error = ic_worktree::refused(tree).hint(format!(
+    let error = ic_worktree::refused(open).hint(format!(
         "{}leave these paths as they are: --keep-theirs; --force-files restores them anyway; --dry-run lists them",
         alone_first(point)
     ));
@@ -86,8 +86,11 @@ fn refused_files(tree: &RestoreReport, to: RollbackTarget<'_>, point: Option<&st
 }
 
 /// The refusal of an undo of works: what a person has to decide, with a command for each answer.
-fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), dispatch: &str) -> Refusal {
-    let has_step = |conflict: &&Conflict| tree.plan.steps.iter().any(|step| step.path == conflict.path);
+fn refused_works(
+    (tree, open): (&RestoreReport, &[&Conflict]),
+    (words, to): (&str, RollbackTarget<'_>),
+    dispatch: &str,
+) -> Refusal {
     let left = format!(
         "leave these paths as they are (then the work does not count as undone): ic {words} --keep-theirs --yes"
     );
@@ -97,8 +100,8 @@ fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), 
         }
         _ => String::new(),
     };
-    let without_step = tree.conflicts.iter().find(|one| !has_step(one));
-    let (hint, flag) = if tree.conflicts.iter().any(|one| one.reason == CUT_OFF) {
+    let without_step = open.iter().find(|one| !has_step(tree, one));
+    let (hint, flag) = if open.iter().any(|one| one.reason == CUT_OFF) {
         // Only the person can tell whose change it is.
         let hint = format!(
             "if the agent changed these paths: ic {words} --force-files --yes; if you did, leave them as they are (then the work does not count \
@@ -132,5 +135,14 @@ fn refused_works(tree: &RestoreReport, (words, to): (&str, RollbackTarget<'_>), 
         );
         (hint, "--force-files")
     };
-    Refusal { error: ic_worktree::refused(tree).hint(hint), flag: Some(flag) }
+    Refusal { error: ic_worktree::refused(open).hint(hint), flag: Some(flag) }
+}
+
+fn has_step(tree: &RestoreReport, conflict: &Conflict) -> bool {
+    tree.plan.steps.iter().any(|step| step.path == conflict.path)
+}
+
+/// Whether a decision can take the work out of a path in conflict. Otherwise it is not known what to take, or nothing can come back there.
+pub fn can_be_taken(tree: &RestoreReport, conflict: &Conflict) -> bool {
+    has_step(tree, conflict) || conflict.reason == CUT_OFF
 }

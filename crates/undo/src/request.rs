@@ -2,8 +2,9 @@
 
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::Strategy;
-use ic_kernel::journal::{Force, LayerName};
-use ic_worktree::CaptureSettings;
+use ic_checkpoint::restore::reverse::LineDecision;
+use ic_kernel::journal::{Force, LayerName, PathDecisions};
+use ic_worktree::{CaptureSettings, Conflict};
 
 /// The target of a rollback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,10 +164,24 @@ pub struct LayeredRequest<'a> {
     pub force: Force,
     /// Whether files that others changed too stay unchanged.
     pub keep_theirs: bool,
+    /// What is decided about single paths in conflict of an undo of works, whatever the flags decide about the others.
+    pub decisions: PathDecisions,
     /// Whether only files that this run recorded are restored.
     pub mine: bool,
     /// Whether files that another run may have changed are checked too, though no record says whose they are.
     pub beside_runs: bool,
+}
+
+impl LayeredRequest<'_> {
+    /// What is decided about a path in conflict; `None`: nothing.
+    fn decision(&self, path: &[u8]) -> Option<LineDecision> {
+        self.decisions.about_or(path, (self.keep_theirs, self.force.files))
+    }
+
+    /// The conflicts that nothing decides.
+    pub fn undecided<'c>(&self, conflicts: &'c [Conflict]) -> Vec<&'c Conflict> {
+        conflicts.iter().filter(|one| self.decision(&one.path.0).is_none()).collect()
+    }
 }
 
 /// The resuming of a rollback, as the caller asks for it.

@@ -20,7 +20,7 @@
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_kernel::Kernel;
-use ic_kernel::journal::LayerName;
+use ic_kernel::journal::{LayerName, PathDecisions};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, root_of};
@@ -84,13 +84,14 @@ pub(super) fn decide<'a>(
     // Whether others are in the way is asked without the flags that decide about them.
     let mut undecided = whole.clone();
     (undecided.force.files, undecided.keep_theirs) = (false, false);
+    undecided.decisions = PathDecisions::default();
     let by_whole = plan(&undecided);
     if !takes_others(&by_whole) {
         let is_exact = match &by_whole {
             Ok(planned) if is_same => is_told_apart(kernel, settings, &cut, planned)?,
             _ => false,
         };
-        let is_decided = request.force.files || request.keep_theirs;
+        let is_decided = request.force.files || request.keep_theirs || !request.decisions.is_empty();
         let planned = if is_decided || is_exact != is_same { None } else { as_expected(by_whole?)? };
         let request = if is_exact { whole } else { cut };
         return Ok(Decided { request, planned });

@@ -10,7 +10,7 @@ use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_kernel::Kernel;
-use ic_kernel::journal::Force;
+use ic_kernel::journal::{Force, PathDecisions};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::point::{self as points, PointKind, PointRecord};
@@ -126,6 +126,7 @@ fn request<'a>(
         layers: Layers::Only(&aim.layers),
         force,
         keep_theirs: false,
+        decisions: PathDecisions::default(),
         mine: false,
         beside_runs: true,
     }

@@ -9,6 +9,7 @@ use ic_kernel::journal::Force;
 use ic_undo::{LayeredRequest, LayeredRollback, LayeredStatus, RollbackRequest};
 use ic_worktree::{CaptureSettings, RestoreWatch};
 
+use crate::commands::conflict_questions::ConflictQuestions;
 use crate::commands::prelude::*;
 use crate::commands::workflow::WorkflowWatch as Progress;
 use crate::signals;
@@ -125,7 +126,7 @@ impl Rolling<'_> {
         if !base.dry_run && !self.yes {
             preview = roll_back(RollbackRequest { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
-                return match self.decided(session, &preview)? {
+                return match self.decided(session, kernel, settings, &preview)? {
                     Some(decided) => decided.go(session, kernel, settings),
                     None => finish(session, kernel, settings, &preview),
                 };
@@ -152,25 +153,24 @@ impl Rolling<'_> {
     }
 }
 
-impl<'a> Rolling<'a> {
+impl Rolling<'_> {
     /// Asks a person about paths that keep an undo of works from being done, and returns the undo as they decide; `None`: there is no person
     /// to ask, something else refuses it, or they stop.
-    fn decided(&self, session: &CliSession, preview: &LayeredRollback) -> Result<Option<Self>> {
+    fn decided(
+        &self,
+        session: &mut CliSession,
+        kernel: &Kernel,
+        settings: &CaptureSettings,
+        preview: &LayeredRollback,
+    ) -> Result<Option<Self>> {
         let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
         let is_of_paths = preview.rollback.plan.cut.is_of_works() && preview.refusals.iter().all(is_conflict);
-        if !is_of_paths || !session.can_ask() {
+        let Some(tree) = preview.parts.tree.as_ref().filter(|_| is_of_paths && session.can_ask()) else {
             return Ok(None);
-        }
+        };
         let text = views::rollback::layers_plan::plan(preview);
-        let question = "Others may have changed the paths that are marked CONFLICT: leave them as they are [l], take this work out of \
-                        them anyway [t], or stop [s]?";
-        let mut request: LayeredRequest<'a> = self.request.clone();
-        match CliSession::letter(&text, question, "lts")? {
-            Some('l') => request.keep_theirs = true,
-            Some('t') => request.force.files = true,
-            _ => return Ok(None),
-        }
-        Ok(Some(Self { request, yes: self.yes }))
+        let decided = ConflictQuestions { kernel, settings, tree }.ask(session, self.request.clone(), &text)?;
+        Ok(decided.map(|request| Self { request, yes: self.yes }))
     }
 }
 

@@ -3,7 +3,7 @@
 use ic_base::shell_word;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
-use ic_kernel::journal::Force;
+use ic_kernel::journal::{Force, PathDecisions};
 use ic_phase::Run;
 use ic_undo::points::log::LogPage;
 use ic_undo::points::{ListedPoint, UndoTarget};
@@ -109,7 +109,15 @@ impl UndoPreview {
         };
         let base = RollbackRequest { run: run.id.as_str(), to, reason: None, dry_run: true, expect_plan: None };
         let (force, layers) = (Force::default(), Layers::All);
-        let request = LayeredRequest { base, layers, force, keep_theirs: false, mine: false, beside_runs: false };
+        let request = LayeredRequest {
+            base,
+            layers,
+            force,
+            keep_theirs: false,
+            decisions: PathDecisions::default(),
+            mine: false,
+            beside_runs: false,
+        };
         let mut progress = WorkflowWatch::new(session);
         let whole = ic_undo::roll_back(kernel, &settings, &request, &mut progress, &RestoreWatch::default())?;
         Ok(Self::Rollback(Box::new(whole)))
@@ -217,7 +225,15 @@ impl UndoArgs {
             expect_plan: self.expect_plan.as_deref(),
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
-        let request = LayeredRequest { base, layers, force, keep_theirs, mine: false, beside_runs: false };
+        let request = LayeredRequest {
+            base,
+            layers,
+            force,
+            keep_theirs,
+            decisions: PathDecisions::default(),
+            mine: false,
+            beside_runs: false,
+        };
         // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)

@@ -72,12 +72,14 @@ impl CliSession {
         Ok(answer(&format!("{text}{question}"))?.and_then(|answer| answer.parse().ok()))
     }
 
-    /// Shows `text` and asks for one of these letters on the terminal; `None` for anything else.
+    /// Shows `text` and asks for one of these letters on the terminal; `None` for anything else. Small letters may be typed large where
+    /// that is not another answer.
     pub(crate) fn letter(text: &str, question: &str, letters: &str) -> Result<Option<char>> {
         let answer = answer(&format!("{text}{question}"))?.unwrap_or_default();
-        let mut typed = answer.chars().map(|letter| letter.to_ascii_lowercase());
-        let first = typed.next().filter(|letter| typed.next().is_none() && letters.contains(*letter));
-        Ok(first)
+        let mut typed = answer.chars();
+        let first = typed.next().filter(|_| typed.next().is_none());
+        let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
+        Ok(meant.filter(|letter| letters.contains(*letter)))
     }
 
     /// Lets a person pick one of these lines with the arrow keys; `begin` is marked first. `None`: none was picked.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::journal::force_flags::Force;
+use crate::journal::path_decisions::PathDecisions;
 use crate::journal::table::RollbackRecord;
 
 /// The key of the plan that holds the choices.
@@ -24,6 +25,9 @@ pub struct Choices {
     pub keep_theirs: bool,
     /// Whether only files that this run recorded are restored.
     pub mine: bool,
+    /// The paths in conflict that were decided one by one.
+    #[serde(default, skip_serializing_if = "PathDecisions::is_empty")]
+    pub paths: PathDecisions,
     /// How the tree is restored; `None` where no tree is restored.
     strategy: Option<Strategy>,
     /// The state database; `None` where no rows go, or where its path is not UTF-8, which JSON cannot hold.
@@ -39,7 +43,14 @@ impl Choices {
         strategy: Option<Strategy>,
         state: Option<&RewindTarget>,
     ) -> Self {
-        Self { force, keep_theirs, mine, strategy, state: state.and_then(|target| serde_json::to_value(target).ok()) }
+        let (paths, state) = (PathDecisions::default(), state.and_then(|target| serde_json::to_value(target).ok()));
+        Self { force, keep_theirs, mine, paths, strategy, state }
+    }
+
+    /// The same choices, with these about single paths.
+    #[must_use]
+    pub fn with_paths(self, paths: &PathDecisions) -> Self {
+        Self { paths: paths.clone(), ..self }
     }
 
     /// The same choices, with these refusals passed as well.
@@ -54,13 +65,9 @@ impl Choices {
             .map_err(|e| damaged(remembered, &format!("what was decided: {e}")))
     }
 
-    /// What was decided about lines that others changed too, in an undo of works; `None`: that they refuse it.
-    pub fn of_lines(&self) -> Option<LineDecision> {
-        match (self.force.files, self.keep_theirs) {
-            (true, _) => Some(LineDecision::Take),
-            (false, true) => Some(LineDecision::Leave),
-            (false, false) => None,
-        }
+    /// What was decided about a path that others changed too, in an undo of works; `None`: that it refuses the undo.
+    pub fn about(&self, path: &[u8]) -> Option<LineDecision> {
+        self.paths.about_or(path, (self.keep_theirs, self.force.files))
     }
 
     /// What is restored of the tree. Errors: `corrupt` if that was not kept.

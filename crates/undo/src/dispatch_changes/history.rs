@@ -61,9 +61,9 @@ impl Undo {
     }
 }
 
-/// What the undos that stand decided about lines that others changed too; `None` where none did, or not all the same.
-fn decided(undos: &[Undo]) -> Option<LineDecision> {
-    let mut all = undos.iter().filter(|undo| undo.stands).filter_map(|undo| undo.decided.as_ref()?.of_lines());
+/// What the undos that stand decided about a path that others changed too; `None` where none did, or not all the same.
+fn decided(undos: &[Undo], path: &[u8]) -> Option<LineDecision> {
+    let mut all = undos.iter().filter(|undo| undo.stands).filter_map(|undo| undo.decided.as_ref()?.about(path));
     let first = all.next()?;
     all.all(|other| other == first).then_some(first)
 }
@@ -95,9 +95,9 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
     for (path, history) in histories(workspace, work, &facts, &known, None)? {
         if is_met(&history) {
             let then = then.get(&path).map_or(&[][..], Vec::as_slice);
-            let of_it = work.decided.as_ref().and_then(Choices::of_lines);
+            let of_it = work.decided.as_ref().and_then(|choices| choices.about(&path));
             let undone = work.undone_at.map(|at| ReplayedPath { at, then, decided: of_it });
-            changes.replay(&workspace.objects, &path, &history, decided(&facts.undos), undone)?;
+            changes.replay(&workspace.objects, &path, &history, decided(&facts.undos, &path), undone)?;
         }
     }
     let parents = known.iter().flat_map(|path| parents_of(path)).filter(|path| !known.contains(path));
@@ -256,6 +256,7 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
     let place = crate::points::place_of(snapshot, &run, &dispatch)?;
     let began = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
     let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
+    // A journal that cannot be read stops a redo of its own undo, but no undo of other work.
     let (stands, decided) = (record.status == RollbackStatus::Done, Choices::of(record).ok());
     Ok(began.map(|began| Undo { until, seq: record.seq, stands, work, began, decided }))
 }

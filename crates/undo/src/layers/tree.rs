@@ -60,8 +60,8 @@ impl LayerDriver for TreeLayer {
         let own = both(earlier, &report.plan.steps);
         let done = site.covered.remembered().filter(|_| !site.is_dry());
         let by_effects = if let Some(remembered) = done {
-            let keeps_theirs = site.covered.choices()?.keep_theirs;
-            effects_bracket::tell_of_restored(&goal.workspace, remembered, &mut report, keeps_theirs)?
+            let choices = site.covered.choices()?;
+            effects_bracket::tell_of_restored(&goal.workspace, remembered, &mut report, &choices)?
         } else {
             effects_bracket::foretell_restored(&mut report, work);
             Vec::new()
@@ -131,6 +131,7 @@ impl<'a> Goal<'a> {
             let workspace = Workspace::of_run(kernel, run, settings)?;
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;
+            met.taken = covered.choices()?.paths.take.into_iter().map(|path| path.0).collect();
             met.called_off = covered.remembered().map(cancelled_dispatches).unwrap_or_default();
             let dispatch_changes::OwnWork { before: target, changes, commits } =
                 dispatch_changes::of_works(&workspace, &covered.cut.works, &met)?;
@@ -180,6 +181,7 @@ impl<'a> Goal<'a> {
             dry_run,
             force: site.force.or(said.force),
             keep_theirs: said.keep_theirs,
+            decisions: Some(&said.paths),
             into: false,
             compares_all: !is_of_works,
             beside_others: is_of_works,

@@ -13,6 +13,7 @@ use ic_checkpoint::diff::{DiffState, Difference, Finder};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{Limits, RestorePlan};
+use ic_checkpoint::restore::reverse::LineDecision;
 use ic_ledger::events::Hash;
 use ic_ledger::path_from_bytes;
 
@@ -50,8 +51,10 @@ impl Workspace<'_> {
         let gone: HashSet<Hash> = goes().map(|(_, hash)| hash).collect();
         // A file of the target may have been moved and then changed in place: its content tells nothing about where it was.
         let may_be_edited = comes.iter().any(|hash| !gone.contains(hash));
-        let is_moved =
-            |(path, hash): &(&Vec<u8>, Hash)| !comes.contains(hash) && self.is_older(path, target, may_be_edited);
+        let is_taken = |path: &[u8]| request.decision(path) == Some(LineDecision::Take);
+        let is_moved = |(path, hash): &(&Vec<u8>, Hash)| {
+            !comes.contains(hash) && !is_taken(path) && self.is_older(path, target, may_be_edited)
+        };
         let mut there = Finder::new(&self.objects, &target.tree)?;
         let mut moved = Vec::new();
         for (path, _) in goes().filter(is_moved) {

@@ -3,18 +3,15 @@
 use ic_base::{Code, Diagnosis};
 use serde_json::{Value, json};
 
-use super::request::RestoreReport;
+use super::request::{Conflict, RestoreReport};
 
-/// Errors: always `file_conflict`, naming what others changed.
-pub fn refused(report: &RestoreReport) -> Diagnosis {
-    let listed: Vec<Value> = report
-        .conflicts
-        .iter()
-        .map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason }))
-        .collect();
-    let first = &report.conflicts[0];
+/// Errors: always `file_conflict`, naming what others changed. `conflicts`: one at least.
+pub fn refused(conflicts: &[&Conflict]) -> Diagnosis {
+    let listed: Vec<Value> =
+        conflicts.iter().map(|c| json!({ "path": String::from_utf8_lossy(&c.path.0), "reason": c.reason })).collect();
+    let first = conflicts[0];
     let path = String::from_utf8_lossy(&first.path.0).into_owned();
-    let others = match report.conflicts.len() - 1 {
+    let others = match conflicts.len() - 1 {
         0 => String::new(),
         n => format!(", and {n} more"),
     };

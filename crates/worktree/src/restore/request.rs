@@ -10,7 +10,8 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::apply::ApplyProgress;
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_checkpoint::restore::plan::RestorePlan;
-use ic_kernel::journal::Force;
+use ic_checkpoint::restore::reverse::LineDecision;
+use ic_kernel::journal::{Force, PathDecisions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,6 +58,8 @@ pub struct RestoreRequest<'a> {
     pub force: Force,
     /// Conflicts stay as they are.
     pub keep_theirs: bool,
+    /// What was decided about single paths in conflict, whatever is decided about the others.
+    pub decisions: Option<&'a PathDecisions>,
     /// A checkpoint of another root is restored into this one.
     pub into: bool,
     /// The whole tree is compared with the checkpoint after the restore, and not only what it changed.
@@ -65,6 +68,19 @@ pub struct RestoreRequest<'a> {
     pub beside_others: bool,
     /// The plan must be this one.
     pub expect_plan: Option<&'a str>,
+}
+
+impl RestoreRequest<'_> {
+    /// What is decided about a path in conflict; `None`: nothing.
+    pub(super) fn decision(&self, path: &[u8]) -> Option<LineDecision> {
+        let flags = (self.keep_theirs, self.force.files);
+        self.decisions.unwrap_or(&PathDecisions::default()).about_or(path, flags)
+    }
+
+    /// The conflicts that nothing decides.
+    pub(super) fn undecided<'c>(&self, conflicts: &'c [Conflict]) -> Vec<&'c Conflict> {
+        conflicts.iter().filter(|one| self.decision(&one.path.0).is_none()).collect()
+    }
 }
 
 /// A path that others changed.

@@ -148,7 +148,8 @@ fn carry(
         return Err(plan_changed(&report));
     }
     // Decided here for both: a preview must not end otherwise than the real call.
-    let refusal = (!report.conflicts.is_empty() && !request.force.files).then(|| refused(&report));
+    let undecided = request.undecided(&report.conflicts);
+    let refusal = (!undecided.is_empty()).then(|| refused(&undecided));
     if request.dry_run {
         // Closed and not dropped: its stat cache spares the real call from reading that again.
         workspace.close(open)?;
@@ -217,10 +218,7 @@ fn plan_report<'w>(
     let stay = reversed.is_none() && !request.force.files;
     let settings = client_settings::take_from(&mut conflicts, stay);
     limits.keep.extend(selective_undo::kept(&settings, &differences));
-    if request.keep_theirs {
-        limits.keep.extend(selective_undo::kept(&conflicts, &differences));
-        limits.keep_together(&mut databases);
-    }
+    selective_undo::keep_left(&mut limits, &mut databases, (&conflicts, &differences), request);
     let moved = workspace.keep_moved(&mut limits, &target, &differences, request)?;
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use ic_base::Result;
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::{PlannedDatabase, RestorePlan};
-use ic_checkpoint::restore::reverse::{Now, Own, reverse};
+use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan};
+use ic_checkpoint::restore::reverse::{LineDecision, Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
 use ic_ledger::path_from_bytes;
@@ -43,9 +43,7 @@ impl Workspace<'_> {
     ) -> Result<(Vec<Difference>, Option<SelectiveUndo>)> {
         let Some(work) = work else { return Ok((as_if.instead_of(found), None)) };
         let (mut differences, mut back) = self.without(&work, shot, usual, databases)?;
-        if request.keep_theirs {
-            back.leave_lines(&mut differences);
-        }
+        back.leave_lines(&mut differences, request);
         Ok((differences, Some(back)))
     }
 
@@ -76,18 +74,19 @@ impl Workspace<'_> {
 }
 
 impl SelectiveUndo {
-    /// Decides conflicts of lines for the others: their lines stay, and the rest of the work goes from the same file. Where nothing else of
-    /// it is there, the conflict is left.
-    fn leave_lines(&mut self, differences: &mut [Difference]) {
-        let (conflicts, mut without_lines) =
-            (std::mem::take(&mut self.conflicts), std::mem::take(&mut self.without_lines));
-        for conflict in conflicts {
-            let left = without_lines.remove(&conflict.path.0);
+    /// Carries out the decisions that lines of others stay: the rest of the work goes from the same file. Where nothing else of it is there,
+    /// the conflict is left.
+    fn leave_lines(&mut self, differences: &mut [Difference], request: &RestoreRequest<'_>) {
+        let mut without_lines = std::mem::take(&mut self.without_lines);
+        for conflict in std::mem::take(&mut self.conflicts) {
+            let is_left = request.decision(&conflict.path.0) == Some(LineDecision::Leave);
+            let left = without_lines.remove(&conflict.path.0).filter(|_| is_left);
             let difference = differences.iter_mut().find(|one| one.path == conflict.path.0);
             let (Some(difference), Some(left)) = (difference, left) else {
                 self.conflicts.push(conflict);
                 continue;
             };
+            // Only its lines in conflict are there: then the path is one that stays, as any other.
             if difference.before.as_ref() == Some(&left) {
                 self.conflicts.push(conflict);
                 continue;
@@ -111,15 +110,33 @@ fn kept_because(reason: &str) -> String {
 
 /// The paths that stay, each with all below it, where conflicts are decided for others. What only has no place to come back into is no path
 /// of the plan, and keeps nothing below it.
-pub(super) fn kept(conflicts: &[Conflict], differences: &[Difference]) -> Vec<Vec<u8>> {
+pub(super) fn kept<'c>(
+    conflicts: impl IntoIterator<Item = &'c Conflict>,
+    differences: &[Difference],
+) -> impl Iterator<Item = Vec<u8>> {
     let planned: HashSet<&Vec<u8>> = differences.iter().map(|difference| &difference.path).collect();
-    conflicts.iter().map(|conflict| conflict.path.0.clone()).filter(|path| planned.contains(path)).collect()
+    conflicts.into_iter().map(|conflict| conflict.path.0.clone()).filter(move |path| planned.contains(path))
+}
+
+/// Keeps the paths in conflict that stay by decision.
+pub(super) fn keep_left(
+    limits: &mut Limits,
+    databases: &mut Vec<PlannedDatabase>,
+    (conflicts, differences): (&[Conflict], &[Difference]),
+    request: &RestoreRequest<'_>,
+) {
+    let is_left = |one: &&Conflict| request.decision(&one.path.0) == Some(LineDecision::Leave);
+    let left: Vec<&Conflict> = conflicts.iter().filter(is_left).collect();
+    if !left.is_empty() {
+        limits.keep.extend(kept(left, differences));
+        limits.keep_together(databases);
+    }
 }
 
 /// What of a plan is still open.
 #[derive(Default)]
 pub(super) struct Rest {
-    /// The conflicts that neither `--force` nor `--keep-theirs` decided.
+    /// The conflicts that are not decided, and those whose paths are replaced by decision.
     pub(super) conflicts: Vec<Conflict>,
     /// The merged texts that the plan needs.
     pub(super) texts: Vec<Vec<u8>>,
@@ -136,11 +153,10 @@ pub(super) fn open_conflicts(
     back: Option<SelectiveUndo>,
     request: &RestoreRequest<'_>,
 ) -> Rest {
-    if request.keep_theirs {
-        plan.skipped.extend(conflicts.iter().map(|c| (c.path.clone(), kept_because(&c.reason))));
-    }
+    let is_left = |one: &&Conflict| request.decision(&one.path.0) == Some(LineDecision::Leave);
+    plan.skipped.extend(conflicts.iter().filter(is_left).map(|one| (one.path.clone(), kept_because(&one.reason))));
     let is_without = back.is_some();
-    let kept = conflicts.iter().filter(|_| is_without && request.keep_theirs);
+    let kept = conflicts.iter().filter(|one| is_without && is_left(one));
     let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
@@ -148,12 +164,16 @@ pub(super) fn open_conflicts(
         return Rest { conflicts: open, ..Rest::default() };
     };
     parts.extend(kept);
-    // What has no place to come back into stays even where a decision lets the others go.
-    if request.force.files {
-        parts.extend(without_a_step.iter().map(|one| one.path.clone()));
-        plan.skipped.extend(without_a_step.into_iter().map(|one| (one.path, one.reason)));
-    } else if !request.keep_theirs {
-        open.extend(without_a_step);
+    for one in without_a_step {
+        match request.decision(&one.path.0) {
+            // What has no place to come back into stays even where a decision lets the others go.
+            Some(LineDecision::Take) => {
+                parts.push(one.path.clone());
+                plan.skipped.push((one.path, one.reason));
+            }
+            Some(LineDecision::Leave) => {}
+            None => open.push(one),
+        }
     }
     Rest { conflicts: open, texts, is_without, parts }
 }

@@ -36,6 +36,7 @@ pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str
     let line_of = |sign: &str, name: &str| format!("{}{name}\n", sign.repeat(length));
     let [begin, middle, end] = [line_of("<", " ours"), line_of("=", ""), line_of(">", " theirs")];
     let (mut text, mut regions, mut rest) = (String::with_capacity(ours.len()), Vec::new(), marked.as_str());
+    // Each marker ends with its name, so it is found at its end where a last line without a newline stands right before it.
     while let Some((before, region)) = rest.split_once(&begin) {
         let (of_ours, region) = region.split_once(&middle).unwrap_or((region, ""));
         let (of_theirs, after) = region.split_once(&end).unwrap_or((region, ""));

@@ -164,6 +164,7 @@ impl Common {
             dry_run: self.dry_run,
             force: Force::all_if(self.force),
             keep_theirs: self.keep_theirs,
+            decisions: None,
             into: false,
             compares_all: false,
             beside_others: false,

@@ -1,5 +1,6 @@
 //! `ic run rollback`
 
+use ic_kernel::journal::PathDecisions;
 use ic_undo::code::{self, CodeScope};
 use ic_undo::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 
@@ -94,6 +95,7 @@ impl RunRollbackArgs {
             layers: named.as_deref().map_or(Layers::All, Layers::Only),
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
+            decisions: PathDecisions::default(),
             mine: self.mine,
             beside_runs: false,
         };

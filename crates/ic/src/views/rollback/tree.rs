@@ -5,7 +5,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::plan::{RestoreAction as FileAction, RestoreStep};
 use ic_ledger::path_from_bytes;
 use ic_undo::{LeavingCommit, OutsideChange};
-use ic_worktree::{GitRestore, RestoreReport, RestoreStatus, Warning};
+use ic_worktree::{Conflict, GitRestore, RestoreReport, RestoreStatus, Warning};
 
 use crate::text::{TextTable, counted, path_text, plain, style, styled};
 use crate::views;
@@ -109,6 +109,11 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
         None => {}
     }
     out
+}
+
+/// A path in conflict, and why it is one.
+pub(crate) fn conflict_line(conflict: &Conflict) -> String {
+    format!("{}  {}\n", text(&conflict.path), styled(style::DIM, &plain(&conflict.reason)))
 }
 
 /// How to restore what others changed, after a decision to replace it.

@@ -7,11 +7,12 @@ use ic_checkpoint::diff::{self, DiffState};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
+use ic_checkpoint::restore::reverse::LineDecision;
 use ic_kernel::Kernel;
-use ic_kernel::journal::Course;
 use ic_kernel::journal::kept_checkpoints::goes_of;
 use ic_kernel::journal::steps::{self, RollbackStep, StepEvent, StepKind};
 use ic_kernel::journal::table::RollbackRecord;
+use ic_kernel::journal::{Choices, Course};
 use ic_worktree::capture::Shot;
 use ic_worktree::{RestoreReport, TreeChanges, Warning, Workspace, changes_between, steps_of};
 use serde_json::{Value, json};
@@ -125,12 +126,12 @@ pub(super) fn foretell_restored(report: &mut RestoreReport, work: &LayerWork) {
 
 /// A warning for each file that an effect's undo restored, with the checkpoint that has its former content. Returns the changes at those
 /// that the preview names among its own, because the restore found them done. Files that ignore rules hide are not among them, nor what
-/// stays where the caller `keeps_theirs`.
+/// stays by one of the `choices`.
 pub(super) fn tell_of_restored(
     workspace: &Workspace<'_>,
     remembered: &RollbackRecord,
     report: &mut RestoreReport,
-    keeps_theirs: bool,
+    choices: &Choices,
 ) -> Result<Vec<PlanStep>> {
     let undone = workspace.kernel.read(|snapshot| undone_effects(snapshot, remembered, Seq::MAX))?;
     let files = dispatch_changes::files_of(undone.iter());
@@ -159,7 +160,7 @@ pub(super) fn tell_of_restored(
             report.forget_left(|path| *path == step.path);
             let is_usual = is_usual(&step.path.0)?;
             match report.plan.skipped.iter().position(|(path, _)| *path == step.path) {
-                Some(at) if keeps_theirs || !is_usual => {
+                Some(at) if choices.about(&step.path.0) == Some(LineDecision::Leave) || !is_usual => {
                     report.plan.skipped[at].1 += "; but the undo of an effect restored it";
                 }
                 // The preview listed it among what the rollback undoes, and an effect has undone it.

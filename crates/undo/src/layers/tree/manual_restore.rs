@@ -58,6 +58,7 @@ fn discarded(
         dry_run: true,
         force: Force::ALL,
         keep_theirs: false,
+        decisions: None,
         into: false,
         compares_all: true,
         beside_others: false,

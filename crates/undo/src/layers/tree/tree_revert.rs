@@ -349,6 +349,7 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
         dry_run: false,
         force: Force::default(),
         keep_theirs: false,
+        decisions: None,
         into: false,
         compares_all: true,
         beside_others: false,
