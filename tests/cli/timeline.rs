@@ -1,5 +1,6 @@
 //! What a person looks at: the work of a place, by the references that `ic log` prints.
 
+mod changes;
 mod diff;
 mod log;
 mod references;

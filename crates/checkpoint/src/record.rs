@@ -14,9 +14,10 @@ use crate::objects::Stored;
 
 mod list;
 pub use list::{
-    CheckpointFilter, all_kept, by_hand_between, children, latest_of_lineage, list, look_since, manual_of_run,
-    manual_of_run_since, named, newest_by_hand, newest_look, newest_of_root, newest_of_root_until, newest_of_work,
-    newest_of_work_until, of_advance, of_event, of_root_between, of_run_named, of_unfinished_runs, oldest_kept, roots,
+    CheckpointFilter, all_kept, by_hand_between, changed_between, children, latest_of_lineage, list, look_since,
+    manual_of_run, manual_of_run_since, named, newest_by_hand, newest_look, newest_of_root, newest_of_root_until,
+    newest_of_work, newest_of_work_until, of_advance, of_event, of_root_between, of_run_named, of_unfinished_runs,
+    oldest_kept, roots,
 };
 
 /// How checkpoints are referred to.

@@ -370,9 +370,20 @@ impl<'a> Window<'a> {
         owners.iter().any(|worker| worker.run_id == *run)
     }
 
+    /// Whether what changed in it is a person's own: no work was under way, not even between two calls, and nothing that changes the tree
+    /// itself had just looked at it. Effects of an undo, for instance, run after such a look.
+    pub fn is_own(&self) -> bool {
+        self.is_idle() && !self.is_restore() && self.from.kind != CheckpointKind::Safety
+    }
+
     /// Whether no work was under way.
     pub fn is_idle(&self) -> bool {
         self.at_work.is_empty()
+    }
+
+    /// The work that was in a call, or whose client reports none.
+    pub fn in_calls(&self) -> &[&'a Dispatch] {
+        &self.in_calls
     }
 
     /// Whether a change may have been made in a tool call, or by work whose client reports none. A change between two calls may be a

@@ -1,7 +1,7 @@
 //! What the work of an entry of a log changed in the tree.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_checkpoint::diff::{self, DiffState};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::dispatch;
 use ic_ledger::OpenOptions;
@@ -29,16 +29,27 @@ fn changes_of_step(workspace: &Workspace<'_>, options: OpenOptions, work: &Named
         let message = format!("The tree was not captured before and after {}.", work.reference);
         return Err(Diagnosis::new(Code::NoCheckpoint, message).hint("what changed since: ic diff REF --stat"));
     };
+    let differences = changes_between(workspace, (&from, &to))?;
+    Ok(WorkChanges { differences, looks: vec![from, to], ..WorkChanges::default() })
+}
+
+/// What changed from one checkpoint to another.
+///
+/// Errors: `checkpoint_not_found` if one of them is not kept any more.
+pub fn changes_between(
+    workspace: &Workspace<'_>,
+    (from, to): (&CheckpointId, &CheckpointId),
+) -> Result<Vec<Difference>> {
     let trees = workspace.kernel.read(|snapshot| {
-        Ok(Changes { before: Some(record::get(snapshot, &from)?.tree), after: record::get(snapshot, &to)?.tree })
+        Ok(Changes { before: Some(record::get(snapshot, from)?.tree), after: record::get(snapshot, to)?.tree })
     })?;
     let mut differences = Vec::new();
     let listed = ic_worktree::changes_of(workspace, trees, &mut |difference| {
         differences.extend(difference.change().is_some().then_some(difference));
         Ok(())
     });
-    ic_worktree::unless_pruned(workspace, &[&from, &to], listed)?;
-    Ok(WorkChanges { differences, looks: vec![from, to], ..WorkChanges::default() })
+    ic_worktree::unless_pruned(workspace, &[from, to], listed)?;
+    Ok(differences)
 }
 
 /// The newest work of this place that is not undone and changed one of these paths or what is below them; `None` where none did.

@@ -22,6 +22,7 @@ mod later_restores;
 mod layered_rollback;
 mod layers;
 mod leaving_commits;
+mod manual_restores;
 mod other_places;
 mod outcome;
 mod outside_change;
@@ -43,12 +44,13 @@ mod undo_preconditions;
 
 pub use apply::{rollback, rollback_asked_at, take_back};
 pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
-pub use entry_changes::{changes_of_entry, has_changed, newest_change};
+pub use entry_changes::{changes_between, changes_of_entry, has_changed, newest_change};
 pub use git_remains::git_remains;
 pub use ic_kernel::journal::LayerName;
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
+pub use manual_restores::is_newest as is_newest_restore;
 pub use outcome::{
     Data, Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Resuming, RollbackOutput, RollbackSummary,
     UndoneRollback,

@@ -4,6 +4,7 @@
 //! of an id, else the name of a step or of a checkpoint. `@` is the newest work of the place that is not undone, `@~2` two before it.
 
 mod change_bounds;
+mod change_reference;
 mod entry_reference;
 mod idle_prompts;
 mod list;
@@ -11,6 +12,7 @@ pub mod log;
 mod newer_work;
 mod other_places;
 mod other_runs;
+mod place_changes;
 pub mod place_log;
 mod place_works;
 mod point_position;
@@ -18,6 +20,7 @@ mod point_reference;
 mod prompt_changes;
 mod undo_target;
 
+pub use change_reference::{ChangeReference, require_work};
 pub use entry_reference::{EntryReference, NamedWork, entry_meant, work_at};
 pub use ic_phase::run_reference::moved_from;
 pub use idle_prompts::{has_changed, is_idle, is_of_idle};
@@ -25,6 +28,7 @@ pub use list::{ListedPoint, list};
 pub use newer_work::{NewerWork, beside};
 pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};
+pub use place_changes::{PlaceEntry, change_at};
 pub use place_works::{newest_works, steps_back, work_back};
 pub use point_position::{PointGoal, PointPosition, place_of, resolve, taken_back_by, thread_since, work_of};
 pub use point_reference::{checkpoint_at, reference};

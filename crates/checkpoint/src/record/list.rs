@@ -195,6 +195,26 @@ pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq)
     snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], CheckpointRecord::from_row)
 }
 
+/// The newest kept checkpoints of a root between two events that show another tree than the one before them, newest first: those of tool
+/// calls, and what restores left, are not among them.
+pub fn changed_between(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    (after, before): (Seq, Seq),
+    at_most: usize,
+) -> Result<Vec<CheckpointRecord>> {
+    // The tree before each is one search by the index, so rows that show no change are not read into memory.
+    let sql = format!(
+        "SELECT {} FROM checkpoints AS look WHERE root = $1 AND seq > $2 AND seq < $3 AND of_call = 0 \
+         AND kind <> 'restored' AND pruned_at IS NULL AND tree <> (SELECT earlier.tree FROM checkpoints AS earlier \
+         WHERE earlier.root = $1 AND earlier.seq < look.seq AND earlier.pruned_at IS NULL \
+         ORDER BY earlier.seq DESC LIMIT 1) ORDER BY seq DESC LIMIT $4",
+        CheckpointRecord::COLUMNS
+    );
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    snapshot.query_all(&sql, &[&path_bytes(root), &after, &before, &at_most], CheckpointRecord::from_row)
+}
+
 /// The first kept checkpoint of a root at an event or after it.
 pub fn look_since(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Option<CheckpointRecord>> {
     let sql = format!(

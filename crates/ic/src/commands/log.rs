@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::DispatchId;
+use ic_checkpoint::diff::Difference;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_session::AgentSession;
 use ic_session::outside_files::{self, OutsideFile};
 use ic_undo::points::log::{self, LogEntry, LogPage, PointLog, What};
-use ic_undo::points::place_log::{PlaceEntry, of_place};
-use ic_undo::points::{NamedWork, work_at};
+use ic_undo::points::place_log::{PlaceChoice, of_place};
+use ic_undo::points::{NamedWork, PlaceEntry, work_at};
 use ic_worktree::Workspace;
 
 use crate::commands::diff_forms::{ShownDiff, write_text};
@@ -24,8 +25,11 @@ use crate::views::log::{Chosen, LogEntryJson, LogUndoJson, LoggedEntry};
 /// Show what was done here, by all agents and by you, newest first; with RUN, the points of one run.
 ///
 /// Without RUN it is the log of this place: prompts, dispatches and steps, over all sessions and runs, with checkpoints,
-/// phase changes and rollbacks. Work that was undone is dimmed. Each line begins with what names the entry, which ic show,
-/// diff, undo and restore take.
+/// phase changes, rollbacks and restores. Work that was undone is dimmed. Each line begins with what names the entry,
+/// which ic show, diff, undo and restore take.
+///
+/// What changed between two works is yours, in lines with own:ID. ic undo takes out work and no own:ID; to restore a path
+/// as it was before your change: ic restore --before own:ID PATH. What changed since the last checkpoint is not listed yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic log
@@ -89,7 +93,8 @@ impl LogArgs {
             }
             entries = kept;
         }
-        let entries = entries.into_iter().map(|entry| (Some(run.clone()), entry)).collect();
+        let of_run = |entry| PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() };
+        let entries = entries.into_iter().map(of_run).collect();
         let head = Some((run, Chosen::Named));
         self.print(session, kernel, PointLog { entries, has_more, unread }, (head, None))
     }
@@ -99,13 +104,15 @@ impl LogArgs {
         let of = self.session.as_ref().map(|text| kernel.read(|snapshot| ic_session::resolve(snapshot, text)));
         let of = of.transpose()?.map(|of| of.id);
         let log = if self.paths.is_empty() {
-            of_place(kernel, session.options(), self.page(), of.as_ref(), None)?
+            let choice = PlaceChoice { session: of.as_ref(), ..PlaceChoice::default() };
+            of_place(kernel, session.options(), self.page(), choice)?
         } else {
             let settings = session.checkpoint_settings(kernel)?;
             let workspace = Workspace::here(kernel, &settings)?;
             let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
             let mut changes_any = |run: &Run, entry: &LogEntry| has_changed(&workspace, session, run, entry, &paths);
-            of_place(kernel, session.options(), self.page(), of.as_ref(), Some(&mut changes_any))?
+            let choice = PlaceChoice { session: of.as_ref(), paths: &paths, is_wanted: Some(&mut changes_any) };
+            of_place(kernel, session.options(), self.page(), choice)?
         };
         let elsewhere = kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?;
         let is_filtered = of.is_some() || !self.paths.is_empty() || self.before.is_some();
@@ -113,10 +120,11 @@ impl LogArgs {
             return Self::nothing(session, kernel, elsewhere.as_deref());
         }
         // Where one run that a person opened is all there is, its phase and goal are the first thing to know.
-        let first = log.entries.first().and_then(|(run, _)| run.clone());
-        let is_of = |other: &Option<Run>, run: &Run| other.as_ref().is_some_and(|other| other.id == run.id);
-        let is_of_one = |run: &Run| log.entries.iter().all(|(other, _)| is_of(other, run));
-        let head = first.filter(is_of_one).filter(|_| !is_filtered);
+        // Restores, and what a person changed, are of no run.
+        let mut of_runs = log.entries.iter().filter(|one| one.entry.looks().is_none());
+        let first = of_runs.clone().next().and_then(|one| one.run.clone());
+        let mut is_of_one = |run: &Run| of_runs.all(|one| one.run.as_ref().is_some_and(|other| other.id == run.id));
+        let head = first.filter(|run| is_of_one(run)).filter(|_| !is_filtered);
         let head = kernel.read(|snapshot| match &head {
             Some(run) if !ic_session::is_own_run(snapshot, &run.id)? => {
                 let is_alone = ic_undo::points::others_open(kernel, snapshot, run, 1)?.is_empty();
@@ -155,10 +163,8 @@ impl LogArgs {
         }
         // Asked for the entries of the page alone, so a long log costs no more.
         let mut logged = Vec::new();
-        for (run, entry) in log.entries {
-            let of_session = session_of(kernel, &entry)?;
-            let outside = outside_files(kernel, &entry)?;
-            logged.push(LoggedEntry { run, entry, session: of_session, outside });
+        for one in log.entries {
+            logged.push(logged_entry(kernel, one)?);
         }
         let view = PlaceView {
             head,
@@ -186,20 +192,19 @@ impl LogArgs {
     ) -> Result<ExitStatus> {
         let lines = entry_lines::lines(view, logged);
         for (entry, line) in logged.iter().zip(lines) {
-            let Some(run) = &entry.run else {
-                session.output.exact(|sink| write_text(sink, &line))?;
-                continue;
+            let settings = match &entry.run {
+                Some(run) => session.settings_of_project(kernel, &run.project_dir)?,
+                None => session.checkpoint_settings(kernel)?,
             };
-            let settings = session.settings_of_project(kernel, &run.project_dir)?;
-            let workspace = Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?;
+            let workspace = match &entry.run {
+                Some(run) => Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?,
+                None => Workspace::here(kernel, &settings)?,
+            };
             let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
-            let mut differences = match work_of(kernel, run, &entry.entry)? {
-                Some(work) => match ic_undo::changes_of_entry(&workspace, session.options(), &work) {
-                    // Its line says that the tree was not captured.
-                    Err(error) if error.code() == Code::NoCheckpoint => Vec::new(),
-                    changes => changes?.differences,
-                },
-                None => Vec::new(),
+            let mut differences = match differences(&workspace, session, entry) {
+                // Its line says that the tree was not captured, or that its content was pruned.
+                Err(error) if matches!(error.code(), Code::NoCheckpoint | Code::CheckpointNotFound) => Vec::new(),
+                found => found?,
             };
             differences.retain(|one| ic_worktree::is_among(&one.path, &paths));
             if differences.is_empty() {
@@ -214,6 +219,29 @@ impl LogArgs {
     fn page(&self) -> LogPage {
         LogPage { all: self.all, before: self.before, at_most: self.number as usize }
     }
+}
+
+/// An entry with what a list says of it: its session, and files outside of the project.
+pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: PlaceEntry) -> Result<LoggedEntry> {
+    let outside = outside_files(kernel, &entry)?;
+    let works: Vec<DispatchId> = if makers.is_empty() { dispatch_of(&entry).into_iter().collect() } else { makers };
+    let mut sessions = works.iter().map(|id| session_of(kernel, id)).collect::<Result<Vec<_>>>()?;
+    let first = sessions.pop().flatten();
+    // A prompt and its subagent are in a call at the same time.
+    let is_of_one = sessions.iter().all(|other| other.as_ref().map(|one| &one.id) == first.as_ref().map(|one| &one.id));
+    let session = first.filter(|_| is_of_one);
+    let is_unknown = entry.looks().is_some() && !works.is_empty() && session.is_none();
+    Ok(LoggedEntry { run, entry, session, is_unknown, outside })
+}
+
+/// What changed at an entry; nothing for a rollback or another place.
+fn differences(workspace: &Workspace<'_>, session: &CliSession, one: &LoggedEntry) -> Result<Vec<Difference>> {
+    if let Some(looks) = one.entry.looks() {
+        return ic_undo::changes_between(workspace, looks);
+    }
+    let work = one.run.as_ref().map_or(Ok(None), |run| work_of(workspace.kernel, run, &one.entry))?;
+    let changes = work.map(|work| ic_undo::changes_of_entry(workspace, session.options(), &work)).transpose()?;
+    Ok(changes.unwrap_or_default().differences)
 }
 
 /// The work that begins at an entry; `None` for a rollback or another place.
@@ -243,10 +271,9 @@ fn dispatch_of(entry: &LogEntry) -> Option<DispatchId> {
     Some(DispatchId::from_ledger(id))
 }
 
-/// The session in which the work of an entry is a prompt, or was begun by one.
-fn session_of(kernel: &Kernel, entry: &LogEntry) -> Result<Option<AgentSession>> {
-    let Some(id) = dispatch_of(entry) else { return Ok(None) };
-    kernel.read(|snapshot| match dispatch::find(snapshot, &id)? {
+/// The session in which this work is a prompt, or was begun by one.
+fn session_of(kernel: &Kernel, id: &DispatchId) -> Result<Option<AgentSession>> {
+    kernel.read(|snapshot| match dispatch::find(snapshot, id)? {
         Some(work) => ic_session::of_work(snapshot, &work),
         None => Ok(None),
     })

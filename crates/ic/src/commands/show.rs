@@ -8,18 +8,21 @@ use ic_kernel::Kernel;
 use ic_session::clients::Client;
 use ic_session::{AgentSession, ToolCall, call, outside_files};
 use ic_undo::WorkChanges;
-use ic_undo::points::{EntryReference, NamedWork, entry_meant};
+use ic_undo::points::{ChangeReference, EntryReference, NamedWork, change_at, entry_meant};
 use ic_worktree::Workspace;
 
 use crate::commands::diff_forms::{DiffForms, ShownDiff};
+use crate::commands::log::logged_entry;
 use crate::commands::prelude::*;
 use crate::transcript::Transcript;
-use crate::views::show::{ShowJson, ShownWork};
+use crate::views::show::change::{ShowChangeJson, ShownChange};
+use crate::views::show::{ShowJson, ShowWorkJson, ShownWork};
 
 /// Show one entry of the log: a prompt, dispatch or step, with its calls, files and commits.
 ///
 /// The files are what this work changed, by the same rules as an undo of it alone: what others or you changed at the same
-/// time is not among them. A checkpoint and a rollback are shown as `ic checkpoint show` and `ic rollback show` do.
+/// time is not among them. A checkpoint and a rollback are shown as `ic checkpoint show` and `ic rollback show` do. A
+/// restore, and what you changed between the works (own:ID), are shown with their files.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic show                               # the newest work here that is not undone
@@ -28,7 +31,7 @@ use crate::views::show::{ShowJson, ShownWork};
   ic show 3f9a12c4 -p -- src | git apply -R
   ic show 3f9a12c4 --json | jq -r '.files[] | [.change, .path] | @tsv'")]
 pub(crate) struct ShowArgs {
-    /// The entry, as ic log prints it: the end of an id, a name of a step or checkpoint, @, or @~2 [default: @]
+    /// The entry, as ic log prints it: the end of an id, a name of a step or checkpoint, own:ID, @, or @~2 [default: @]
     reference: Option<String>,
     /// The run of a step [default: the newest here that has one of this name]
     #[arg(long, value_name = "RUN")]
@@ -47,6 +50,7 @@ impl ShowArgs {
             EntryReference::Work(work) => *work,
             EntryReference::Checkpoint(id) => return crate::commands::checkpoint::show_by_id(session, id.as_str()),
             EntryReference::Rollback(id) => return crate::commands::rollback::show_by_id(session, id.as_str()),
+            EntryReference::Change(named) => return self.change(session, &kernel, &named),
         };
         let settings = session.settings_of_project(&kernel, &work.run.project_dir)?;
         let root = ic_ledger::project_root(&work.run.project_dir);
@@ -85,7 +89,30 @@ impl ShowArgs {
             return diff.print_below(session, shape, &(views::show::head(&shown, now) + "\n"));
         }
         let patch = self.forms.patch_bytes().map(|most| diff.patch(most)).transpose()?;
-        session.output.record(&ShowJson::new(&shown, patch), || views::show::card(&shown, now))
+        let record = ShowJson::Work(Box::new(ShowWorkJson::new(&shown, patch)));
+        session.output.record(&record, || views::show::card(&shown, now))
+    }
+
+    /// Shows a restore, or what a person changed between the works.
+    fn change(&self, session: &mut CliSession, kernel: &Kernel, named: &ChangeReference) -> Result<ExitStatus> {
+        let found = change_at(kernel, session.options(), named)?;
+        let settings = session.checkpoint_settings(kernel)?;
+        let workspace = Workspace::here(kernel, &settings)?;
+        let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
+        let mut differences = match found.entry.looks() {
+            Some(looks) => ic_undo::changes_between(&workspace, looks)?,
+            None => Vec::new(),
+        };
+        differences.retain(|one| ic_worktree::is_among(&one.path, &paths));
+        let diff = ShownDiff::of(&workspace, differences);
+        let shown = ShownChange { logged: logged_entry(kernel, found)?, files: diff.files()? };
+        let now = kernel.context.now();
+        if let Some(shape) = self.forms.asked(&session.output) {
+            return diff.print_below(session, shape, &(views::show::change::head(&shown, now) + "\n"));
+        }
+        let patch = self.forms.patch_bytes().map(|most| diff.patch(most)).transpose()?;
+        let record = ShowJson::Change(Box::new(ShowChangeJson::new(&shown, patch)));
+        session.output.record(&record, || views::show::change::card(&shown, now))
     }
 }
 

@@ -130,7 +130,10 @@ impl UndoArgs {
         ic_undo::require_whole(&kernel)?;
         if let Some(id) = self.alone().filter(|id| ic_undo::points::steps_back(id).is_none()) {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
-            kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
+            kernel.read(|snapshot| {
+                ic_undo::points::require_work(snapshot, &kernel.project.root, id)?;
+                dispatch::resolve(snapshot, id)
+            })?;
         }
         // An agent that asks means its earlier work: undoing its current prompt would undo the very turn that asks.
         let asking = if self.names_any() { None } else { session.asking(&kernel)? };

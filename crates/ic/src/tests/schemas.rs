@@ -207,7 +207,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("status", schema::<StatusJson>("A run at a glance")),
         ("blame", schema::<BlameJson>("Which work changed a file, newest first")),
         ("log", schema::<Vec<LogEntryJson>>("Points and rollbacks of a run, newest first")),
-        ("show", schema::<ShowJson>("A prompt, dispatch or step, and what it did")),
+        ("show", schema::<ShowJson>("An entry of the log, and what it did")),
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),

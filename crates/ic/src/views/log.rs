@@ -19,7 +19,7 @@ use crate::views::rollback::record::RollbackRecordJson;
 
 shape! {
     pub(crate) struct PointEntryJson {
-        /// The run that it is of; null for a checkpoint without a run.
+        /// The run that it is of; null for a checkpoint without a run, a restore, and what a person changed.
         run_id: Option<String>,
         #[serde(flatten)]
         point: PointJson,
@@ -32,7 +32,7 @@ shape! {
         /// Whether the work after it was undone. The point that a rollback went back to has the same tree, and is still a target. While
         /// that rollback is not finished, a part of the work may still be in the tree.
         undone: bool,
-        /// The session of the coding agent that did the work after it; null if none did.
+        /// The session of the coding agent that did the work after it, or made the restore; null if none did.
         session_id: Option<String>,
         /// The client of that session.
         client: Option<String>,
@@ -43,9 +43,12 @@ shape! {
 
     /// A place to which a run can go back.
     pub(crate) struct PointJson from point: &ListedPoint {
-        /// Its reference, as `run rollback --to` takes it.
+        /// Its reference, as `run rollback --to` takes it; for a restore, and for what a person changed, as `ic show` and
+        /// `ic restore --before` take it.
         reference: String = point.reference.clone(),
-        #[cfg_attr(test, schemars(extend("enum" = ["created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint"])))]
+        #[cfg_attr(test, schemars(extend("enum" = [
+            "created", "phase", "step", "dispatch", "prompt", "guard", "checkpoint", "restore", "own"
+        ])))]
         kind: &'static str = point.kind,
         /// The work that began the work after it, as a prompt begins its subagents'; null: a person or a script began it.
         parent_id: Option<String> = point.parent_id.as_ref().map(ToString::to_string),
@@ -98,6 +101,8 @@ pub(crate) struct LoggedEntry {
     pub(crate) entry: LogEntry,
     /// The session in which its work is a prompt, or was begun by one.
     pub(crate) session: Option<AgentSession>,
+    /// For a restore, whether it is not known who made it: others were in a call.
+    pub(crate) is_unknown: bool,
     /// Files outside of the project that its work changed.
     pub(crate) outside: BTreeSet<String>,
 }
@@ -114,7 +119,7 @@ pub(crate) enum LogEntryJson {
 }
 
 impl From<&LoggedEntry> for LogEntryJson {
-    fn from(LoggedEntry { run, entry, session, outside }: &LoggedEntry) -> Self {
+    fn from(LoggedEntry { run, entry, session, outside, .. }: &LoggedEntry) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
             What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {

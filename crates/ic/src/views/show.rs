@@ -1,11 +1,14 @@
 //! One entry of a log: a prompt, dispatch or step.
 
+pub(crate) mod change;
+
 use ic_base::Timestamp;
 use ic_checkpoint::diff::TreeChange;
 use ic_ledger::path_from_bytes;
 use ic_session::{AgentSession, ToolCall};
 use ic_undo::OwnCommit;
 use ic_undo::points::NamedWork;
+use serde::Serialize;
 
 use crate::text::{Cell, TextTable, age, counted, path_text, plain, style, styled};
 use crate::views::PathJson;
@@ -43,8 +46,8 @@ pub(crate) struct ShownFile {
 }
 
 shape! {
-    /// A prompt, dispatch or step, and what it did (`show`).
-    pub(crate) struct ShowJson from (shown: &ShownWork<'_>, patch: Option<PatchJson>) where
+    /// A prompt, dispatch or step, and what it did.
+    pub(crate) struct ShowWorkJson from (shown: &ShownWork<'_>, patch: Option<PatchJson>) where
         work = shown.work;
         kind = work.reference.split(':').next().unwrap_or_default();
     {
@@ -87,6 +90,17 @@ shape! {
         /// The number of lines that it removed; null for what has no lines.
         removed: Option<usize> = file.lines.map(|(_, removed)| removed),
     }
+}
+
+/// An entry of a log (`show`).
+#[derive(Serialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum ShowJson {
+    /// A prompt, dispatch or step.
+    Work(Box<ShowWorkJson>),
+    /// A restore, or what a person changed.
+    Change(Box<change::ShowChangeJson>),
 }
 
 /// Who did it and when, and what was asked for.
@@ -171,23 +185,7 @@ fn files(shown: &ShownWork<'_>) -> String {
     if let Some(why) = &shown.unknown {
         return format!("files: not known. {}\n", plain(why));
     }
-    let mut out = String::new();
-    if !shown.files.is_empty() {
-        let mut table = TextTable::headless();
-        for file in &shown.files {
-            let (style, sign) = match file.change {
-                TreeChange::Added => (style::GOOD, "+"),
-                TreeChange::Deleted => (style::BAD, "-"),
-                TreeChange::Modified | TreeChange::Mode | TreeChange::Attributes | TreeChange::Type => {
-                    (style::WARN, "~")
-                }
-            };
-            let lines = file.lines.map_or(String::new(), |(added, removed)| format!("+{added} -{removed}"));
-            let path = path_text(&path_from_bytes(&file.path));
-            table.row(vec![" ".into(), Cell::new(style, sign), path.as_str().into(), lines.as_str().into()]);
-        }
-        out += &format!("files:\n{}", table.render(""));
-    }
+    let mut out = if shown.files.is_empty() { String::new() } else { file_table(&shown.files) };
     for path in &shown.outside {
         out += &format!("outside: {}\n", plain(path));
     }
@@ -198,6 +196,22 @@ fn files(shown: &ShownWork<'_>) -> String {
         }
     }
     if out.is_empty() { "files: none changed\n".to_owned() } else { out }
+}
+
+/// The paths that changed, each with its lines.
+fn file_table(files: &[ShownFile]) -> String {
+    let mut table = TextTable::headless();
+    for file in files {
+        let (style, sign) = match file.change {
+            TreeChange::Added => (style::GOOD, "+"),
+            TreeChange::Deleted => (style::BAD, "-"),
+            TreeChange::Modified | TreeChange::Mode | TreeChange::Attributes | TreeChange::Type => (style::WARN, "~"),
+        };
+        let lines = file.lines.map_or(String::new(), |(added, removed)| format!("+{added} -{removed}"));
+        let path = path_text(&path_from_bytes(&file.path));
+        table.row(vec![" ".into(), Cell::new(style, sign), path.as_str().into(), lines.as_str().into()]);
+    }
+    format!("files:\n{}", table.render(""))
 }
 
 /// The commands for what comes next.

@@ -9,11 +9,13 @@ use ic_ledger::Snapshot;
 use ic_phase::point::{self, PointKind};
 use ic_phase::{Run, run};
 
+use super::change_reference::{ChangeReference, nothing};
 use super::list::ListedPoint;
 use super::place_works::{steps_back, work_back};
 use super::point_position::{NamedPoint, PointGoal, by_name, resolve};
 use super::point_reference::reference;
 use super::undo_target::{checkpoint_named, known, run_or_newest};
+use crate::manual_restores;
 
 /// An entry of a log, by its reference.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub enum EntryReference {
     Checkpoint(CheckpointId),
     /// A rollback of a run, or of one work of it.
     Rollback(RollbackId),
+    /// A change that no work made.
+    Change(ChangeReference),
 }
 
 /// A piece of work that a reference names.
@@ -61,8 +65,14 @@ pub fn work_at(snapshot: &Snapshot<'_>, run: Run, point: &ListedPoint) -> Result
 ///
 /// Errors: `point_not_found` if nothing has the name, or for a place that is no work; `ambiguous_id`, and those of a lookup.
 pub fn entry_meant(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<EntryReference> {
-    if let Some(("checkpoint", name)) = text.split_once(':') {
-        return checkpoint_named(kernel, run, name).map(EntryReference::Checkpoint);
+    match text.split_once(':') {
+        Some(("checkpoint", name)) => return checkpoint_named(kernel, run, name).map(EntryReference::Checkpoint),
+        Some((kind @ ("restore" | "own"), id)) => {
+            let found = kernel.read(|snapshot| record::resolve(snapshot, id))?.id;
+            let change = if kind == "own" { ChangeReference::Own } else { ChangeReference::Restore };
+            return Ok(EntryReference::Change(change(found)));
+        }
+        _ => {}
     }
     kernel.read(|snapshot| {
         if let Some(back) = steps_back(text) {
@@ -90,7 +100,11 @@ fn bare(kernel: &Kernel, snapshot: &Snapshot<'_>, run: Option<&str>, text: &str)
         return of_dispatch(snapshot, found);
     }
     if let Some(found) = known(record::resolve(snapshot, text))? {
-        return Ok(EntryReference::Checkpoint(found.id));
+        let restore = manual_restores::with_safety(snapshot, &kernel.project.root, &found.id)?;
+        return Ok(match restore {
+            Some(_) => EntryReference::Change(ChangeReference::Restore(found.id)),
+            None => EntryReference::Checkpoint(found.id),
+        });
     }
     if let Some(found) = known(table::resolve(snapshot, text))? {
         return Ok(EntryReference::Rollback(found.id));
@@ -132,12 +146,6 @@ fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: Dispatch) -> Result<EntryRefer
     let place = super::place_of(snapshot, &run, &dispatch)?;
     let (reference, point) = (place.reference, Some(place.seq));
     Ok(EntryReference::Work(Box::new(NamedWork { reference, point, run, dispatch })))
-}
-
-fn nothing(text: &str) -> Diagnosis {
-    Diagnosis::new(Code::PointNotFound, format!("No work, checkpoint or rollback here is named {text:?}."))
-        .hint("what is recorded here: ic log")
-        .detail("point", text)
 }
 
 fn no_work(text: &str) -> Diagnosis {

@@ -19,7 +19,8 @@ use super::point_reference::{checkpoint_at, reference};
 pub struct ListedPoint {
     /// The reference that names it in commands.
     pub reference: String,
-    /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`.
+    /// `created`, `phase`, `step`, `dispatch`, `prompt`, `guard` or `checkpoint`; in the log of a place also `restore` and `own`, what a
+    /// person changed.
     pub kind: &'static str,
     /// The step's name, or the id of the dispatch, prompt or command that it stands before; `None` for all else.
     pub before: Option<String>,
@@ -72,7 +73,7 @@ impl ListedPoint {
 
     /// Whether the run can go back to before it, as far as the list shows.
     pub fn is_target(&self) -> bool {
-        self.taken_back_by.is_none() && !self.is_pruned && !self.is_at_end
+        self.taken_back_by.is_none() && !self.is_pruned && !self.is_at_end && !self.is_without_work()
     }
 }
 

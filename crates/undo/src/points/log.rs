@@ -202,7 +202,7 @@ impl LazyStore {
         Self { options, opened: OnceCell::new() }
     }
 
-    fn objects(&self, kernel: &Kernel) -> &std::result::Result<Option<Objects>, String> {
+    pub(super) fn objects(&self, kernel: &Kernel) -> &std::result::Result<Option<Objects>, String> {
         let open = || look_into_store(kernel, self.options).map_err(|error| error.message().to_owned());
         self.opened.get_or_init(open)
     }

@@ -1,4 +1,4 @@
-//! The log of a place: the entries of all its runs and sessions, as one list.
+//! The log of a place: the entries of all its runs and sessions, as one list, with restores and what a person changed between them.
 
 use ic_base::{Result, Seq, SessionId, title};
 use ic_checkpoint::record::{self, CheckpointRecord};
@@ -9,31 +9,40 @@ use ic_phase::{Run, run};
 
 use super::list::ListedPoint;
 use super::log::{LazyStore, LogEntry, LogPage, PointLog, What, count_own, counted, entries};
+use super::place_changes::{ChangeSearch, PlaceEntry};
 use super::place_works::{WORK, runs};
 
-/// An entry of a place, with the run that it is of; `None`: it is a checkpoint without a run.
-pub type PlaceEntry = (Option<Run>, LogEntry);
+/// Which entries of a place are wanted: all where nothing is chosen.
+#[derive(Default)]
+pub struct PlaceChoice<'c> {
+    /// Only those of this session.
+    pub session: Option<&'c SessionId>,
+    /// Only those that changed these paths, or what is below them.
+    pub paths: &'c [Vec<u8>],
+    /// Decides about each entry of a run that is left: it knows what the work changed.
+    pub is_wanted: Option<&'c mut EntryFilter<'c>>,
+}
 
 /// Decides whether an entry of a run is wanted.
 pub type EntryFilter<'f> = dyn FnMut(&Run, &LogEntry) -> Result<bool> + 'f;
 
 /// The newest entries of this place over all its runs, newest first, each with its run. Work that was undone is among them; other points
-/// that a rollback covers only where the page asks for all. Where a run that was made for a session begins and ends is left out. `session`:
-/// only its entries. `is_wanted` decides about each entry that is left. Checkpoints without a run are there where nothing is chosen.
+/// that a rollback covers only where the page asks for all. Where a run that was made for a session begins and ends is left out. Checkpoints
+/// without a run are there where nothing is chosen; restores and what a person changed are of no session.
 pub fn of_place(
     kernel: &Kernel,
     options: OpenOptions,
     page: LogPage,
-    session: Option<&SessionId>,
-    mut is_wanted: Option<&mut EntryFilter<'_>>,
+    choice: PlaceChoice<'_>,
 ) -> Result<PointLog<PlaceEntry>> {
     let before = page.before.unwrap_or(Seq::MAX);
+    let PlaceChoice { session, paths, mut is_wanted } = choice;
     // One entry more than wanted shows whether there are more.
     let wanted = page.at_most.saturating_add(1);
     let mut found: Vec<(PlaceEntry, usize)> = Vec::new();
     for (id, newest) in kernel.read(|snapshot| runs(snapshot, &kernel.project.root))? {
         // The runs come by their newest event: all that is left is older than the entries that were found.
-        if found.len() >= wanted && found.last().is_some_and(|((_, entry), _)| entry.seq > newest) {
+        if found.len() >= wanted && found.last().is_some_and(|(one, _)| one.entry.seq > newest) {
             break;
         }
         let run = kernel.read(|snapshot| run::get(snapshot, &id))?;
@@ -43,34 +52,53 @@ pub fn of_place(
                 && is_wanted.as_mut().map_or(Ok(true), |is_wanted| is_wanted(run, entry))?)
         };
         for (entry, at) in of_run(kernel, &run, (before, wanted), &mut chooses)? {
-            found.push(((Some(run.clone()), entry), at));
+            found.push((PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() }, at));
         }
         newest_first(&mut found, wanted);
     }
+    let oldest = |found: &[(PlaceEntry, usize)]| found.get(wanted - 1).map_or(0, |(one, _)| one.entry.seq);
     if session.is_none() && is_wanted.is_none() {
         // Only those that are newer than the last entry: a root has a checkpoint for each tool call, and all of them would be read.
-        let after = found.get(wanted - 1).map_or(0, |((_, entry), _)| entry.seq);
+        let after = oldest(&found);
         let by_hand =
             kernel.read(|snapshot| record::by_hand_between(snapshot, &kernel.project.root, (after, before), wanted))?;
-        found.extend(by_hand.into_iter().map(|checkpoint| ((None, of_checkpoint(checkpoint)), 0)));
+        found.extend(by_hand.into_iter().map(|checkpoint| (of_checkpoint(checkpoint), 0)));
+        newest_first(&mut found, wanted);
+    }
+    let store = LazyStore::new(options);
+    if session.is_none() {
+        let range = (oldest(&found), before);
+        let search = ChangeSearch { kernel, store: &store, range, paths, at_most: wanted };
+        // What a person changed after a checkpoint has its event, and is the newer one of the two: the sort is stable.
+        found.splice(0..0, search.entries()?.into_iter().map(|one| (one, 0)));
         newest_first(&mut found, wanted);
     }
     let has_more = found.len() > page.at_most;
-    found.truncate(page.at_most);
-    let unread = count(kernel, options, before, &mut found)?;
+    cut(&mut found, page.at_most);
+    let unread = count(kernel, &store, before, &mut found)?;
     let mut entries: Vec<PlaceEntry> = found.into_iter().map(|(entry, _)| entry).collect();
-    count_own(kernel, options, entries.iter_mut().map(|(_, entry)| entry))?;
+    count_own(kernel, options, entries.iter_mut().map(|one| &mut one.entry))?;
     Ok(PointLog { entries, has_more, unread })
 }
 
 fn newest_first(found: &mut Vec<(PlaceEntry, usize)>, wanted: usize) {
     // A stable sort, so that points of one event keep their order.
-    found.sort_by_key(|((_, entry), _)| std::cmp::Reverse(entry.seq));
+    found.sort_by_key(|(one, _)| std::cmp::Reverse(one.entry.seq));
     found.truncate(wanted);
 }
 
+/// Cuts a page. The next one begins before the event of its last entry, so what a person changed after a checkpoint, which has the event of
+/// that, is on the page of the checkpoint.
+fn cut(found: &mut Vec<(PlaceEntry, usize)>, at_most: usize) {
+    let next = found.get(at_most).map(|(one, _)| one.entry.seq);
+    found.truncate(at_most);
+    if found.len() > 1 && found.last().is_some_and(|(one, _)| one.entry.is_own() && Some(one.entry.seq) == next) {
+        found.pop();
+    }
+}
+
 /// A checkpoint that was made by hand and belongs to no run, as an entry.
-fn of_checkpoint(checkpoint: CheckpointRecord) -> LogEntry {
+fn of_checkpoint(checkpoint: CheckpointRecord) -> PlaceEntry {
     let link = &checkpoint.link;
     let text = link.name.as_deref().or(link.message.as_deref()).unwrap_or_default();
     let point = ListedPoint {
@@ -92,7 +120,7 @@ fn of_checkpoint(checkpoint: CheckpointRecord) -> LogEntry {
     };
     let (seq, created_at) = (checkpoint.seq, checkpoint.created_at);
     let what = What::Point { point: Box::new(point), files: None, until: None, commits: None };
-    LogEntry { seq, created_at, what, taken_back_by: Vec::new() }
+    PlaceEntry { run: None, entry: LogEntry { seq, created_at, what, taken_back_by: Vec::new() }, makers: Vec::new() }
 }
 
 /// The newest entries of a run that are chosen, each with its place in the list of all.
@@ -153,30 +181,23 @@ fn is_of(kernel: &Kernel, run: &Run, entry: &LogEntry, session: &SessionId) -> R
 
 /// Counts what changed at the entries, run by run: what a point changed ends at the next one of its run. Returns why content could not be
 /// read; `None`: all was read.
-fn count(
-    kernel: &Kernel,
-    options: OpenOptions,
-    before: Seq,
-    found: &mut [(PlaceEntry, usize)],
-) -> Result<Option<String>> {
-    let store = LazyStore::new(options);
+fn count(kernel: &Kernel, store: &LazyStore, before: Seq, found: &mut [(PlaceEntry, usize)]) -> Result<Option<String>> {
     let mut unread = None;
     // A run is read once, as far as its oldest entry here.
     let mut done: Vec<ic_base::RunId> = Vec::new();
     for at in 0..found.len() {
-        let Some(run) = found[at].0.0.clone().filter(|run| !done.contains(&run.id)) else { continue };
-        let is_of = |other: &Option<Run>| other.as_ref().is_some_and(|other| other.id == run.id);
-        let of_run = found.iter().filter(|((other, _), _)| is_of(other));
+        let Some(run) = found[at].0.run.clone().filter(|run| !done.contains(&run.id)) else { continue };
+        let of_run = found.iter().filter(|(one, _)| one.is_of(&run));
         let most = of_run.map(|(_, at)| at + 1).max().unwrap_or(0);
-        let log = counted(kernel, &store, &run, true, (before, most))?;
+        let log = counted(kernel, store, &run, true, (before, most))?;
         unread = unread.or(log.unread);
         let mut all: Vec<Option<LogEntry>> = log.entries.into_iter().map(Some).collect();
-        for ((_, entry), place) in found.iter_mut().filter(|((other, _), _)| is_of(other)) {
+        for (one, place) in found.iter_mut().filter(|(one, _)| one.is_of(&run)) {
             // The same list was read before; an entry that came since has shifted it, and keeps its numbers for the next call.
             if let Some(counted) = all.get_mut(*place).and_then(Option::take)
-                && counted.seq == entry.seq
+                && counted.seq == one.entry.seq
             {
-                *entry = counted;
+                one.entry = counted;
             }
         }
         done.push(run.id);

@@ -15,6 +15,7 @@ use ic_session::{Prompt, call};
 
 use ic_phase::run_reference::moved_from;
 
+use super::change_reference::require_work;
 use super::idle_prompts::is_idle;
 use super::list::{ListedPoint, list};
 use super::other_places::elsewhere;
@@ -58,6 +59,8 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
 pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
     match text.split_once(':') {
         Some(("checkpoint", name)) => checkpoint_named(kernel, run, name),
+        // The tree before a restore, or before what a person changed.
+        Some(("restore" | "own", id)) => kernel.read(|snapshot| record::resolve(snapshot, id)).map(|found| found.id),
         None if text != "created" && steps_back(text).is_none() => {
             // Any checkpoint has an id, also one that no point shows.
             match kernel.read(|snapshot| known(record::resolve(snapshot, text)))? {
@@ -325,6 +328,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
         let (run, _) = work_back(snapshot, &kernel.project.root, back)?;
         return Ok(Some(UndoTarget::Run(Box::new(run))));
     }
+    require_work(snapshot, &kernel.project.root, text)?;
     let (kind, id) = text.split_once(':').unwrap_or(("", text));
     let of_run = |id: &_| run::get(snapshot, id).map(|run| Some(UndoTarget::Run(Box::new(run))));
     if matches!(kind, "" | "dispatch" | "prompt")

@@ -57,14 +57,15 @@ pub(crate) fn lines(view: &PlaceView<'_>, logged: &[LoggedEntry]) -> Vec<String>
 }
 
 /// What a person types to name an entry: the end of an id, or a name.
-fn name(entry: &LogEntry) -> String {
+pub(crate) fn name(entry: &LogEntry) -> String {
     match &entry.what {
         What::Point { point, .. } => match point.kind {
-            "prompt" | "dispatch" | "step" | "checkpoint" => {
+            "prompt" | "dispatch" | "step" | "checkpoint" | "restore" => {
                 let bare = point.reference.split_once(':').map_or(point.reference.as_str(), |(_, bare)| bare);
                 shell_word(bare)
             }
-            // A phase, and the beginning of a run, have no name without what kind of place they are.
+            // A phase, and the beginning of a run, have no name without what kind of place they are. What a person changed is named by the
+            // checkpoint before it, which alone would mean that checkpoint.
             _ => shell_word(&point.reference),
         },
         What::Rollback(rollback) => rollback.id.short().to_owned(),
@@ -72,17 +73,18 @@ fn name(entry: &LogEntry) -> String {
 }
 
 /// Who did it: the client of a session, a dispatch or step, you.
-fn who(one: &LoggedEntry) -> String {
+pub(crate) fn who(one: &LoggedEntry) -> String {
     let What::Point { point, .. } = &one.entry.what else { return "undo".to_owned() };
     match (&one.session, point.kind) {
         (Some(session), _) => plain(&session.client),
         (None, "phase" | "created") => "run".to_owned(),
-        (None, "checkpoint") => "you".to_owned(),
+        (None, "restore") if one.is_unknown => "restore".to_owned(),
+        (None, "checkpoint" | "restore" | "own") => "you".to_owned(),
         (None, kind) => kind.to_owned(),
     }
 }
 
-fn is_undone(entry: &LogEntry) -> bool {
+pub(crate) fn is_undone(entry: &LogEntry) -> bool {
     matches!(&entry.what, What::Point { point, .. } if point.is_undone && point.kind != "phase")
 }
 
@@ -100,17 +102,25 @@ fn lane(view: &PlaceView<'_>, logged: &[LoggedEntry], at: usize) -> String {
     }
 }
 
+/// What the entry is, in words.
+pub(crate) fn said(entry: &LogEntry) -> String {
+    match &entry.what {
+        What::Point { point, .. } => title(point),
+        What::Rollback(rollback) => format!("rollback {}", went_back(rollback)),
+    }
+}
+
 /// The title and the facts, cut to the room that is left.
 fn rest(entry: &LogEntry, taken: usize) -> String {
-    let (title, facts) = match &entry.what {
-        What::Point { point, files, commits, .. } => (title(point), facts(point, *files, *commits)),
-        What::Rollback(rollback) => (format!("rollback {}", went_back(rollback)), String::new()),
+    let facts = match &entry.what {
+        What::Point { point, files, commits, .. } => facts(point, *files, *commits),
+        What::Rollback(_) => String::new(),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
     let width = screen().unwrap_or(WIDTH).max(WIDTH);
     // The title is cut first: the largest changes have the longest numbers, and people look for those.
     let room = width.saturating_sub(taken + facts.width() + 2).max(LEAST);
-    format!("  {}{facts}", cut_to(&title, room))
+    format!("  {}{facts}", cut_to(&said(entry), room))
 }
 
 /// The lines below an entry: the files outside of the project that its work changed, and the command for what an undo left.

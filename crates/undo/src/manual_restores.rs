@@ -1,0 +1,112 @@
+//! The restores of a tree that a person or a script asked for: those that no rollback made, and none of its undo or abort.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use ic_base::{CheckpointId, Result, RunId, Seq};
+use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
+use ic_kernel::journal::step_results::safety_of;
+use ic_kernel::journal::table::{self, RollbackRecord};
+use ic_kernel::journal::{LayerName, steps};
+use ic_ledger::Snapshot;
+use ic_ledger::events::EventType;
+use ic_phase::run;
+
+/// A restore, with what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ManualRestore {
+    /// The restore itself, which is finished.
+    pub(crate) restore: RestoreRecord,
+    /// Whether it was undone and not made again.
+    pub(crate) is_undone: bool,
+}
+
+/// The restores of a root between two events, oldest first.
+pub(crate) fn between(snapshot: &Snapshot<'_>, root: &Path, (after, before): (Seq, Seq)) -> Result<Vec<ManualRestore>> {
+    let all = journal::finished(snapshot, root)?;
+    let mut meant: Vec<&RestoreRecord> = all.iter().filter(|one| one.seq > after && one.seq < before).collect();
+    if !meant.is_empty() {
+        let rollbacks = table::all(snapshot)?;
+        let made = made_by(snapshot, &rollbacks)?;
+        meant.retain(|one| !made.contains(&one.safety_id));
+        leave_reverts(snapshot, root, &rollbacks, &mut meant)?;
+    }
+    Ok(meant.into_iter().map(|one| described(one, &all)).collect())
+}
+
+/// The restore with this safety checkpoint, if no rollback made it.
+pub(crate) fn with_safety(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    safety: &CheckpointId,
+) -> Result<Option<ManualRestore>> {
+    let all = journal::finished(snapshot, root)?;
+    let Some(found) = all.iter().find(|one| one.safety_id == *safety) else { return Ok(None) };
+    Ok(between(snapshot, root, (found.seq - 1, found.seq + 1))?.pop())
+}
+
+fn described(restore: &RestoreRecord, all: &[RestoreRecord]) -> ManualRestore {
+    let (standing, _) = journal::stacks(all);
+    let is_undone = restore.kind == RestoreKind::Restore && !standing.iter().any(|one| one.id == restore.id);
+    ManualRestore { restore: restore.clone(), is_undone }
+}
+
+/// Whether the restore with this safety checkpoint is the newest that stands, so that an undo of the last restore means it; `None`: there is
+/// none, or a rollback made it.
+pub fn is_newest(snapshot: &Snapshot<'_>, root: &Path, safety: &CheckpointId) -> Result<Option<bool>> {
+    let Some(found) = with_safety(snapshot, root, safety)? else { return Ok(None) };
+    let all = journal::finished(snapshot, root)?;
+    let (standing, _) = journal::stacks(&all);
+    Ok(Some(standing.last().is_some_and(|last| last.id == found.restore.id)))
+}
+
+/// The safety checkpoints of the restores that rollbacks made.
+fn made_by(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord]) -> Result<HashSet<CheckpointId>> {
+    let mut made = HashSet::new();
+    let has_tree =
+        |one: &&RollbackRecord| one.layers.iter().any(|layer| matches!(layer, LayerName::Files | LayerName::Git));
+    for one in rollbacks.iter().filter(has_tree) {
+        made.extend(steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of));
+    }
+    Ok(made)
+}
+
+/// Leaves out the restores that were made while a rollback of this root was undone or aborted.
+fn leave_reverts(
+    snapshot: &Snapshot<'_>,
+    root: &Path,
+    rollbacks: &[RollbackRecord],
+    meant: &mut Vec<&RestoreRecord>,
+) -> Result<()> {
+    let mut runs: BTreeMap<RunId, Seq> = BTreeMap::new();
+    for one in rollbacks {
+        runs.entry(one.run_id.clone()).or_insert(one.seq);
+    }
+    for (id, first) in runs {
+        let Some((from, to)) = meant.first().map(|one| one.seq).zip(meant.last().map(|one| one.seq)) else {
+            return Ok(());
+        };
+        if to < first || ic_ledger::project_root(&run::get(snapshot, &id)?.project_dir) != root {
+            continue;
+        }
+        let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
+        let ended = [EventType::RollbackUndone, EventType::RollbackAborted, EventType::RollbackUndoAborted];
+        let ended = ended.map(EventType::as_str);
+        // Until an event tells, a revert may have begun before the first restore.
+        let (mut reverts, mut start) = (Vec::new(), Some(0));
+        ic_ledger::events::each_since(snapshot, Some(&id), from, i64::MAX, |event| {
+            let what = event.event_type.as_str();
+            if begun.contains(&what) {
+                start = Some(event.seq);
+            } else if ended.contains(&what) {
+                reverts.extend(start.take().map(|start| start..event.seq));
+            } else {
+                return Ok(ControlFlow::Continue(()));
+            }
+            Ok(if event.seq > to { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        meant.retain(|one| !reverts.iter().any(|during| during.contains(&one.seq)));
+    }
+    Ok(())
+}
