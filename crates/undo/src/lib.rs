@@ -50,7 +50,7 @@ pub use ic_kernel::journal::LayerName;
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
-pub use manual_restores::is_newest as is_newest_restore;
+pub use manual_restores::{NamedRestore, named_restore};
 pub use outcome::{
     Data, Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Resuming, RollbackOutput, RollbackSummary,
     UndoneRollback,

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
+use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{self, RollbackRecord};
@@ -52,13 +53,25 @@ fn described(restore: &RestoreRecord, all: &[RestoreRecord]) -> ManualRestore {
     ManualRestore { restore: restore.clone(), is_undone }
 }
 
-/// Whether the restore with this safety checkpoint is the newest that stands, so that an undo of the last restore means it; `None`: there is
-/// none, or a rollback made it.
-pub fn is_newest(snapshot: &Snapshot<'_>, root: &Path, safety: &CheckpointId) -> Result<Option<bool>> {
-    let Some(found) = with_safety(snapshot, root, safety)? else { return Ok(None) };
+/// A restore that a caller names to be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedRestore {
+    /// The checkpoint of the tree before it.
+    pub safety_id: CheckpointId,
+    /// Whether it is the last one here that stands, so that it can be undone by itself.
+    pub is_last: bool,
+}
+
+/// The restore that a text names by its safety checkpoint; `None`: it names no restore, or one that a rollback made.
+pub fn named_restore(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<Option<NamedRestore>> {
+    let id = text.strip_prefix("restore:").unwrap_or(text);
+    // What cannot be looked up here is refused by the lookup that follows.
+    let Ok(look) = record::resolve(snapshot, id) else { return Ok(None) };
+    let Some(found) = with_safety(snapshot, root, &look.id)? else { return Ok(None) };
     let all = journal::finished(snapshot, root)?;
     let (standing, _) = journal::stacks(&all);
-    Ok(Some(standing.last().is_some_and(|last| last.id == found.restore.id)))
+    let is_last = standing.last().is_some_and(|last| last.id == found.restore.id);
+    Ok(Some(NamedRestore { safety_id: look.id, is_last }))
 }
 
 /// The safety checkpoints of the restores that rollbacks made.

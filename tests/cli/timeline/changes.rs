@@ -195,6 +195,24 @@ fn restore_is_shown_and_found_by_its_paths() {
 }
 
 #[test]
+fn named_restore_is_undone_if_it_is_the_last() {
+    let (project, works) = edited_between();
+    let restore = |of: &str| {
+        let done = project.json(&format!("restore --before {of} f.txt --yes"));
+        short(done["safety_checkpoint_id"].as_str().expect("an id")).to_owned()
+    };
+    let (first, second) = (restore(short(&works[1])), restore(short(&works[0])));
+    let tree = ic_testkit::tree(project.root());
+    assert_eq!(project.refused(&format!("redo {first} --yes")), (1, "not_undoable".to_owned()));
+    assert_eq!(ic_testkit::tree(project.root()), tree);
+    project.json(&format!("redo {second} --yes"));
+    assert_eq!(read(&project, "f.txt"), "by hand\n");
+    project.json(&format!("redo restore:{first} --yes"));
+    assert_eq!(read(&project, "f.txt"), "of B\n");
+    assert_eq!(project.refused(&format!("redo {first} --yes")).1, "not_undoable");
+}
+
+#[test]
 fn restore_in_the_shell_of_an_agent_is_of_its_session() {
     let (project, works) = edited_between();
     begins(&project, "A", "put it back");

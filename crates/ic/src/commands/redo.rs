@@ -4,7 +4,7 @@ mod rollback;
 
 use ic_base::RollbackId;
 use ic_kernel::Kernel;
-use ic_undo::{NewestUndo, RedoOwner};
+use ic_undo::{NamedRestore, NewestUndo, RedoOwner};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
@@ -18,14 +18,14 @@ use rollback::RollbackRedo;
 #[command(after_help = "Examples:
   ic redo --dry-run
   ic redo --yes
-  ic redo 3f9a12c4 --yes            # that undo or rollback, of those that ic rollback list shows
+  ic redo 3f9a12c4 --yes            # that undo, rollback or restore, as ic log shows it
   ic redo --without-effects --yes   # undone effects stay undone
   ic redo --run 7f3a9c21 --yes
 
 Exit 1 when the run or the tree changed since: the change is named, and nothing is done. Exit 4 when something could not be
 restored. In the meantime the run is closed; after a failure or a crash, repeat the call or run ic rollback resume.")]
 pub(crate) struct RedoArgs {
-    /// The undo or rollback, or the run of it: an id, the end of one, @, or scope:NAME
+    /// The undo, rollback or restore, or the run of it: an id, the end of one, @, or scope:NAME
     #[arg(conflicts_with = "run")]
     id: Option<String>,
     /// Only what was undone of this run; several active ones need it [default: what was undone last here]
@@ -52,6 +52,9 @@ impl RedoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_text("--reason", self.reason.as_deref())?;
         if let Some(id) = &self.id {
+            if let Some(restore) = named_restore(session, id)? {
+                return self.of_restore(session, &restore);
+            }
             return self.of_rollback(id).run(session, |error| error);
         }
         let kernel = session.kernel_to_change(None)?;
@@ -72,20 +75,34 @@ impl RedoArgs {
                 let explain = |error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) };
                 self.of_rollback(id.as_str()).run(session, explain)
             }
-            NewestUndo::Restore => {
-                let flags = RestoreFlags {
-                    dry_run: self.dry_run,
-                    expect_plan: self.expect_plan.clone(),
-                    yes: self.yes,
-                    ..RestoreFlags::default()
-                };
-                flags.undo(session)
-            }
+            NewestUndo::Restore => self.restore_flags().undo(session),
         }
     }
 }
 
 impl RedoArgs {
+    fn restore_flags(&self) -> RestoreFlags {
+        RestoreFlags {
+            dry_run: self.dry_run,
+            expect_plan: self.expect_plan.clone(),
+            yes: self.yes,
+            ..RestoreFlags::default()
+        }
+    }
+
+    /// Undoes the restore that is named. Errors: `not_undoable` if another one came after it, or it is undone.
+    fn of_restore(&self, session: &mut CliSession, restore: &NamedRestore) -> Result<ExitStatus> {
+        if restore.is_last {
+            return self.restore_flags().undo(session);
+        }
+        let id = restore.safety_id.short();
+        let message =
+            format!("The restore {id} is not the last one that stands here, so it cannot be undone by itself.");
+        Err(Diagnosis::new(Code::NotUndoable, message)
+            .hint(format!("restore paths as they were before it: ic restore --before {id} PATH --dry-run"))
+            .detail("safety_checkpoint_id", restore.safety_id.as_str()))
+    }
+
     fn of_rollback(&self, id: &str) -> RollbackRedo<'_> {
         RollbackRedo {
             id: id.to_owned(),
@@ -96,6 +113,13 @@ impl RedoArgs {
             yes: self.yes,
         }
     }
+}
+
+/// The restore of this place that is named; `None`: it is a rollback, of this project or of another.
+fn named_restore(session: &CliSession, id: &str) -> Result<Option<NamedRestore>> {
+    // A rollback can be redone where no project is.
+    let Ok(kernel) = session.kernel() else { return Ok(None) };
+    kernel.read(|snapshot| ic_undo::named_restore(snapshot, &kernel.project.root, id))
 }
 
 /// Adds to the refusal of the newest undo the older one that can be redone: the newest may be of another session.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
-use ic_checkpoint::record;
 use ic_ledger::Snapshot;
 
 use crate::manual_restores;
@@ -23,9 +22,7 @@ pub fn require_work(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<
     let is_restore = match kind {
         "own" => false,
         "" | "restore" => {
-            // What cannot be looked up here is refused by the lookup that follows.
-            let Ok(found) = record::resolve(snapshot, id) else { return Ok(()) };
-            if manual_restores::with_safety(snapshot, root, &found.id)?.is_none() {
+            if manual_restores::named_restore(snapshot, root, id)?.is_none() {
                 return Ok(());
             }
             true
@@ -33,7 +30,10 @@ pub fn require_work(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<
         _ => return Ok(()),
     };
     let (what, hint) = if is_restore {
-        (format!("{id} is a restore, and no work."), "undo the newest restore: ic redo --dry-run".to_owned())
+        (
+            format!("{id} is a restore, and no work."),
+            format!("undo that restore, if it is the newest: ic redo {id} --dry-run"),
+        )
     } else {
         let what = format!("{text} is what a person changed between the works, and no work.");
         (what, format!("restore paths as they were before it: ic restore --before {text} PATH --dry-run"))
