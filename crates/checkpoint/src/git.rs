@@ -34,7 +34,7 @@ pub(crate) mod state;
 use std::path::{Path, PathBuf};
 
 pub use answer_cache::{GitLook, moment_of};
-pub use checkout::{HeadStanding, Losses, checkout, commit_id, differ_in, keep, losses, standing};
+pub use checkout::{HeadStanding, Losses, checkout, commit_id, differ_in, has_commit_named, keep, losses, standing};
 pub use commits::{
     CommitDescription, GitCommit, commits, commits_between, contents, described, has_changes, moved_submodules,
     stashed_paths,

@@ -6,6 +6,7 @@
 mod change_bounds;
 mod change_reference;
 mod entry_reference;
+mod git_names;
 mod idle_prompts;
 mod list;
 pub mod log;
@@ -22,6 +23,7 @@ mod undo_target;
 
 pub use change_reference::{ChangeReference, require_work};
 pub use entry_reference::{EntryReference, NamedWork, entry_meant, work_at};
+pub use git_names::unless_of_git;
 pub use ic_phase::run_reference::moved_from;
 pub use idle_prompts::{has_changed, is_idle, is_of_idle};
 pub use list::{ListedPoint, list};

@@ -102,3 +102,21 @@ fn step_is_named_without_a_prefix() {
     project.json("undo step:build --yes");
     assert!(!project.root().join("b.txt").exists());
 }
+
+#[test]
+fn name_of_git_is_told_from_what_the_log_prints() {
+    let (project, _) = in_turn();
+    let head = ic_testkit::git_in(project.root(), &["rev-parse", "HEAD"]).trim().to_owned();
+    ic_testkit::git_in(project.root(), &["branch", "topic"]);
+    for name in ["HEAD", "HEAD~0", "topic", &head, &head[..10]] {
+        for verb in ["show", "diff", "undo", "undo --only", "checkpoint restore", "restore a.txt --before"] {
+            let outcome = project.run(&format!("{verb} {name}"));
+            assert_eq!(outcome.code, Some(3), "{verb} {name}: {outcome:?}");
+            let hint =
+                format!("{name} is a name of git: ic takes the ids that ic log prints, and names of checkpoints");
+            assert!(outcome.stderr.contains(&hint), "{verb} {name}: {outcome:?}");
+        }
+    }
+    let outcome = project.run("show nothing");
+    assert!(!outcome.stderr.contains("name of git"), "{outcome:?}");
+}

@@ -68,6 +68,15 @@ pub fn commit_id(root: &Path, text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(said.trim_ascii_end()).into_owned()).filter(|id| !id.is_empty())
 }
 
+/// Whether git finds a commit by this name: a branch, a tag, `HEAD~2`, or an id.
+pub fn has_commit_named(root: &Path, text: &str) -> bool {
+    // A text that begins with a dash would be an option.
+    let name = format!("{text}^{{commit}}");
+    !text.is_empty()
+        && !text.starts_with('-')
+        && Git::new(root).run(&["rev-parse", "--quiet", "--verify", &name]).is_ok()
+}
+
 /// Whether two commits differ in one of these paths, from the root. Errors: `git_failed`.
 pub fn differ_in(root: &Path, commits: [&str; 2], paths: &[Vec<u8>]) -> Result<bool> {
     let [from, to] = commits;

@@ -127,7 +127,14 @@ impl UndoPreview {
 impl UndoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
-        ic_undo::require_whole(&kernel)?;
+        self.undo(session, &kernel).map_err(|error| match &self.point {
+            Some(point) => ic_undo::points::unless_of_git(&kernel.project.root, point, error),
+            None => error,
+        })
+    }
+
+    fn undo(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
+        ic_undo::require_whole(kernel)?;
         if let Some(id) = self.alone().filter(|id| ic_undo::points::steps_back(id).is_none()) {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| {
@@ -136,14 +143,14 @@ impl UndoArgs {
             })?;
         }
         // An agent that asks means its earlier work: undoing its current prompt would undo the very turn that asks.
-        let asking = if self.names_any() { None } else { session.asking(&kernel)? };
+        let asking = if self.names_any() { None } else { session.asking(kernel)? };
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         let earlier = earlier.transpose()?.map(|id| id.to_string());
         let only = earlier.as_deref().or_else(|| self.alone());
-        match ic_undo::points::meant(&kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
+        match ic_undo::points::meant(kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
             UndoTarget::Run(run) => {
-                let run = if only.is_none() { self.or_ended(session, &kernel, *run)? } else { *run };
-                self.roll_back(session, &kernel, &run, only)
+                let run = if only.is_none() { self.or_ended(session, kernel, *run)? } else { *run };
+                self.roll_back(session, kernel, &run, only)
             }
             UndoTarget::Checkpoint(id) => self.restore(session, id.as_str()),
             UndoTarget::Tree => {
@@ -151,12 +158,12 @@ impl UndoArgs {
                 if let Some(point) = &self.point {
                     return self.restore(session, point.strip_prefix("checkpoint:").unwrap_or(point));
                 }
-                let settings = session.checkpoint_settings(&kernel)?;
+                let settings = session.checkpoint_settings(kernel)?;
                 // A checkpoint that equals the tree would restore nothing.
-                let newest = ic_worktree::newest_other(&kernel, &settings, &RestoreWatch::default());
+                let newest = ic_worktree::newest_other(kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
                     let moved = kernel.read(ic_undo::points::moved_from)?;
-                    match moved.or(kernel.read(|snapshot| ic_undo::points::elsewhere(&kernel, snapshot))?) {
+                    match moved.or(kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?) {
                         Some(hint) => Err(error.hint(hint)),
                         None => Err(error),
                     }

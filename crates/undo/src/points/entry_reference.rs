@@ -10,6 +10,7 @@ use ic_phase::point::{self, PointKind};
 use ic_phase::{Run, run};
 
 use super::change_reference::{ChangeReference, nothing};
+use super::git_names::unless_of_git;
 use super::list::ListedPoint;
 use super::place_works::{steps_back, work_back};
 use super::point_position::{NamedPoint, PointGoal, by_name, resolve};
@@ -88,7 +89,7 @@ pub fn entry_meant(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<Ent
             }
             Some(_) => Err(no_work(text)),
             None if text == "created" => Err(no_work(text)),
-            None => bare(kernel, snapshot, run, text),
+            None => bare(kernel, snapshot, run, text).map_err(|error| unless_of_git(&kernel.project.root, text, error)),
         }
     })
 }

@@ -16,6 +16,7 @@ use ic_session::{Prompt, call};
 use ic_phase::run_reference::moved_from;
 
 use super::change_reference::require_work;
+use super::git_names::unless_of_git;
 use super::idle_prompts::is_idle;
 use super::list::{ListedPoint, list};
 use super::other_places::elsewhere;
@@ -57,6 +58,10 @@ pub fn meant(kernel: &Kernel, run: Option<&str>, point: Option<&str>) -> Result<
 ///
 /// Errors: those of [`checkpoint_named`], of [`meant`] and [`resolve`]; `no_checkpoint` where nothing was captured there.
 pub fn checkpoint_meant(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
+    checkpoint_of(kernel, run, text).map_err(|error| unless_of_git(&kernel.project.root, text, error))
+}
+
+fn checkpoint_of(kernel: &Kernel, run: Option<&str>, text: &str) -> Result<CheckpointId> {
     match text.split_once(':') {
         Some(("checkpoint", name)) => checkpoint_named(kernel, run, name),
         // The tree before a restore, or before what a person changed.
