@@ -96,6 +96,18 @@ fn a_killed_rollback_is_named_with_what_resumes_it() {
 }
 
 #[test]
+fn a_killed_rollback_is_named_with_what_aborts_it() {
+    let world = dead_before_the_end();
+    let seen = status(&world);
+    let abort = seen["unfinished"][0]["abort"].as_str().unwrap_or_else(|| panic!("no abort: {seen}")).to_owned();
+    let text = world.cli.ok(["status", "--format", "text"]);
+    assert!(text.contains(&format!("or abort it: {abort}\n")), "{text}");
+    type_it(&world, &abort);
+    assert_eq!(world.status(), "active@d", "where the run was");
+    assert_eq!(status(&world)["unfinished"], json!([]));
+}
+
+#[test]
 fn a_killed_undo_of_a_rollback_is_named_as_such() {
     let world = in_git().begun();
     world.advance();

@@ -46,6 +46,8 @@ pub struct WayOut {
     pub what: &'static str,
     /// The command that resumes it.
     pub command: String,
+    /// The command that aborts it instead; `None`: it cannot be aborted, or is being aborted.
+    pub abort: Option<String>,
 }
 
 /// What closed a run, and the command that resumes it. `None`: it is not closed.
@@ -62,12 +64,15 @@ pub fn way_out(snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Optio
             Course::Abort => "it is being aborted; finish that",
         };
         let command = steps::next_command(&rollback.id, &all);
-        return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command }));
+        let is_abortable = matches!(steps::course(&all), Course::Forward | Course::Undo);
+        let abort = is_abortable.then(|| format!("ic rollback abort {} --yes", rollback.id.short()));
+        return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command, abort }));
     }
     Ok(Some(WayOut {
         kind: "compensation",
         id: run_id.to_string(),
         what: "its effects are being undone; finish that",
         command: format!("ic compensation run {} --yes", run_id.short()),
+        abort: None,
     }))
 }

@@ -92,6 +92,8 @@ pub struct UnfinishedWork {
     pub message: String,
     /// The command that resumes it.
     pub command: String,
+    /// The command that aborts it instead; `None`: it cannot be aborted.
+    pub abort: Option<String>,
 }
 
 /// The error that there is no run here, with what an interrupted restore of the tree has left to do.

@@ -51,7 +51,13 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
     // A resume would only wait for the same again.
     if let Some(held) = waits_for(snapshot, run, &workflow)? {
         let message = format!("the workflow {} waits: {}", workflow.name, held.message);
-        return Ok(Some(UnfinishedWork { kind: "workflow", id: run.id.to_string(), message, command: held.command }));
+        return Ok(Some(UnfinishedWork {
+            kind: "workflow",
+            id: run.id.to_string(),
+            message,
+            command: held.command,
+            abort: None,
+        }));
     }
     // The hint is a resume: an advance by hand would leave out what the steps do.
     let message = if is_rolled_back(snapshot, run)? {
@@ -77,7 +83,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfinishe
         }
     };
     let command = format!("ic workflow resume {}", run.id.short());
-    Ok(Some(UnfinishedWork { kind: "workflow", id: run.id.to_string(), message, command }))
+    Ok(Some(UnfinishedWork { kind: "workflow", id: run.id.to_string(), message, command, abort: None }))
 }
 
 /// The block of a stopped workflow's run, if no step of it failed and no step of the current phase is left.

@@ -89,6 +89,9 @@ shape! {
         message: String = unfinished.message.clone(),
         /// The command that resumes it.
         command: String = unfinished.command.clone(),
+        /// The command that aborts it instead; left out if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        abort: Option<String> = unfinished.abort.clone(),
     }
 }
 
@@ -217,5 +220,6 @@ fn left(unfinished: &UnfinishedWork) -> String {
     let message = cut_to(&plain(&ic_base::title(&unfinished.message)), ROOM);
     let command = styled(style::STRONG, &plain(&unfinished.command));
     // Two spaces, ten for a label, and two: the command stands below the message.
-    format!("{}\n{:<14}{command}", styled(style::WARN, &message), "")
+    let abort = unfinished.abort.as_ref().map(|abort| format!("\n{:<14}or abort it: {}", "", plain(abort)));
+    format!("{}\n{:<14}{command}{}", styled(style::WARN, &message), "", abort.unwrap_or_default())
 }

@@ -40,8 +40,8 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
             }
             None => "its effects are not all undone".to_owned(),
         };
-        let (kind, id, command) = (way_out.kind, way_out.id, way_out.command);
-        return Ok(Some(UnfinishedWork { kind, id, message, command }));
+        let closed_run::WayOut { kind, id, command, abort, .. } = way_out;
+        return Ok(Some(UnfinishedWork { kind, id, message, command, abort }));
     }
     let all = compensation::list(snapshot, &run.id)?;
     let mut left = all.iter().filter(|one| matches!(one.state, CompensationState::Failed | CompensationState::Running));
@@ -59,6 +59,7 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
         message: format!("the undo of the effect of {step} {what}{more}"),
         // What was done since the undo stays: only this effect is meant.
         command: format!("ic compensation run {id} --step {} --yes", shell_word(&first.step)),
+        abort: None,
     }))
 }
 
@@ -76,6 +77,7 @@ pub(super) fn rewinds(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Re
             id: entry.id.to_string(),
             message: format!("the rewind {id} to the task {task} is not finished{why}"),
             command,
+            abort: None,
         });
     }
     Ok(found)
@@ -97,6 +99,7 @@ pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Resto
         id: restore.id.to_string(),
         message: format!("the restore of checkpoint {} was interrupted", restore.target_id.short()),
         command: restore_again(kernel, options, restore),
+        abort: None,
     })
 }
 
