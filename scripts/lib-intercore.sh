@@ -303,8 +303,8 @@ _intercore_git_log() {
 
 # intercore_checkpoint_message CONVERSATION MESSAGE [ARG...]: capture the working tree before an agent answers; print the id.
 #
-# For a hook that runs when a person has sent a message: `ic checkpoint undo`, or a restore of the id, undoes
-# what the answer changes.
+# For a hook that runs when a person has sent a message: a restore of the id undoes what the answer
+# changes.
 intercore_checkpoint_message() {
     _intercore_need 2 'CONVERSATION MESSAGE [ARG...]' "$@" || return
     _intercore_value CONVERSATION "$1" || return

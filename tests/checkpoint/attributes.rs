@@ -13,7 +13,7 @@ use ic_testkit::{Cli, CliOutcome};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 
 use crate::outside_files::keep;
-use crate::project::{create, project, restore, step, told, tree};
+use crate::project::{create, make_again, project, restore, take_back, told, tree};
 
 type Looks = BTreeMap<String, (u32, u32, u32, BTreeMap<String, Vec<u8>>)>;
 
@@ -117,9 +117,9 @@ fn owner_attributes_acls_and_capabilities_come_back() {
     let report = restore(&cli, &id);
     assert_eq!(looks(&cli), before, "{report}");
     assert_eq!(told(&report, "not_kept", "reason"), [], "{report}");
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(looks(&cli), changed, "after the undo");
-    step(&cli, "redo");
+    make_again(&cli);
     assert_eq!(looks(&cli), before, "after the redo");
     let again = restore(&cli, &id);
     assert_eq!(again["status"], "up_to_date", "{again}");
@@ -145,7 +145,7 @@ fn a_change_of_attributes_alone_is_shown_planned_restored_and_undone() {
     assert_eq!(told(&report, "changes", "change"), expected, "{report}");
     assert_eq!(looks(&cli), before);
     tree(&cli).assert_untouched_since(&contents, "only the inodes change");
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(looks(&cli), changed, "after the undo");
 }
 

@@ -156,7 +156,7 @@ fn an_undo_beside_a_restore_leaves_no_mixture_of_states() {
     for round in rounds(30) {
         go_to(2);
         go_to(1);
-        let words = [&["checkpoint", "restore", &states[0].0, "--yes"][..], &["checkpoint", "undo", "--yes"]];
+        let words = [&["checkpoint", "restore", &states[0].0, "--yes"][..], &["redo", "--yes"]];
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let both: Vec<_> = words.iter().map(|words| scope.spawn(|| cli.run(words.to_vec()))).collect();
             both.into_iter().map(|thread| thread.join().expect("a call")).collect()

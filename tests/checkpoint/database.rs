@@ -225,7 +225,7 @@ fn a_database_that_was_closed_is_restored_and_undone() {
     let report = cli.json(["checkpoint", "restore", &id, "--yes", "--json"]);
     assert_eq!(report["status"], "restored", "{report}");
     assert_whole(&cli.root().join("app.db"), "the restore");
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     Snapshot::of(cli.root()).assert_is(&before, "the undo");
 }
 

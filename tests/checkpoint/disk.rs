@@ -254,7 +254,7 @@ fn a_restore_without_room_for_its_safety_checkpoint_changes_nothing() {
     fs::remove_file(ballast).expect("free the space");
     let report = cli.json(["checkpoint", "restore", &id, "--yes", "--json"]);
     assert_eq!(report["status"], "restored", "{report}");
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     tree(&cli).assert_is(&before, "the undo");
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use ic_testkit::{Cli, long, tell};
 
 use crate::logs::{content, files, left_behind, sides};
-use crate::project::{list, project, restore, step};
+use crate::project::{list, make_again, project, restore};
 
 /// The rows that the checkpoint has, and what is in them.
 const KEPT: (i64, i64) = (400, 400 * 80);
@@ -64,13 +64,13 @@ fn dies_everywhere(journal: &str) {
             restore(&cli, &id);
             assert_eq!((content(&cli), sides(&cli)), (KEPT, Vec::new()), "{when}: restored");
         } else {
-            let undone = cli.run(["checkpoint", "undo", "--yes", "--json"]);
+            let undone = cli.run(["redo", "--yes", "--json"]);
             let nothing = undone.code == Some(1) && undone.error() == "nothing_to_undo";
             assert!(undone.code == Some(0) || (nothing && found == Some(old_content)), "{when}: {undone:?}");
             assert!(files(&cli) == before, "{when}: undone, its files are not as they were");
             assert_eq!(content(&cli), old_content, "{when}: undone");
             if undone.code == Some(0) {
-                step(&cli, "redo");
+                make_again(&cli);
                 assert_eq!((content(&cli), sides(&cli)), (KEPT, Vec::new()), "{when}: done again");
             }
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use ic_testkit::{Cli, TestDatabase, write_in};
 use rustix::fs::{FileType, Mode};
 
-use crate::project::{create, project, restore, restore_in_part, step, told, tree};
+use crate::project::{create, make_again, project, restore, restore_in_part, take_back, told, tree};
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| format!("({e})"))
@@ -50,9 +50,9 @@ fn what_is_ignored_now_and_was_not_then_is_restored_and_what_is_new_survives() {
     let report = restore(&cli, &target);
     assert_eq!((text(&old), text(&new)), ("old".into(), "made since".into()), "{report}");
     assert!(!cli.root().join(".gitignore").exists(), "{report}");
-    step(&cli, "undo");
+    take_back(&cli);
     tree(&cli).assert_is(&before, "the undo");
-    step(&cli, "redo");
+    make_again(&cli);
     assert_eq!((text(&old), text(&new)), ("old".into(), "made since".into()), "after the redo");
 }
 
@@ -65,9 +65,9 @@ fn a_path_that_stays_ignored_is_restored_undone_and_redone() {
     write_in(cli.root(), "x.log", "changed since");
     cli.ok(["checkpoint", "restore", &target, "--path", "x.log", "--yes"]);
     assert_eq!(text(&path), "old");
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(text(&path), "changed since", "after the undo");
-    step(&cli, "redo");
+    make_again(&cli);
     assert_eq!(text(&path), "old", "after the redo");
 }
 
@@ -115,7 +115,7 @@ fn a_large_file_that_was_left_out_is_left_alone_and_one_that_grew_comes_back_sma
     assert_eq!(fs::metadata(&new).expect("the new file").len(), 11 << 20, "{report}");
     let oversize = |name: &str| (name.to_owned(), "oversize".to_owned());
     assert_eq!(skipped(&report), [oversize("shrank.bin"), oversize("new.bin")], "{report}");
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(fs::metadata(&grew).expect("the file").len(), 11 << 20, "the undo brings its content back");
 }
 
@@ -183,7 +183,7 @@ fn a_directory_that_must_go_keeps_what_must_not_and_is_named() {
     assert!(kind("new-fifo/deep/pipe").is_fifo());
     assert!(kind("new-socket/deep/socket").is_socket());
     assert_eq!(text(&root.join("new-git/deep/.git/config")), "[core]");
-    step(&cli, "undo");
+    take_back(&cli);
     for name in guarded {
         assert_eq!(text(&root.join(name).join("deep/plain.txt")), "made since", "{name}: after the undo");
     }
@@ -242,7 +242,7 @@ fn what_comes_into_being_after_the_plan_is_not_deleted_with_its_directory() {
     assert_eq!(kept(), before, "what is refused keeps nothing");
     restore(&cli, &target);
     assert!(!late.exists());
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(text(&late), "made after the plan", "after the undo");
 }
 

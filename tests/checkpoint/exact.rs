@@ -3,7 +3,7 @@
 use ic_testkit::{Random, git_in, rounds, write_in};
 
 use crate::forest::Forest;
-use crate::project::{create, project, restore, restored_elsewhere, step, tree};
+use crate::project::{create, make_again, project, restore, restored_elsewhere, take_back, tree};
 
 /// Captures a few states of a generated tree, then goes between them, back, and forth again.
 fn history(random: &mut Random, number: usize) {
@@ -32,11 +32,11 @@ fn history(random: &mut Random, number: usize) {
         if report["status"] == "up_to_date" {
             continue;
         }
-        step(&cli, "undo");
+        take_back(&cli);
         let undone = tree(&cli);
         undone.assert_is(&before, &when("the undo"));
         undone.assert_untouched_since(&restored, &when("the undo"));
-        step(&cli, "redo");
+        make_again(&cli);
         tree(&cli).assert_is(target, &when("the redo"));
     }
     let (id, target) = &states[random.place_in(states.len())];
@@ -70,7 +70,7 @@ fn a_file_whose_lines_end_otherwise_is_not_modified_once_it_is_restored() {
     restore(&cli, &id);
     assert_eq!(std::fs::read(cli.root().join("f")).expect("it is there"), b"a\r\nb\r\n");
     assert_eq!(status(), "");
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_eq!(std::fs::read(cli.root().join("f")).expect("it is there"), b"a\nb\n");
     assert_eq!(status(), "");
 }

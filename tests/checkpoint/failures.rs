@@ -67,7 +67,7 @@ fn an_immutable_file_is_named_and_the_rest_is_restored() {
         assert!(now.get(path) == expected.get(path), "{shown:?}");
     }
     drop((file, directory));
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     tree(&cli).assert_is(&before, "the undo of a part");
     restore(&cli, &id);
     tree(&cli).assert_is(&wanted, "the restore of everything");

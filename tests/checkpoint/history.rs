@@ -32,7 +32,7 @@ fn worked_since() -> (Cli, String) {
 fn an_undo_past_newer_checkpoints_and_runs_changes_what_the_restore_changed_and_no_more() {
     let (cli, run) = worked_since();
     let known = list(&cli).len();
-    let report = cli.json(["checkpoint", "undo", "--yes", "--json"]);
+    let report = cli.json(["redo", "--yes", "--json"]);
     assert_eq!(report["status"], "restored", "{report}");
     let read = |path: &str| fs::read_to_string(cli.root().join(path)).ok();
     let now = ["both", "gone", "made", "theirs"].map(read);
@@ -42,9 +42,9 @@ fn an_undo_past_newer_checkpoints_and_runs_changes_what_the_restore_changed_and_
     let status = cli.json(["run", "status", &run, "--json"]);
     assert_eq!((&status["status"], &status["phase"]), (&"active".into(), &"b".into()), "{status}");
     let undone = tree(&cli);
-    cli.ok(["checkpoint", "redo", "--yes"]);
+    cli.ok(["undo", &cli.last_restore(), "--yes"]);
     assert_eq!(["both", "gone", "theirs"].map(read), ["old", "old", "later"].map(text));
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     tree(&cli).assert_is(&undone, "the undo, the redo and the undo");
 }
 
@@ -54,7 +54,7 @@ fn an_undo_of_what_later_work_changed_too_names_it_and_the_later_work_comes_back
     write(&cli, "both", "later");
     create(&cli);
     let before = tree(&cli);
-    let report = cli.json(["checkpoint", "undo", "--yes", "--json"]);
+    let report = cli.json(["redo", "--yes", "--json"]);
     assert!(told(&report, "changes", "change").contains(&("both".to_owned(), "modify".to_owned())), "{report}");
     assert_eq!(fs::read_to_string(cli.root().join("both")).expect("a file"), "new");
     restore(&cli, report["safety_checkpoint_id"].as_str().expect("a safety checkpoint"));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ic_testkit::{Cli, CliOutcome, Random, rounds, tell};
 
 use crate::forest::{Forest, set_mode};
-use crate::project::{create, list, project, restore, restored_elsewhere, step, tree};
+use crate::project::{create, list, make_again, project, restore, restored_elsewhere, take_back, tree};
 use crate::snapshot::{Node, Snapshot};
 
 /// Starts a call, kills it after `wait`, and returns whether it had ended by itself.
@@ -190,7 +190,7 @@ fn a_killed_restore_is_finished_and_then_undone_by_undo() {
         let wait = Duration::from_micros(random.below(states.usual));
         kill_after(states.cli.command(["checkpoint", "restore", &states.ids[0], "--yes"]), wait);
         if states.is_interrupted() {
-            step(&states.cli, "undo");
+            take_back(&states.cli);
             undone += 1;
             let found = tree(&states.cli);
             let when = format!("round {round}, killed after {wait:?}, undone");
@@ -209,13 +209,13 @@ fn unfinished(cli: &Cli) -> u32 {
 
 #[test]
 fn the_first_restore_of_a_project_can_be_undone_after_it_was_killed() {
-    // As a redo takes any last restore back.
-    for words in [&["checkpoint", "undo", "--yes"][..], &["redo", "--yes"]] {
-        first_restore_undone_by(words);
+    // By the name of what it replaced, and as a redo takes any last restore back.
+    for is_named in [true, false] {
+        first_restore_undone(is_named);
     }
 }
 
-fn first_restore_undone_by(words: &[&str]) {
+fn first_restore_undone(is_named: bool) {
     let mut random = Random::seeded();
     for round in 0..200 {
         let cli = project();
@@ -229,8 +229,9 @@ fn first_restore_undone_by(words: &[&str]) {
             // It is not said to be as its checkpoint has it.
             let outcome = ic_testkit::CliOutcome::of(&mut cli.command(["undo", "--yes"]));
             assert!(outcome.code != Some(0) && outcome.stderr.contains("was interrupted"), "{outcome:?}");
-            cli.ok(words);
-            tree(&cli).assert_is(&before, &format!("round {round}, killed after {wait:?}, {words:?}"));
+            let named = is_named.then(|| cli.last_restore());
+            cli.ok(["redo", "--yes"].into_iter().chain(named.as_deref()));
+            tree(&cli).assert_is(&before, &format!("round {round}, killed after {wait:?}, named: {is_named}"));
             return;
         }
     }
@@ -246,7 +247,7 @@ fn a_killed_undo_is_finished_by_the_next() {
         restore(&states.cli, &states.ids[1]);
         restore(&states.cli, &states.ids[0]);
         let wait = Duration::from_micros(random.below(states.usual));
-        let ended = kill_after(states.cli.command(["checkpoint", "undo", "--yes"]), wait);
+        let ended = kill_after(states.cli.command(["redo", "--yes"]), wait);
         let when = format!("round {round}, killed after {wait:?}");
         states.assert_old_or_new(&when);
         let is_interrupted = states.is_interrupted();
@@ -275,26 +276,28 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
         restore(cli, &states.ids[1]);
         restore(cli, &states.ids[0]);
         let wait = Duration::from_micros(random.below(states.usual));
-        kill_after(states.cli.command(["checkpoint", "undo", "--yes"]), wait);
+        kill_after(states.cli.command(["redo", "--yes"]), wait);
         let when = format!("round {round}, killed after {wait:?}");
         if !states.is_interrupted() {
             continue;
         }
         let told = ic_testkit::CliOutcome::of(&mut cli.command(["status", "--json"]));
-        assert!(told.stderr.contains("take it back: ic checkpoint redo --yes"), "{when}: {told:?}");
+        let safety = cli.last_restore();
+        let way = format!("take it back: ic undo {} --yes", &safety[safety.len() - 8..]);
+        assert!(told.stderr.contains(&way), "{when}: {told:?}");
         if round % 2 == 0 {
-            let preview = cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
+            let preview = cli.json(["redo", "--dry-run", "--json"]);
             assert_eq!(preview["status"], "planned", "{when}: {preview}");
             let hash = preview["plan_hash"].as_str().expect("a hash").to_owned();
             let zeros = "0".repeat(64);
-            let refused = cli.refused(["checkpoint", "undo", "--dry-run", "--expect-plan", &zeros]);
+            let refused = cli.refused(["redo", "--dry-run", "--expect-plan", &zeros]);
             assert_eq!(refused, (Some(1), "plan_changed".to_owned()), "{when}");
-            let report = cli.json(["checkpoint", "undo", "--yes", "--json", "--expect-plan", &hash]);
+            let report = cli.json(["redo", "--yes", "--json", "--expect-plan", &hash]);
             assert_eq!((&report["status"], &report["changes"]), (&"restored".into(), &preview["changes"]), "{when}");
             tree(cli).assert_is(&states.trees[1], &when);
             finished += 1;
         }
-        step(cli, "redo");
+        make_again(cli);
         tree(cli).assert_is(&states.trees[0], &when);
         undone += 1;
     }

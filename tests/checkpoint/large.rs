@@ -5,7 +5,7 @@ use std::fs;
 use ic_testkit::{Cli, CliOutcome, git_in, read_in, write_in};
 use serde_json::Value;
 
-use crate::project::{create, project, step};
+use crate::project::{create, make_again, project, take_back};
 
 const LIMIT: usize = 10_000_000;
 
@@ -68,9 +68,9 @@ fn what_git_has_comes_back_from_git_however_it_went() {
         assert!(is(&cli, "model.bin", &large(1)), "{way}: {report}");
         assert_eq!(git_in(cli.root(), &["status", "--porcelain", "--", "model.bin"]), "", "{way}");
         // What was there is as safe as all else.
-        step(&cli, "undo");
+        take_back(&cli);
         assert_eq!(fs::read(cli.root().join("model.bin")).ok(), changed, "{way}: the undo");
-        step(&cli, "redo");
+        make_again(&cli);
         assert!(is(&cli, "model.bin", &large(1)), "{way}: the redo");
     }
 }
@@ -122,7 +122,7 @@ fn a_new_file_that_git_has_goes_and_comes_again() {
     let (done, report) = restore(&cli, &id);
     assert_eq!(done.code, Some(0), "{report}");
     assert!(!cli.root().join("new.bin").exists(), "{report}");
-    step(&cli, "undo");
+    take_back(&cli);
     assert!(is(&cli, "new.bin", &large(5)));
 }
 

@@ -93,9 +93,9 @@ fn locks_that_a_killed_git_left_go_with_the_next_restore() {
 fn a_killed_undo_is_finished_past_the_lock_that_its_git_left() {
     let world = moved_on();
     world.ic(&RESTORE);
-    killed(&world, &["checkpoint", "undo", "--yes"], "update-ref", ": > HEAD.lock");
+    killed(&world, &["redo", "--yes"], "update-ref", ": > HEAD.lock");
     // It is finished first, and made again.
-    world.ic(&["checkpoint", "redo", "--yes"]);
+    world.ic(&["undo", &world.cli.last_restore(), "--yes"]);
     is_restored(&world, "redo");
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ic_testkit::{Cli, Random, TestDatabase, rounds};
 use serde_json::Value;
 
-use crate::project::{create, project, restore, step, told};
+use crate::project::{create, make_again, project, restore, take_back, told};
 
 fn at(cli: &Cli, name: &str) -> PathBuf {
     cli.root().join(name)
@@ -77,9 +77,9 @@ fn two_names_of_one_file_come_back_as_one() {
         assert_eq!(files(&cli, &names), before, "{changed}: {report}");
         assert_eq!(preview["changes"], report["changes"], "{changed}");
         assert_eq!(report["not_kept"], serde_json::json!([]), "{changed}: {report}");
-        step(&cli, "undo");
+        take_back(&cli);
         assert_eq!(files(&cli, &names), state, "{changed}: after the undo");
-        step(&cli, "redo");
+        make_again(&cli);
         assert_eq!(files(&cli, &names), before, "{changed}: after the redo");
     }
 }
@@ -97,7 +97,7 @@ fn looks_are_not_changed_through_another_name() {
     let tied = files(&cli, &names);
     restore(&cli, &id);
     assert_eq!(files(&cli, &names), apart);
-    step(&cli, "undo");
+    take_back(&cli);
     assert_eq!(files(&cli, &names), tied);
     // One file that gets another mode stays the one that it is.
     let second = create(&cli);
@@ -141,7 +141,7 @@ fn a_name_outside_of_the_tree_is_not_written_through_and_is_named() {
         assert_eq!((fs::read(at(&cli, "a")).expect("a file"), mode(&at(&cli, "a"))), (b"one".to_vec(), 0o644));
         assert_eq!((fs::read_to_string(&outside).expect("a file").as_str(), mode(&outside)), (content, 0o600));
         assert_eq!(told(&report, "not_kept", "reason")[0].0, "a", "{report}");
-        step(&cli, "undo");
+        take_back(&cli);
         fs::remove_file(at(&cli, "a")).expect("it goes");
         fs::hard_link(&outside, at(&cli, "a")).expect("one file again");
     }
@@ -212,7 +212,7 @@ fn whatever_was_tied_and_cut_comes_back() {
             let report = restore(&cli, id);
             assert_eq!(files(&cli, &names), *state, "round {round}: {before:?}: {report}");
             if report["status"] != "up_to_date" {
-                step(&cli, "undo");
+                take_back(&cli);
                 assert_eq!(files(&cli, &names), before, "round {round}: the undo of {report}");
             }
         }

@@ -9,7 +9,7 @@ use ic_testkit::Cli;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::project::{create, project, restore, step, told};
+use crate::project::{create, make_again, project, restore, take_back, told};
 
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -117,10 +117,10 @@ fn comes_and_goes(cli: &Cli, id: &str, what: &str) {
     restore(cli, id);
     assert_eq!((rows(cli), sides(cli)), (400, Vec::new()), "{what}: restored");
     let restored = files(cli);
-    step(cli, "undo");
+    take_back(cli);
     assert!(files(cli) == before, "{what}: undone, its files are not as they were");
     assert_eq!(has_database.then(|| rows(cli)), rows_before, "{what}: undone");
-    step(cli, "redo");
+    make_again(cli);
     assert!(files(cli) == restored, "{what}: restored again, its files are not as they were");
     assert_eq!(rows(cli), 400, "{what}: restored again");
 }
@@ -184,7 +184,7 @@ fn a_database_that_the_target_lacks_goes_with_its_log() {
         restore(&cli, &id);
         assert!(!cli.root().join("app.db").exists(), "{journal}");
         assert_eq!(sides(&cli), Vec::<String>::new(), "{journal}");
-        step(&cli, "undo");
+        take_back(&cli);
         assert!(files(&cli) == before, "{journal}: undone, its files are not as they were");
         assert_eq!(rows(&cli), rows_before, "{journal}");
     }

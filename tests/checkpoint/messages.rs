@@ -9,7 +9,7 @@ use ic_testkit::{Cli, WorkerEnding, git_in, write_in};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
-use crate::project::{create, project, restore, restore_in_part, step, told, tree};
+use crate::project::{create, make_again, project, restore, restore_in_part, take_back, told, tree};
 
 fn fifo(cli: &Cli, path: &str) {
     let mode = Mode::from_raw_mode(0o600);
@@ -40,10 +40,10 @@ fn an_undo_takes_away_what_its_restore_brought_though_rules_hide_it_now() {
     cli.ok(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes"]);
     let restored = tree(&cli);
     assert!(cli.root().join("certs/server.pem").exists() && cli.root().join("gen/deep/out").exists());
-    let report = step(&cli, "undo");
+    let report = take_back(&cli);
     tree(&cli).assert_is(&before, "the undo");
     assert_eq!(report["status"], "restored", "{report}");
-    step(&cli, "redo");
+    make_again(&cli);
     tree(&cli).assert_is(&restored, "the redo");
 }
 
@@ -53,7 +53,7 @@ fn an_undo_saves_what_was_changed_since_and_leaves_and_names_what_it_did_not_bri
     cli.ok(["checkpoint", "restore", &id, "--strategy", "files-only", "--yes"]);
     write_in(cli.root(), "certs/server.pem", "another key");
     write_in(cli.root(), "gen/mine", "not the restore's");
-    let report = cli.run(["checkpoint", "undo", "--yes", "--json"]).json();
+    let report = cli.run(["redo", "--yes", "--json"]).json();
     assert_eq!(fs::read_to_string(cli.root().join("gen/mine")).expect("it stays"), "not the restore's", "{report}");
     let named = told(&report, "skipped", "reason");
     assert_eq!(named, [("gen".to_owned(), "holds ignored content".to_owned())], "{report}");
@@ -370,7 +370,7 @@ fn of_the_stash_it_is_said_how_many_entries_go_and_come() {
     let said = cli.ok(["checkpoint", "restore", &id, "--yes", "--format=text"]);
     assert!(said.contains("2 entries taken off, and kept"), "{said}");
     assert_eq!(entries(), 0);
-    let said = cli.ok(["checkpoint", "undo", "--yes", "--format=text"]);
+    let said = cli.ok(["redo", "--yes", "--format=text"]);
     assert!(said.contains("2 entries restored\n"), "{said}");
     assert_eq!(entries(), 2);
 }
@@ -422,7 +422,7 @@ fn a_stash_entry_comes_back_though_another_work_tree_has_its_branch_by_now() {
     assert_eq!(entries(), 0);
     let other = cli.home().join("other");
     git_in(cli.root(), &["worktree", "add", "-q", "-b", "aside", other.to_str().expect("a name")]);
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_eq!(entries(), 1);
 }
 

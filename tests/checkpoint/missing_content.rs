@@ -221,13 +221,13 @@ fn an_interrupted_restore_that_needs_lost_content_is_named_and_ends() {
         met += 1;
         fs::remove_file(objects(cli)).expect("the store");
         let before = tree(cli);
-        let stuck = cli.run(["checkpoint", "undo", "--yes"]);
+        let stuck = cli.run(["redo", "--yes"]);
         assert_eq!((stuck.code, stuck.error().as_str()), (Some(2), "corrupt"), "{stuck:?}");
         assert!(stuck.stderr.contains("ic checkpoint verify --repair"), "{stuck:?}");
         let report = repair(cli, "interrupted");
         assert_eq!(report["repaired"]["restore_ids"].as_array().map(Vec::len), Some(1), "{report}");
         tree(cli).assert_is(&before, "a repair leaves the tree alone");
-        assert_eq!(cli.refused(["checkpoint", "undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+        assert_eq!(cli.refused(["redo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
         assert_well(&world, "interrupted");
         if met == 3 {
             break;

@@ -15,7 +15,7 @@ use ic_checkpoint::tree::{TreeEntry, TreeNode, TreeObject};
 use ic_ledger::OpenOptions;
 use ic_testkit::{Cli, WorkerEnding, rounds};
 
-use crate::project::{create, project, restore, restore_in_part, step, told, tree};
+use crate::project::{create, project, restore, restore_in_part, take_back, told, tree};
 use crate::snapshot::Snapshot;
 
 /// A directory beside the project, with the same names in it as the project's own.
@@ -60,7 +60,7 @@ fn links_in_place_of_directories_are_replaced_and_not_followed() {
     restore(&cli, &target);
     tree(&cli).assert_is(&wanted, "the restore");
     assert_same(&outside, &before, "the restore");
-    step(&cli, "undo");
+    take_back(&cli);
     tree(&cli).assert_is(&linked, "the undo");
     assert_same(&outside, &before, "the undo");
     // Only a part of what lies below a link.
@@ -89,7 +89,7 @@ fn a_link_in_place_of_a_file_is_replaced_and_not_written_through() {
     restore(&cli, &target);
     tree(&cli).assert_is(&wanted, "the restore");
     assert_same(&outside, &before, "the restore");
-    step(&cli, "undo");
+    take_back(&cli);
     assert_same(&outside, &before, "the undo");
 }
 

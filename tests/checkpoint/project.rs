@@ -32,9 +32,14 @@ pub(crate) fn restore_in_part(cli: &Cli, id: &str) -> Value {
     report
 }
 
-/// `undo` or `redo`, which must wholly succeed.
-pub(crate) fn step(cli: &Cli, verb: &str) -> Value {
-    done(cli.json(["checkpoint", verb, "--yes", "--json"]))
+/// Undoes the last restore, which must wholly succeed.
+pub(crate) fn take_back(cli: &Cli) -> Value {
+    done(cli.json(["redo", "--yes", "--json"]))
+}
+
+/// Makes the restore again that was undone just now, which must wholly succeed.
+pub(crate) fn make_again(cli: &Cli) -> Value {
+    done(cli.json(["undo", &cli.last_restore(), "--yes", "--json"]))
 }
 
 fn done(report: Value) -> Value {

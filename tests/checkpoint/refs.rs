@@ -32,7 +32,7 @@ fn refs_of_restores_go_when_they_cannot_be_undone_any_more() {
     assert_eq!([refs(&kept[0]), refs(&kept[1])], ["", ""]);
     assert_ne!(refs(&kept[2]), "", "it can be undone");
     assert_ne!(refs("refs/ic/rolled-back/other"), "");
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "four");
 }
 
@@ -71,7 +71,7 @@ fn a_branch_that_another_work_tree_uses_stays_and_is_named() {
     // And what comes there later is not taken along by an undo.
     git_in(cli.root(), &["-C", side, "commit", "-q", "--allow-empty", "-m", "theirs, later"]);
     let theirs = git_in(cli.root(), &["rev-parse", "w2"]);
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_eq!(git_in(cli.root(), &["log", "-1", "--format=%s"]), "two");
     assert_eq!(git_in(cli.root(), &["rev-parse", "w2"]), theirs);
 }
@@ -94,8 +94,8 @@ fn undoing_a_restore_moves_no_branch_that_it_did_not_move() {
     world.ic(&["checkpoint", "restore", "--name", "here", "--yes"]);
     world.write("work", "work\n");
     let mine = world.commit("work");
-    for (verb, is_there) in [("undo", true), ("redo", false), ("undo", true)] {
-        let said = world.ic(&["checkpoint", verb, "--yes", "--format", "text"]);
+    for (verb, is_there) in [("redo", true), ("undo", false), ("redo", true)] {
+        let said = world.ic(&[verb, &world.cli.last_restore(), "--yes", "--format", "text"]);
         assert!(!said.contains("work tree uses it") && !said.contains("not all of it"), "{verb}: {said}");
         assert_eq!((world.head(), world.read("later").is_some()), (mine.clone(), is_there), "{verb}");
         assert_eq!(world.text("work"), "work\n", "{verb}");
@@ -112,11 +112,12 @@ fn undoing_a_restore_refuses_to_move_a_branch_that_moved_since() {
     assert_ne!(world.head(), gone);
     world.write("newer", "newer\n");
     let newer = world.commit("newer");
-    for words in [&["checkpoint", "undo", "--yes"][..], &["redo", "--yes"]] {
+    let restore = world.cli.last_restore();
+    for words in [&["redo", &restore, "--yes"][..], &["redo", "--yes"]] {
         assert_eq!(world.cli.refused(words), (Some(1), "foreign_commits".to_owned()), "{words:?}");
         assert_eq!((world.head(), world.read("work")), (newer.clone(), None));
     }
-    world.ic(&["checkpoint", "undo", "--yes", "--force"]);
+    world.ic(&["redo", "--yes", "--force"]);
     assert_eq!((world.head(), world.text("work")), (gone, "work\n".to_owned()));
     world.git(&["cat-file", "-e", &newer]);
 }
@@ -129,15 +130,15 @@ fn a_restore_that_moved_a_branch_moves_it_back_and_again() {
     world.write("work", "work\n");
     let ahead = world.commit("work");
     world.ic(&["checkpoint", "restore", "--name", "here", "--yes"]);
-    for (verb, head) in [("undo", &ahead), ("redo", &here), ("undo", &ahead), ("redo", &here)] {
-        world.ic(&["checkpoint", verb, "--yes"]);
+    for (verb, head) in [("redo", &ahead), ("undo", &here), ("redo", &ahead), ("undo", &here)] {
+        world.ic(&[verb, &world.cli.last_restore(), "--yes"]);
         assert_eq!(&world.head(), head, "{verb}");
         assert_eq!(world.read("work").is_some(), *head == ahead, "{verb}");
     }
     // A commit since the undo refuses it.
-    world.ic(&["checkpoint", "undo", "--yes"]);
+    world.ic(&["redo", "--yes"]);
     world.write("newer", "newer\n");
     let newer = world.commit("newer");
-    assert_eq!(world.cli.refused(["checkpoint", "redo", "--yes"]).1, "foreign_commits");
+    assert_eq!(world.cli.refused(["undo", &world.cli.last_restore(), "--yes"]).1, "foreign_commits");
     assert_eq!(world.head(), newer);
 }

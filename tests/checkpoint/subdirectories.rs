@@ -64,9 +64,9 @@ fn a_ledger_in_the_tree_is_left_alone_though_checkpoints_have_plain_files_of_its
         let restored = report(&outer, &["checkpoint", "restore", &plain, "--yes", "--json"], &[4]);
         assert!(names.iter().all(|name| paths(&restored, "skipped").contains(name)), "{place}: {restored}");
         unharmed("restored");
-        report(&outer, &["checkpoint", "undo", "--yes", "--json"], &[0]);
+        report(&outer, &["redo", "--yes", "--json"], &[0]);
         unharmed("undone");
-        report(&outer, &["checkpoint", "redo", "--yes", "--json"], &[0, 4]);
+        report(&outer, &["undo", &outer.last_restore(), "--yes", "--json"], &[0, 4]);
         unharmed("restored again");
         report(&outer, &["checkpoint", "purge", &names[0], "--yes", "--json"], &[0]);
         unharmed("purged by its name");
@@ -103,14 +103,14 @@ fn a_checkpoint_that_holds_a_ledger_as_a_plain_file_leaves_the_ledger_that_it_be
     assert_whole(&inner, &first, "restored, the first");
     assert_whole(&inner, &second, "restored, the second");
     // Nothing was changed, and so nothing is undone.
-    assert_eq!(outer.refused(["checkpoint", "undo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
+    assert_eq!(outer.refused(["redo", "--yes"]), (Some(1), "nothing_to_undo".to_owned()));
     // It is gone, and comes back as it was then, with its store.
     fs::remove_dir_all(outer.root().join("inner")).expect("the inner one");
     report(&outer, &["checkpoint", "restore", &id, "--yes", "--json"], &[0]);
     assert_whole(&inner, &first, "restored");
     inner.ok(["events", "verify"]);
     // It was used since and so is a ledger again: undoing the restore that made it does not remove it.
-    let undone = report(&outer, &["checkpoint", "undo", "--yes", "--json"], &[0, 4]);
+    let undone = report(&outer, &["redo", "--yes", "--json"], &[0, 4]);
     assert!(ledger.exists(), "{undone}");
     assert_whole(&inner, &first, "what brought it was undone");
     report(&outer, &["checkpoint", "purge", &names[1], "--yes", "--json"], &[0]);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ic_testkit::{Cli, git_in};
 use serde_json::Value;
 
-use crate::project::{create, list, project, restore, step, told};
+use crate::project::{create, list, make_again, project, restore, take_back, told};
 
 fn repository(root: &Path) {
     fs::create_dir_all(root).expect("a directory");
@@ -111,8 +111,8 @@ fn no_restore_changes_another_work_tree() {
             assert_eq!(told(&report, "changes", "change"), [("mine".to_owned(), "delete".to_owned())]);
             assert_eq!(report["work_trees"], Value::Null, "it was there then and is now");
             assert!(ic_testkit::tree(&inner) == theirs, "{place}: another place was changed");
-            step(&cli, "undo");
-            step(&cli, "redo");
+            take_back(&cli);
+            make_again(&cli);
             assert!(ic_testkit::tree(&inner) == theirs, "{place}: another place was changed");
             // A commit made there moves no branch of here, and is not moved.
             git_in(&inner, &["add", "-A"]);
@@ -151,7 +151,7 @@ fn what_checkpoints_hold_of_a_later_work_tree_is_not_restored() {
         assert_eq!(cli.ok(["checkpoint", "cat", &older, "wt/theirs"]), "theirs");
         let compared = cli.ok(["checkpoint", "diff", &older, "--format", "text"]);
         assert!(!compared.contains("wt/"), "{compared}");
-        step(&cli, "undo");
+        take_back(&cli);
         assert!(ic_testkit::tree(&inner) == theirs, "another place was changed");
     }
 }

@@ -33,7 +33,6 @@ const BY_HAND: &[&str] = &[
     "migration_needed",
     "untrusted_server",
     "nothing_to_skip",
-    "not_undoable",
     "archive_in_use",
     "checkpoint_needed",
     "steps_overlap",
@@ -55,6 +54,13 @@ fn with_story(project: &Project) {
 
 fn short(project: &Project) {
     chain(project, "draft,edit,done", "edit");
+}
+
+/// Two restores, one after another.
+fn restored_twice(project: &Project) {
+    with_history(project);
+    project.ok("checkpoint restore 0a000011 --yes");
+    project.ok("checkpoint restore 0a000023 --yes");
 }
 
 fn rolled_back(project: &Project) {
@@ -157,7 +163,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
     Scene { code: "compensation_not_found", before: short, call: "compensation run @ --step deploy --yes" },
     Scene { code: "session_not_found", before: nothing, call: "session show 7f3a9c21" },
-    Scene { code: "rewind_not_found", before: nothing, call: "rewind undo 7f3a9c21 --yes" },
+    Scene { code: "rewind_not_found", before: nothing, call: "rewind resume 7f3a9c21 --yes" },
     Scene { code: "unknown_task", before: with_tasks, call: "rewind to T9 --dry-run" },
     Scene { code: "path_not_found", before: with_history, call: "checkpoint cat 0a000011 no-such-file" },
     Scene {
@@ -168,7 +174,8 @@ const SCENES: &[Scene] = &[
     Scene { code: "invalid_config", before: misspelt, call: "config show" },
     Scene { code: "invalid_workflow", before: misnamed, call: "workflow validate release.yaml" },
     Scene { code: "no_checkpoint", before: nothing, call: "checkpoint restore --latest --yes" },
-    Scene { code: "nothing_to_undo", before: nothing, call: "checkpoint undo --yes" },
+    Scene { code: "not_undoable", before: restored_twice, call: "redo 0a000033 --yes" },
+    Scene { code: "nothing_to_undo", before: nothing, call: "redo --yes" },
     Scene { code: "work_running", before: working, call: "checkpoint restore 0a000011 --yes" },
     Scene { code: "unsafe_root", before: nothing, call: "checkpoint create" },
     Scene { code: "tree_too_large", before: small, call: "checkpoint create" },

@@ -123,23 +123,57 @@ fn what_a_person_wrote_while_a_redo_was_interrupted_is_no_work_of_the_prompt() {
 fn what_a_person_wrote_while_a_restore_was_interrupted_is_not_undone_with_it() {
     let project = worked(true);
     let first = project.json("checkpoint list")[0]["id"].as_str().expect("an id").to_owned();
-    for next in
-        ["checkpoint undo --yes".to_owned(), format!("checkpoint restore {first} --yes"), "redo --yes".to_owned()]
+    for next in ["redo RESTORE --yes".to_owned(), format!("checkpoint restore {first} --yes"), "redo --yes".to_owned()]
     {
         let project = worked(true);
         dies_in_its_restore(&project, &format!("checkpoint restore {first} --force --yes"));
         project.write("notes.txt", "mine\n");
         project.write("b.txt", "mine\n");
         edit(&project);
+        let next = next.replace("RESTORE", &project.cli.last_restore());
         let mine = || ["notes.txt", "b.txt", "base.txt"].map(|name| read(&project, name));
         let before = mine();
         let (code, said) = ends(&project, &next);
         assert_eq!((code, &said["error"]["code"]), (Some(1), &"file_conflict".into()), "{next}: {said}");
         assert_eq!((mine(), read(&project, "a.txt")), (before.clone(), None), "{next}");
-        assert_eq!(ends(&project, "checkpoint undo --keep-theirs --yes").0, Some(0), "{next}");
+        assert_eq!(ends(&project, "redo --keep-theirs --yes").0, Some(0), "{next}");
         assert_eq!((mine(), read(&project, "a.txt").is_some()), (before.clone(), true), "{next}");
-        assert_eq!(ends(&project, "checkpoint redo --yes").0, Some(0), "{next}");
+        assert_eq!(ends(&project, &format!("undo {} --yes", project.cli.last_restore())).0, Some(0), "{next}");
         assert_eq!((mine(), read(&project, "a.txt")), (before, None), "{next}");
+    }
+}
+
+/// A killed undo is finished by the call that names it, and first by a call that names another restore.
+#[test]
+fn named_undo_finishes_a_killed_one_first() {
+    for is_newer in [true, false] {
+        let project = in_git();
+        let mut restores = Vec::new();
+        for n in 0..3 {
+            project.write("f.txt", &format!("{n}\n"));
+            project.ok("checkpoint create");
+        }
+        let first = project.json("checkpoint list")[0]["id"].as_str().expect("an id").to_owned();
+        for n in 0..2 {
+            project.json(&format!("checkpoint restore {first} --yes"));
+            restores.push(project.cli.last_restore());
+            project.write("f.txt", &format!("later {n}\n"));
+        }
+        project.write("f.txt", "0\n");
+        dies_in_its_restore(&project, "redo --yes");
+        let named = &restores[usize::from(is_newer)];
+        let (code, plan) = ends(&project, &format!("redo {named} --dry-run"));
+        assert_eq!((code, &plan["undoes"]), (Some(0), &"restore".into()), "newer: {is_newer}: {plan}");
+        let (code, report) = ends(&project, &format!("redo {named} --yes"));
+        let paths = |report: &Value| report["changes"][0]["path"].clone();
+        assert_eq!((code, paths(&report)), (Some(0), paths(&plan)), "newer: {is_newer}: {report}");
+        let wanted = if is_newer { "later 0\n" } else { "2\n" };
+        assert_eq!(read(&project, "f.txt").as_deref(), Some(wanted), "newer: {is_newer}");
+        // Nothing goes further when the call is made again.
+        let (code, refused) = ends(&project, &format!("redo {named} --yes"));
+        assert_eq!((code, &refused["error"]["code"]), (Some(1), &"nothing_to_undo".into()), "{refused}");
+        assert_eq!(read(&project, "f.txt").as_deref(), Some(wanted), "newer: {is_newer}");
+        assert_eq!(project.cli.sql("SELECT count(*) FROM restores WHERE state <> 'applied'").trim(), "0");
     }
 }
 

@@ -30,6 +30,7 @@ mod hooks_excluded;
 mod hooks_hold;
 mod hooks_trusted;
 mod interrupted;
+mod journal_entries;
 mod late;
 mod layers;
 mod lists;

@@ -135,7 +135,7 @@ fn validation_comes_before_confirmation() {
     crate::verbs::rewind::fill(&project.cli.beside("state.db"));
     for (line, exit, code) in [
         ("rewind to T-999", 3, "unknown_task"),
-        ("rewind undo 0123456789", 3, "rewind_not_found"),
+        ("undo 0123456789", 3, "point_not_found"),
         ("rewind resume 0123456789", 3, "rewind_not_found"),
         ("redo 0123456789", 3, "rollback_not_found"),
         ("rollback resume 0123456789", 3, "rollback_not_found"),
@@ -145,8 +145,7 @@ fn validation_comes_before_confirmation() {
         ("compensation run @ --to-phase typo", 3, "unknown_phase"),
         ("compensation run 0123456789", 3, "run_not_found"),
         ("checkpoint restore 0123456789", 3, "checkpoint_not_found"),
-        ("checkpoint undo", 1, "nothing_to_undo"),
-        ("checkpoint redo", 1, "nothing_to_undo"),
+        ("redo", 1, "nothing_to_undo"),
         ("checkpoint purge ..", 3, "path_not_found"),
         ("workflow rollback 0123456789", 3, "run_not_found"),
         ("workflow resume 0123456789", 3, "run_not_found"),

@@ -97,9 +97,9 @@ const CALLS: &[&str] = &[
     "checkpoint restore {first} --yes --force",
     "checkpoint restore --name first --dry-run",
     "checkpoint restore --latest --dry-run --mine --dispatch {planner}",
-    "checkpoint undo --yes",
+    "redo {restore} --yes",
     "undo phase:planned --layer=workflow --dry-run",
-    "checkpoint redo --yes",
+    "undo {restore} --yes",
     "run artifact cat {artifact}",
     "checkpoint prune --older-than 0s --keep-last 0 --grace 0s",
     "checkpoint delete {first} --force --grace 0s",
@@ -127,8 +127,8 @@ const CALLS: &[&str] = &[
     "rewind to T1 --dry-run",
     "rewind to T1 --yes",
     "rewind resume {rewind} --yes",
-    "rewind undo {rewind} --dry-run",
-    "rewind undo {rewind} --yes",
+    "undo {rewind} --dry-run",
+    "undo {rewind} --yes",
     "rewind status",
     "rewind status {rewind}",
     "rewind list",
@@ -249,6 +249,9 @@ fn logged(project: &Project, mut ids: BTreeMap<&'static str, String>) -> BTreeMa
         let mut line = (*call).to_owned();
         for (name, id) in &ids {
             line = line.replace(name, id);
+        }
+        if line.contains("{restore}") {
+            line = line.replace("{restore}", &project.cli.last_restore());
         }
         std::fs::write(&log, "").expect("an empty log");
         let outcome = project.run_with("IC_TEST_SQL_LOG", &log, &line);

@@ -163,8 +163,8 @@ fn write_everything(world: &TestWorld, when: &str) {
     call(world, &["run", "cancel", &run, "--reason", "tried"], &[0], when);
     // A secret is left alone, and named: partial.
     call(world, &["checkpoint", "restore", "--name", "with-a-stash", "--force", "--yes"], &[4], when);
-    call(world, &["checkpoint", "undo", "--yes"], &[0], when);
-    call(world, &["checkpoint", "redo", "--yes"], &[0, 4], when);
+    call(world, &["redo", &world.cli.last_restore(), "--yes"], &[0], when);
+    call(world, &["undo", &world.cli.last_restore(), "--yes"], &[0, 4], when);
     call(world, &["checkpoint", "purge", "new.md", "--yes"], &[0], when);
     call(world, &["checkpoint", "prune", "--grace", "0s"], &[0], when);
     call(world, &["events", "tail", "--cursor", "reader", "--limit", "1"], &[0], when);

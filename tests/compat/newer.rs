@@ -14,7 +14,7 @@ const CALLS: [&[&str]; 14] = [
     &["events", "verify"],
     &["checkpoint", "list"],
     &["checkpoint", "create"],
-    &["checkpoint", "undo", "--yes"],
+    &["redo", "--yes"],
     &["checkpoint", "prune", "--grace", "0s"],
     &["checkpoint", "purge", "README", "--yes"],
     &["rollback", "list"],

@@ -14,7 +14,7 @@ fn newest_rewind(world: &TestWorld) -> Option<(String, String)> {
 
 /// Undoes a rewind: rows, and by the command that it names, the tree.
 fn undo_rewind(world: &TestWorld, id: &str, when: &str) {
-    let undone = ask(world, &["rewind", "undo", id, "--yes"]);
+    let undone = ask(world, &["undo", id, "--yes"]);
     if let Some(command) = undone["git"]["restore"].as_str() {
         let words: Vec<&str> = command.split(' ').skip(1).collect();
         call(world, &words, &[0], when);
@@ -39,7 +39,7 @@ fn a_restore_is_resumed() {
 fn a_restore_is_aborted() {
     every_half("restore", |half| {
         if has_begun(&half.world) {
-            call(&half.world, &["checkpoint", "undo", "--yes"], &[0], &half.when);
+            call(&half.world, &["redo", "--yes"], &[0], &half.when);
         }
         half.assert_outside_is_before();
     });
@@ -57,8 +57,11 @@ fn an_undo_of_a_restore_is_resumed() {
 #[test]
 fn an_undo_of_a_restore_is_aborted() {
     every_half("restore-undo", |half| {
-        // One that had not begun leaves nothing to redo.
-        call(&half.world, &["checkpoint", "redo", "--yes"], &[0, 1], &half.when);
+        let undos = half.world.cli.sql("SELECT count(*) FROM restores WHERE kind = 'undo'");
+        // One that had not begun leaves nothing to undo.
+        if undos != "0" {
+            call(&half.world, &["undo", &half.world.cli.last_restore(), "--yes"], &[0], &half.when);
+        }
         half.assert_outside_is_before();
     });
 }
@@ -66,7 +69,7 @@ fn an_undo_of_a_restore_is_aborted() {
 #[test]
 fn a_finished_restore_is_undone() {
     every_finished("restore", |world, before, when| {
-        call(world, &["checkpoint", "undo", "--yes"], &[0], when);
+        call(world, &["redo", "--yes"], &[0], when);
         state(world).assert_outside_is(&before.state, when);
     });
 }
@@ -99,7 +102,7 @@ fn an_undo_of_a_rewind_is_resumed() {
     every_half("rewind-undo", |half| {
         let (id, status) = newest_rewind(&half.world).expect("a rewind");
         if status != "undone" {
-            call(&half.world, &["rewind", "undo", &id, "--yes"], &[0], &half.when);
+            call(&half.world, &["undo", &id, "--yes"], &[0], &half.when);
         }
         half.assert_outside_is_after();
     });

@@ -98,7 +98,13 @@ impl Stores {
     /// The operation whose worlds lie in a directory.
     pub(crate) fn words(&self, operation: &str) -> Vec<String> {
         let text = std::fs::read(self.path(operation).join("words.json")).expect("its words");
-        serde_json::from_slice(&text).expect("words")
+        let words: Vec<String> = serde_json::from_slice(&text).expect("words");
+        // An older version had verbs of their own for these.
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["checkpoint", "undo", ..] => [&["redo".to_owned()], &words[2..]].concat(),
+            ["rewind", "undo", ..] => words[1..].to_vec(),
+            _ => words,
+        }
     }
 }
 

@@ -37,7 +37,7 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
     let new = to(&world, "T1");
     assert_eq!(kept(&world), [false, true]);
 
-    let refused = world.cli.run(["rewind", "undo", &old, "--yes"]);
+    let refused = world.cli.run(["undo", &old, "--yes"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_undo"), "{refused:?}");
     assert!(refused.stderr.contains("no longer kept"), "{refused:?}");
     let rows = world.rows();
@@ -47,7 +47,7 @@ fn archives_are_given_up_with_their_age_and_the_last_ones_are_kept() {
     assert_eq!(list.matches("not kept").count(), 1, "{list}");
     assert_eq!(world.cli.json(["rewind", "resume", &old, "--yes"])["status"], "done");
     assert_eq!(world.rows(), rows);
-    world.cli.json(["rewind", "undo", &new, "--yes"]);
+    world.cli.json(["undo", &new, "--yes"]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
     let id = to(&world, "T1");
     let moved = world.root().join("moved.db");
     std::fs::rename(&world.database, &moved).expect("move it");
-    let undo = ["rewind", "undo", &id, "--yes", "--json"];
+    let undo = ["undo", &id, "--yes", "--json"];
     let refused = world.cli.run(undo);
     let said = format!("move it back to {}", world.database.display());
     assert!(refused.stderr.contains(&said) && !refused.stderr.contains("rewind: database"), "{refused:?}");
@@ -70,7 +70,7 @@ fn a_database_that_was_moved_is_asked_back_to_where_it_was_rewound() {
 fn an_unfinished_rewind_keeps_its_archive_and_an_undone_one_does_not() {
     let world = devs();
     let undone = to(&world, "T2");
-    world.cli.json(["rewind", "undo", &undone, "--yes"]);
+    world.cli.json(["undo", &undone, "--yes"]);
     world.write(".ic.yaml", &format!("{SHORT}  vectors: {{exec: [sh, -c, 'test -e store']}}\n"));
     let stopped = world.cli.run(["rewind", "to", "T2", "--yes"]);
     assert_eq!(stopped.code, Some(4), "{stopped:?}");
@@ -140,11 +140,11 @@ fn a_tree_without_configuration_can_be_taken_further_back_and_forth() {
     let again = world.cli.run(["rewind", "to", "T1", "--yes", "--format", "text"]);
     assert!(again.code == Some(0) && again.stderr.contains("taken from the rewind"), "{again:?}");
     // An undo needs no configuration at all, and leaves the tree.
-    world.cli.json(["rewind", "undo", done["id"].as_str().expect("an id"), "--yes"]);
-    world.cli.json(["rewind", "undo", &first, "--yes"]);
+    world.cli.json(["undo", done["id"].as_str().expect("an id"), "--yes"]);
+    world.cli.json(["undo", &first, "--yes"]);
     assert_eq!((world.rows(), world.head()), (before, commits[0].clone()));
     let last = to(&world, "T2");
-    world.cli.json(["rewind", "undo", &last, "--yes"]);
+    world.cli.json(["undo", &last, "--yes"]);
 
     // A person moved the tree here, not a rewind, so the configuration is not taken from a rewind.
     world.git(&["checkout", "-q", "-b", "other"]);
@@ -171,7 +171,7 @@ fn the_configuration_of_an_old_tree_stands_in_nobodys_way() {
     let id = stopped.json()["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.cli.json(["rewind", "resume", &id, "--yes"])["status"], json!("done"));
     assert_eq!(world.cli.json(["rewind", "status"])["status"], "done");
-    world.cli.json(["rewind", "undo", &id, "--yes"]);
+    world.cli.json(["undo", &id, "--yes"]);
     assert_eq!(world.rows(), rows.replace(&commits[1], &odd));
 }
 
@@ -187,7 +187,7 @@ fn a_project_that_was_moved_took_its_archives_along() {
         ic_testkit::CliOutcome::of(command.args(arguments).current_dir(&moved)).json()
     };
     assert!(!call(&["rewind", "status"])["archive"].is_null());
-    let undone = call(&["rewind", "undo", &id, "--yes"]);
+    let undone = call(&["undo", &id, "--yes"]);
     assert_eq!(undone["status"], "undone", "{undone}");
     std::fs::rename(&moved, world.root()).expect("move it back");
     assert_eq!(world.rows(), before);
@@ -197,15 +197,15 @@ fn a_project_that_was_moved_took_its_archives_along() {
 fn the_archive_of_another_rewind_is_not_put_back() {
     let world = devs();
     let first = world.cli.json(["rewind", "to", "T1", "--yes"]);
-    world.cli.json(["rewind", "undo", first["id"].as_str().expect("an id"), "--yes"]);
+    world.cli.json(["undo", first["id"].as_str().expect("an id"), "--yes"]);
     let second = world.cli.json(["rewind", "to", "T2", "--yes"]);
     let path = |done: &Value| done["archive"].as_str().expect("a path").to_owned();
     let kept = std::fs::read(path(&second)).expect("an archive");
     std::fs::copy(path(&first), path(&second)).expect("the wrong one");
     let rows = world.rows();
     let id = second["id"].as_str().expect("an id");
-    assert_eq!(world.cli.refused(["rewind", "undo", id, "--yes"]), (Some(2), "corrupt".to_owned()));
+    assert_eq!(world.cli.refused(["undo", id, "--yes"]), (Some(2), "corrupt".to_owned()));
     assert_eq!(world.rows(), rows);
     std::fs::write(path(&second), kept).expect("the right one");
-    world.cli.json(["rewind", "undo", id, "--yes"]);
+    world.cli.json(["undo", id, "--yes"]);
 }

@@ -43,7 +43,7 @@ fn an_application_that_writes_meanwhile_loses_nothing() {
     });
     // Every acknowledged row is there or in the archive of the one rewind that took it.
     for entry in world.cli.json(["rewind", "list"]).as_array().expect("a list") {
-        world.cli.ok(["rewind", "undo", entry["id"].as_str().expect("an id"), "--yes"]);
+        world.cli.ok(["undo", entry["id"].as_str().expect("an id"), "--yes"]);
     }
     let db = world.connect();
     let found: i64 =
@@ -70,7 +70,7 @@ fn two_rewinds_do_not_run_at_once() {
     }
     assert_eq!(status(&world)["status"], "in_progress");
     let id = status(&world)["id"].as_str().expect("an id").to_owned();
-    for call in [vec!["rewind", "to", "T1"], vec!["rewind", "resume", &id], vec!["rewind", "undo", &id]] {
+    for call in [vec!["rewind", "to", "T1"], vec!["rewind", "resume", &id], vec!["undo", &id]] {
         let call = call.into_iter().chain(["--yes", "--busy-timeout", "100ms"]);
         assert_eq!(world.cli.refused(call), (Some(2), "busy".to_owned()));
     }

@@ -64,7 +64,7 @@ impl Ground {
         assert_eq!((world.text("pruned"), world.text("a.txt")), ("T1\n".to_owned(), "T1".to_owned()), "{when}");
         let kept = resumed["git"]["kept_ref"].as_str().unwrap_or_else(|| panic!("{when}: {resumed}"));
         assert_eq!(world.git(&["rev-parse", kept]), self.commits[2], "{when}");
-        let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
+        let undone = world.cli.json(["undo", id, "--yes"]);
         assert_eq!(world.rows(), self.before, "{when}");
         let command = undone["git"]["restore"].as_str().expect("a command").to_owned();
         world.cli.ok(command.split(' ').skip(1));
@@ -134,7 +134,7 @@ fn an_abort_in_an_undo_is_finished_by_the_next() {
     for variable in ["IC_TEST_ABORT_BEFORE", "IC_TEST_REWIND_ABORT_BEFORE"] {
         ground.reset();
         let id = world.cli.json(TO)["id"].as_str().expect("an id").to_owned();
-        let call = ["rewind", "undo", &id, "--yes"];
+        let call = ["undo", &id, "--yes"];
         for n in (1..).step_by(if long() { 1 } else { 5 }) {
             let output = world.cli.command(call).env(variable, n.to_string()).output().expect("start ic");
             let rows = world.rows();

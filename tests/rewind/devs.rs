@@ -24,7 +24,7 @@ fn a_rewind_and_its_undo() {
     assert_eq!(left, ["agent_logs 1", "langgraph_checkpoints \"L1\"", "requirements \"R1\"", "tasks \"T1\""]);
 
     let id = done["id"].as_str().expect("an id");
-    let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
+    let undone = world.cli.json(["undo", id, "--yes"]);
     assert_eq!((&undone["status"], &undone["restored_row_counts"]), (&json!("undone"), &counts));
     assert_eq!(world.rows(), before);
     assert_eq!(audits(&world), ["ROLLBACK_COMPLETED", "ROLLBACK_UNDONE"]);
@@ -96,10 +96,10 @@ fn rewinds_are_undone_one_by_one() {
     let ids = ["T2", "T1"]
         .map(|task| world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned());
     // The rows of the first one belong to a task that the second one took.
-    let (exit, code) = world.cli.refused(["rewind", "undo", &ids[0], "--yes"]);
+    let (exit, code) = world.cli.refused(["undo", &ids[0], "--yes"]);
     assert_eq!((exit, code.as_str()), (Some(1), "row_conflict"));
     for id in ids.iter().rev() {
-        world.cli.json(["rewind", "undo", id, "--yes"]);
+        world.cli.json(["undo", id, "--yes"]);
     }
     assert_eq!(world.rows(), before);
 }
@@ -110,13 +110,13 @@ fn a_conflict_stops_an_undo_and_names_the_row() {
     let id = world.cli.json(["rewind", "to", "T1", "--yes"])["id"].as_str().expect("an id").to_owned();
     world.sql("INSERT INTO tasks VALUES ('T2', 'anew', 'open', NULL, 400)");
     let rows = world.rows();
-    let outcome = world.cli.run(["rewind", "undo", &id, "--yes"]);
+    let outcome = world.cli.run(["undo", &id, "--yes"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     assert!(outcome.stderr.contains("T2"), "{outcome:?}");
     assert_eq!(world.rows(), rows);
     assert_eq!(status(&world)["status"], "done");
     world.sql("DELETE FROM tasks WHERE title = 'anew'");
-    assert_eq!(world.cli.json(["rewind", "undo", &id, "--yes"])["status"], "undone");
+    assert_eq!(world.cli.json(["undo", &id, "--yes"])["status"], "undone");
 }
 
 #[test]
@@ -126,19 +126,19 @@ fn the_preview_of_an_undo_is_the_undo() {
         .map(|task| world.cli.json(["rewind", "to", task, "--yes"])["id"].as_str().expect("an id").to_owned());
     let (rows, ledger) = (world.rows(), world.cli.dump());
     // What stands in the way of the deed stands in the way of its preview.
-    let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["rewind", "undo", &first, how]));
+    let outcomes = ["--dry-run", "--yes"].map(|how| world.cli.run(["undo", &first, how]));
     for outcome in &outcomes {
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "row_conflict"), "{outcome:?}");
     }
     assert_eq!(outcomes[0].stderr, outcomes[1].stderr);
-    let preview = world.cli.json(["rewind", "undo", &last, "--dry-run"]);
+    let preview = world.cli.json(["undo", &last, "--dry-run"]);
     assert_eq!((&preview["dry_run"], &preview["status"]), (&json!(true), &json!("done")));
     assert_eq!((world.rows(), world.cli.dump()), (rows, ledger));
-    let undone = world.cli.json(["rewind", "undo", &last, "--yes"]);
+    let undone = world.cli.json(["undo", &last, "--yes"]);
     assert_eq!(undone["restored_row_counts"], preview["restored_row_counts"]);
     assert!(preview["restored_row_counts"]["tasks"].as_u64().is_some_and(|rows| rows > 0), "{preview}");
     assert_eq!(undone["dry_run"], false);
-    let again = world.cli.refused(["rewind", "undo", &last, "--dry-run"]);
+    let again = world.cli.refused(["undo", &last, "--dry-run"]);
     assert_eq!(again, (Some(1), "nothing_to_undo".to_owned()));
 }
 
@@ -173,7 +173,7 @@ fn a_failed_command_leaves_the_rest_done_and_says_how_to_go_on() {
     let config = world.text(".ic.yaml").replace("exit 7", "exit 0");
     world.write(".ic.yaml", &config);
     assert_eq!(world.cli.run(["rewind", "resume", id, "--yes"]).code, Some(4));
-    let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
+    let undone = world.cli.json(["undo", id, "--yes"]);
     assert_eq!(undone["status"], "undone");
     assert_eq!(world.cli.json(["rewind", "to", "T2", "--yes"])["status"], "done");
 }

@@ -20,7 +20,7 @@ fn the_tree_goes_first_and_what_was_left_is_named() {
     assert_eq!(world.git(&["rev-parse", &format!("refs/ic/rewound/{id}/main")]), commits[2]);
     assert_eq!(world.git(&["rev-parse", "main"]), commits[2], "no branch moves");
 
-    let undone = world.cli.json(["rewind", "undo", id, "--yes"]);
+    let undone = world.cli.json(["undo", id, "--yes"]);
     assert_eq!(world.head(), commits[0], "an undo leaves the tree");
     let command = undone["git"]["restore"].as_str().expect("a command").to_owned();
     world.cli.ok(command.split(' ').skip(1));

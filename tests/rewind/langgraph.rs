@@ -143,7 +143,7 @@ fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
         let again = app.to(id);
         assert_eq!(again["status"], "nothing_to_do", "{id}");
         if let Some(rewind) = done["id"].as_str() {
-            app.cli.json(["rewind", "undo", rewind, "--yes"]);
+            app.cli.json(["undo", rewind, "--yes"]);
         }
         assert_eq!(ic_testkit::dump(&app.database), before, "{id}: undone");
         assert_eq!(rows(&rewound.join(id), false), rows(&app.database, false), "{id}: other threads");
@@ -190,11 +190,11 @@ fn a_thread_goes_on_from_where_it_went_back_to() {
     assert_eq!(state["pending"], json!([["b", null, null, []]]), "no result is waiting for it");
     assert_eq!(app.call(&["finish", "ann"]), ann[1]["values"]);
     assert_eq!(app.history("bob"), bob, "another thread is untouched");
-    let refused = app.cli.run(["rewind", "undo", &id, "--yes"]);
+    let refused = app.cli.run(["undo", &id, "--yes"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "row_conflict"), "{refused:?}");
     assert!(refused.stderr.contains("writes ('ann', '', '"), "{refused:?}");
     app.to(middle_id);
-    app.cli.json(["rewind", "undo", &id, "--yes"]);
+    app.cli.json(["undo", &id, "--yes"]);
     assert_eq!(ic_testkit::dump(&app.database), before);
 
     // To the end of the first run, and something else is said.

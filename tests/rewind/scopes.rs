@@ -77,10 +77,10 @@ fn each_project_goes_back_alone() {
     assert_eq!(left(&cli, "y"), ["T1", "T2", "line 2", "line 4"], "what has the same time stays");
 
     // Each is undone alone, in any order: they have no row in common.
-    cli.json(["rewind", "undo", id(&x), "--yes"]);
+    cli.json(["undo", id(&x), "--yes"]);
     assert_eq!(left(&cli, "x").len(), 7);
     assert_eq!(left(&cli, "y").len(), 4);
-    cli.json(["rewind", "undo", id(&y), "--yes"]);
+    cli.json(["undo", id(&y), "--yes"]);
     assert_eq!(rows(&cli), before);
     cli.ok(["events", "verify"]);
 }
@@ -91,13 +91,13 @@ fn a_project_that_goes_on_meanwhile_is_no_hindrance() {
     let x = cli.json(["rewind", "to", "T1", "--scope", "project=x", "--yes"]);
     let db = connect(&cli.root().join("app.db"));
     db.execute_batch("INSERT INTO notes VALUES (8, 'y', 40); INSERT INTO tasks VALUES ('Y4', 'y', 40)").expect("go on");
-    cli.json(["rewind", "undo", id(&x), "--yes"]);
+    cli.json(["undo", id(&x), "--yes"]);
     assert_eq!(left(&cli, "x"), ["T1", "T2", "X3", "line 1", "line 3", "line 5", "line 7"]);
     assert_eq!(left(&cli, "y").len(), 7);
     // A key that the other project took since is in the way, and named.
     let y = cli.json(["rewind", "to", "T1", "--scope", "project=y", "--yes"]);
     db.execute_batch("INSERT INTO notes VALUES (6, 'x', 50)").expect("take a key");
-    let refused = cli.run(["rewind", "undo", id(&y), "--yes"]);
+    let refused = cli.run(["undo", id(&y), "--yes"]);
     assert_eq!((refused.code, refused.error().as_str()), (Some(1), "row_conflict"), "{refused:?}");
     assert!(refused.stderr.contains("notes 6"), "{refused:?}");
 }

@@ -37,7 +37,7 @@ fn what_inspect_writes_works() {
     let counts = serde_json::json!({"outputs": 2, "job_steps": 2, "jobs": 1});
     assert_eq!(done["deleted_row_counts"], counts, "{done}");
     let id = done["id"].as_str().expect("an id");
-    cli.json(["rewind", "undo", id, "--yes"]);
+    cli.json(["undo", id, "--yes"]);
     assert_eq!(ic_testkit::dump(&path), before);
 }
 

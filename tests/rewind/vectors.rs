@@ -57,7 +57,7 @@ fn a_memory_with_vectors_goes_back_and_forth() {
     };
     assert_eq!((words("memory"), words("17")), (10, 0));
 
-    cli.json(["rewind", "undo", done["id"].as_str().expect("an id"), "--yes"]);
+    cli.json(["undo", done["id"].as_str().expect("an id"), "--yes"]);
     assert_eq!(nearest(&db), found, "the same neighbours at the same distances");
     assert_eq!((words("memory"), words("17")), (40, 1));
     let check: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a check");

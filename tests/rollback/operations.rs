@@ -64,7 +64,7 @@ fn a_conflict_that_the_work_began_ends_with_its_undo() {
         let id = way.split(' ').next().expect("an id");
         world.ic(&["checkpoint", "restore", id, "--strategy", "files-only", "--yes"]);
         assert_eq!((world.text("a"), world.text("new")), (left, "n\n".to_owned()), "{operation}");
-        world.ic(&["checkpoint", "undo", "--yes"]);
+        world.ic(&["redo", "--yes"]);
         // Git agrees that nothing is in progress.
         world.git(&["commit", "-q", "--allow-empty", "-m", "later"]);
     }

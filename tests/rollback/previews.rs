@@ -16,7 +16,7 @@ use crate::project::{WHOLE, without_git};
 
 /// One call in one world.
 pub(crate) struct Row {
-    /// The verb and its flags, without `--dry-run` and `--yes`; `RUN`, `CHECKPOINT`, `ROLLBACK` and `REWIND` stand for ids.
+    /// The verb and its flags, without `--dry-run` and `--yes`; `RUN`, `CHECKPOINT`, `ROLLBACK` and the like stand for ids.
     call: &'static str,
     /// What makes the scene's world what it is like, one after another.
     world: &'static [fn(&TestWorld)],
@@ -148,6 +148,8 @@ fn words(world: &TestWorld, call: &str) -> Vec<String> {
         "CHECKPOINT" => newest(&["checkpoint", "list", "--run", &world.run, "--json"], true),
         "ROLLBACK" => newest(&["rollback", "list", "--json"], false),
         "WORK" => newest(&["dispatch", "list", "--json"], false),
+        "RESTORE" => world.cli.last_restore(),
+        "FIRST" => world.cli.sql("SELECT safety_id FROM restores ORDER BY seq LIMIT 1"),
         "REWIND" => newest(&["rewind", "list", "--json"], false),
         other => other.to_owned(),
     };

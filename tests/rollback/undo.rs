@@ -372,8 +372,8 @@ fn a_second_rollback_is_undone_by_what_it_restored_itself_and_nothing_else_is_to
     world.state().assert_outside_is(&before, "the second undone");
     // To the checkpoints it is a restore that was undone, too.
     let nothing = (Some(1), "nothing_to_undo".to_owned());
-    assert_eq!(world.cli.refused(["checkpoint", "undo", "--dry-run"]), nothing);
-    let again = world.cli.json(["checkpoint", "redo", "--dry-run", "--json"]);
+    assert_eq!(world.cli.refused(["redo", "--dry-run"]), nothing);
+    let again = world.cli.json(["undo", &world.cli.last_restore(), "--dry-run", "--json"]);
     assert_eq!(again["changes"].as_array().map(Vec::is_empty), Some(false), "{again}");
 }
 
@@ -426,8 +426,9 @@ fn an_undo_of_the_tree_alone_says_that_the_rollback_stands() {
         let verb = format!("ic redo {} --yes", &id[id.len() - 8..]);
         assert!(message.contains("workflow, effects stay") && message.ends_with(&verb), "{message}");
     };
-    warned(&world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]));
-    warned(&world.cli.json(["checkpoint", "undo", "--yes", "--json"]));
+    let restore = world.cli.last_restore();
+    warned(&world.cli.json(["redo", &restore, "--dry-run", "--json"]));
+    warned(&world.cli.json(["redo", &restore, "--yes", "--json"]));
     assert_eq!(world.status(), "active@a", "the other layers stay");
 }
 
@@ -437,8 +438,9 @@ fn a_redo_of_the_tree_alone_says_that_the_rollback_was_undone() {
     let id = id_of(&world.roll_back("a", &[]));
     world.ic(&["redo", &id, "--without-effects", "--yes"]);
     let before = world.status();
+    let restore = world.cli.last_restore();
     for how in ["--dry-run", "--yes"] {
-        let report = world.cli.json(["checkpoint", "redo", how, "--json"]);
+        let report = world.cli.json(["undo", &restore, how, "--json"]);
         let all = report["warnings"].as_array().expect("warnings");
         let found = all.iter().find(|one| one["code"] == "rollback_undone").expect("the warning");
         let message = found["message"].as_str().expect("a text");

@@ -138,7 +138,7 @@ fn what_was_committed_is_gone_and_does_not_come_back() {
     // The checkpoint can indeed bring it back, and what it moves away lies below our own refs.
     cli.ok(["checkpoint", "restore", &leaked, "--strategy", "git-only", "--yes"]);
     assert_eq!(git_in(cli.root(), &["show", "HEAD:config/token"]), SECRET);
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_ne!(git_in(cli.root(), &["for-each-ref", "refs/ic/"]), "");
     assert_ne!(holders(&cli), Vec::<String>::new());
     let purged = purge(&cli, "config/token");

@@ -110,7 +110,7 @@ const CALLS: &[&str] = &[
     "rewind list",
     "!rewind status",
     "!rewind resume 00000000",
-    "!rewind undo 00000000 --dry-run",
+    "!undo 00000000 --dry-run",
     "rollback list",
     "!rollback show 00000000",
     "!rollback resume 00000000 --yes",
@@ -132,12 +132,12 @@ const ACTS: [&str; 15] = [
     "change ten",
     "run advance {run}",
     "checkpoint restore {first} --yes",
-    "checkpoint undo --yes",
-    "checkpoint redo --yes",
+    "redo --yes",
+    "undo RESTORE --yes",
     "run rollback {run} --to-phase b --layer all --yes",
     "rolled=rollback list --json",
     "redo {rolled} --yes",
-    "checkpoint undo --yes",
+    "redo --yes",
     "undo phase:b --run {run} --yes",
     "redo --run {run} --yes",
 ];
@@ -168,6 +168,9 @@ impl Trapped {
             .trim_start_matches('!')
             .split(' ')
             .map(|word| {
+                if word == "RESTORE" {
+                    return self.cli.last_restore();
+                }
                 let known = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).and_then(|n| known.get(n));
                 known.map_or_else(|| word.to_owned(), String::clone)
             })

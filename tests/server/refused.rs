@@ -18,7 +18,7 @@ fn what_reaches_beyond_the_record_is_refused_and_changes_nothing() {
     for words in [
         &["checkpoint", "create"][..],
         &["checkpoint", "list"],
-        &["checkpoint", "undo", "--yes"],
+        &["redo", "--yes"],
         &["workflow", "run", "f.yaml"],
         &["compensation", "add", &run, "--step", "s", "--exec", "--", "true"],
         &["compensation", "run", &run, "--yes"],

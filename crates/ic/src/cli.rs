@@ -166,7 +166,7 @@ verbs! {
             Workflow(Later<workflow::WorkflowVerb>) = "A file of steps, each with its undo: run, resume, rollback",
             /// Rewinds: take the application's database back to a task
             #[command(subcommand)]
-            Rewind(Later<rewind::RewindVerb>) = "The application's database, back to a task: targets, to, undo",
+            Rewind(Later<rewind::RewindVerb>) = "The application's database, back to a task: targets, to, resume",
         }
         "Coding agents": {
             Install(install::InstallArgs) = "Install the hooks and the MCP server into a coding agent",

@@ -198,6 +198,14 @@ impl Cli {
         store.join(if name.starts_with("objects") { format!("server.db.{name}") } else { name.to_owned() })
     }
 
+    /// The safety checkpoint of the newest restore, undo or redo of a tree: what `ic undo` and `ic redo` name it by.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn last_restore(&self) -> String {
+        self.sql("SELECT safety_id FROM restores ORDER BY seq DESC LIMIT 1")
+    }
+
     /// Changes the ledger past the program, or asks it: the only value of the last statement as text, empty where there is none.
     ///
     /// # Panics

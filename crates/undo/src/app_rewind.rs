@@ -270,7 +270,7 @@ pub fn refuse_unfinished(kernel: &Kernel, target: &RewindTarget) -> Result<()> {
             entry.stage.as_str()
         ),
     )
-    .hint(format!("finish it: ic rewind resume {id} --yes; or undo it: ic rewind undo {id} --yes"))
+    .hint(format!("finish it: ic rewind resume {id} --yes; or undo it: ic undo {id} --yes"))
     .detail("rewind_id", entry.id.as_str())
     .detail("stage", entry.stage.as_str()))
 }

@@ -18,6 +18,7 @@ mod events;
 mod execute;
 mod git_looks;
 mod git_remains;
+mod journal_entry;
 mod later_restores;
 mod layered_rollback;
 mod layers;
@@ -47,10 +48,10 @@ pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
 pub use entry_changes::{changes_between, changes_of_entry, has_changed, newest_change};
 pub use git_remains::git_remains;
 pub use ic_kernel::journal::LayerName;
+pub use journal_entry::{JournalEntry, entry_of_journal};
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;
-pub use manual_restores::{NamedRestore, named_restore};
 pub use outcome::{
     Data, Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Resuming, RollbackOutput, RollbackSummary,
     UndoneRollback,

@@ -53,25 +53,12 @@ fn described(restore: &RestoreRecord, all: &[RestoreRecord]) -> ManualRestore {
     ManualRestore { restore: restore.clone(), is_undone }
 }
 
-/// A restore that a caller names to be undone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedRestore {
-    /// The checkpoint of the tree before it.
-    pub safety_id: CheckpointId,
-    /// Whether it is the last one here that stands, so that it can be undone by itself.
-    pub is_last: bool,
-}
-
-/// The restore that a text names by its safety checkpoint; `None`: it names no restore, or one that a rollback made.
-pub fn named_restore(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<Option<NamedRestore>> {
+/// Whether a text names, by its safety checkpoint, a restore that no rollback made.
+pub(crate) fn is_named(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<bool> {
     let id = text.strip_prefix("restore:").unwrap_or(text);
     // What cannot be looked up here is refused by the lookup that follows.
-    let Ok(look) = record::resolve(snapshot, id) else { return Ok(None) };
-    let Some(found) = with_safety(snapshot, root, &look.id)? else { return Ok(None) };
-    let all = journal::finished(snapshot, root)?;
-    let (standing, _) = journal::stacks(&all);
-    let is_last = standing.last().is_some_and(|last| last.id == found.restore.id);
-    Ok(Some(NamedRestore { safety_id: look.id, is_last }))
+    let Ok(look) = record::resolve(snapshot, id) else { return Ok(false) };
+    Ok(with_safety(snapshot, root, &look.id)?.is_some())
 }
 
 /// The safety checkpoints of the restores that rollbacks made.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_checkpoint::restore::journal as restores;
 use ic_effects::compensation::{self, Compensation, CompensationState};
 use ic_kernel::journal::choices;
 use ic_kernel::journal::layer::LayerName;
@@ -69,11 +70,14 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
             .hint("run `ic events verify`")
     })?;
     if remembered.plan["made_by"] == "tasks" {
-        return Err(Diagnosis::new(
-            Code::NotUndoable,
-            format!("The rollback {} was made by a program's own tasks; it cannot be undone.", remembered.id.short()),
-        )
-        .hint("run the program again; the files alone: ic checkpoint undo --yes"));
+        let message =
+            format!("The rollback {} was made by a program's own tasks; it cannot be undone.", remembered.id.short());
+        let root = ic_ledger::project_root(&run::get(snapshot, &remembered.run_id)?.project_dir);
+        let restores = restores::finished(snapshot, &root)?;
+        let last = restores::stacks(&restores).0.last().map(|last| last.safety_id.short().to_owned());
+        let alone =
+            last.map_or_else(String::new, |last| format!("; the last restore of files: ic redo {last} --dry-run"));
+        return Err(Diagnosis::new(Code::NotUndoable, message).hint(format!("run the program again{alone}")));
     }
     Ok(settled)
 }

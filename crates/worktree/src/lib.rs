@@ -41,8 +41,8 @@ pub use queries::{
     unless_pruned,
 };
 pub use restore::{
-    Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch, newest_other, redo, restore, settle_note,
-    undo, way_back,
+    Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch, newest_other, restore, settle_note, undo,
+    undo_named, way_back,
 };
 pub use restore::{
     NotYet, RestoreDeed, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted, merge_back,

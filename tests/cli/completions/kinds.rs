@@ -122,7 +122,20 @@ fn what_was_taken_back() {
     with_tasks(&project);
     let rewind = project.json("rewind to T1 --yes");
     let id = rewind["id"].as_str().expect("an id");
-    assert_eq!(offered(&project, &["rewind", "undo", ""]), [pair(short(id), "done, to T1, 2026-02-20T16:55:15Z")]);
+    let rewound = pair(short(id), "done, to T1, 2026-02-20T16:55:15Z");
+    let stands = offered(&project, &["redo", ""]);
+    assert_eq!((stands.len(), &stands[1]), (2, &rewound));
+    // A restore has the name of what it replaced.
+    let first = project.ok("checkpoint create --name first");
+    project.write("a.md", "new\n");
+    let restored = project.json(&format!("checkpoint restore {first} --yes"));
+    let safety = restored["safety_checkpoint_id"].as_str().expect("an id");
+    let about = format!("restored, checkpoint {}, 2026-02-20T16:55:15Z", short(&first));
+    assert_eq!(offered(&project, &["redo", ""])[1..], [pair(short(safety), &about), rewound]);
+    // What was undone is not offered.
+    project.ok(&format!("redo {safety} --yes"));
+    project.ok(&format!("undo {id} --yes"));
+    assert_eq!(offered(&project, &["redo", ""]).len(), 1);
 }
 
 #[test]

@@ -27,7 +27,7 @@ const LINES: &[&str] = &[
     "checkpoint show ",
     "checkpoint restore --name ",
     "rollback show ",
-    "rewind undo ",
+    "redo ",
     "rewind to ",
     "events redact ",
     "events tail @ --since ",

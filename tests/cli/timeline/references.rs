@@ -75,7 +75,7 @@ fn restore_takes_the_tree_before_a_work() {
         project.json(&format!("checkpoint restore {reference} --yes"));
         assert_eq!(read(&project, "a.txt"), "1\n", "{reference}");
         assert!(!project.root().join("b.txt").exists() && !project.root().join("c.txt").exists(), "{reference}");
-        project.json("checkpoint undo --yes");
+        project.json("redo --yes");
         assert_eq!(read(&project, "a.txt"), "3\n");
     }
 }

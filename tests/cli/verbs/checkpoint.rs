@@ -64,7 +64,7 @@ fn tree() {
         with_history(project);
         project.ok("checkpoint create");
         project.ok(&format!("checkpoint restore {START} --yes"));
-        project.ok("checkpoint undo --yes");
+        project.ok("redo --yes");
     })
     .does("checkpoint tree")
     .ends();
@@ -106,27 +106,20 @@ fn restore() {
     .ends();
 }
 
-#[test]
-fn undo() {
-    Page::of("ic checkpoint undo", |project| {
-        with_history(project);
-        project.ok(&format!("checkpoint restore {START} --yes"));
-    })
-    .does("checkpoint undo --dry-run")
-    .does("checkpoint undo --yes")
-    .refuses("checkpoint undo --yes", 1, "nothing_to_undo")
-    .ends();
-}
-
+/// A restore, the undo of it, and the restore made again.
 #[test]
 fn redo() {
-    Page::of("ic checkpoint redo", |project| {
+    Page::of("ic redo --json RESTORE", |project| {
         with_history(project);
         project.ok(&format!("checkpoint restore {START} --yes"));
-        project.ok("checkpoint undo --yes");
     })
-    .does("checkpoint redo --yes")
-    .refuses("checkpoint redo --yes", 1, "nothing_to_undo")
+    .does("redo --dry-run")
+    .does("redo --yes")
+    .refuses("redo --yes", 1, "nothing_to_undo")
+    .refuses("redo 0a000033 --yes", 1, "nothing_to_undo")
+    .refuses("undo 0a000033 --layer=files --yes", 3, "usage")
+    .does("undo 0a000053 --yes")
+    .refuses("undo 0a000053 --yes", 1, "nothing_to_undo")
     .ends();
 }
 

@@ -90,7 +90,7 @@ fn to() {
         .then(|project| write(project, "store", ""))
         .then(|project| {
             let id = project.json("rewind status")["id"].as_str().expect("an id").to_owned();
-            project.ok(&format!("rewind undo {id} --yes"));
+            project.ok(&format!("undo {id} --yes"));
         })
         .does("rewind to T2 --yes")
         .does("rewind to T2 --yes")
@@ -146,15 +146,16 @@ fn list() {
 }
 
 #[test]
-fn undo() {
-    Page::of("ic rewind undo", |project| {
+fn redo() {
+    Page::of("ic redo --json REWIND", |project| {
         with_tasks(project);
         project.ok("rewind to T1 --yes");
     })
-    .refuses("rewind undo 0a000021", 3, "confirmation_required")
-    .does("rewind undo 0a000021 --dry-run")
-    .does("rewind undo 0a000021 --yes")
-    .refuses("rewind undo 0a000021 --yes", 1, "nothing_to_undo")
-    .refuses("rewind undo 7f3a9c21 --yes", 3, "rewind_not_found")
+    .refuses("redo 0a000021", 3, "confirmation_required")
+    .does("redo 0a000021 --dry-run")
+    .refuses("redo 0a000021 --reason why --yes", 3, "usage")
+    .does("undo 0a000021 --yes")
+    .refuses("undo 0a000021 --yes", 1, "nothing_to_undo")
+    .refuses("redo 7f3a9c21 --yes", 3, "rollback_not_found")
     .ends();
 }

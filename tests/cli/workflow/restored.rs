@@ -159,7 +159,7 @@ fn what_somebody_else_changed_afterwards_is_not_overwritten() {
     let report = call(&project, "workflow rollback --yes --force", 0);
     assert_eq!(undone(&report), ["three", "two", "one"]);
     assert!(is_as_before(&project) && content(&project, "notes.txt").is_none());
-    project.ok("checkpoint undo --yes");
+    project.ok(&format!("redo {} --yes", project.cli.last_restore()));
     assert_eq!(content(&project, "kept.txt").as_deref(), Some("mine\n"), "it was saved anyway");
 }
 

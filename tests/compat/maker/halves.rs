@@ -115,11 +115,11 @@ impl Maker {
         self.back_to("story");
         self.half("rewind", 0, &["rewind", "to", "built", "--force", "--yes"]);
         let id = &self.each("rewind list", "id")[0];
-        self.half("rewind-undo", 0, &["rewind", "undo", id, "--yes"]);
+        self.half("rewind-undo", 0, &["undo", id, "--yes"]);
         self.back_to("story");
         let id = &self.each(&format!("checkpoint list --run {run}"), "id")[1];
         self.half("restore", 0, &["checkpoint", "restore", id, "--force", "--yes"]);
-        self.half("restore-undo", 0, &["checkpoint", "undo", "--yes"]);
+        self.half("restore-undo", 0, &["redo", "--yes"]);
         std::fs::remove_dir_all(self.made("story")).expect("remove what only the others need");
         self.flow();
         self.half("workflow", 0, &["workflow", "run", "flow.yaml"]);

@@ -103,8 +103,8 @@ impl Maker {
         self.call(0, "checkpoint create --auto --conversation chat-1 --message rename");
         self.call(0, "checkpoint create --auto --settled --conversation chat-1");
         self.call(0, "checkpoint restore --name before-refactor --strategy files-only --force --yes");
-        for verb in ["undo", "redo", "undo"] {
-            self.call(0, &format!("checkpoint {verb} --yes"));
+        for verb in ["redo", "undo", "redo"] {
+            self.call(0, &format!("{verb} {} --yes", self.world.cli.last_restore()));
         }
         self.call(0, &format!("checkpoint delete {named}"));
         self.call(0, "checkpoint purge secret.txt --yes");
@@ -162,7 +162,7 @@ impl Maker {
             self.task(name, time, "");
         }
         self.call(0, "rewind to second --yes");
-        self.call(0, &format!("rewind undo {} --yes", self.each("rewind list", "id")[0]));
+        self.call(0, &format!("undo {} --yes", self.each("rewind list", "id")[0]));
         self.call(0, "rewind to second --yes");
         for (time, name) in [(400, "undone"), (500, "done")] {
             let run = self.id(&format!("run create --goal {name} --phases a,b,c --scope-id {name}"));

@@ -47,27 +47,42 @@ fn restore() -> Vec<Row> {
 
 fn undo_and_redo() -> Vec<Row> {
     vec![
-        row("checkpoint undo", &[], (1, "nothing_to_undo")),
-        row("checkpoint undo", &[restored], FINE),
-        row("checkpoint undo", &[restored, foreign_file], (1, "file_conflict")),
-        row("checkpoint undo --force", &[restored, foreign_file], FINE),
-        row("checkpoint undo", &[restored, rebasing], (1, "git_in_progress")),
-        row("checkpoint undo", &[restored, living_worker], (1, "work_running")),
-        row("checkpoint undo", &[restored, in_the_place_of_a_file], (4, "")),
-        row("checkpoint undo --expect-plan 00", &[restored], (1, "plan_changed")),
-        row("checkpoint undo", &[restored, interrupted], FINE),
-        row("checkpoint redo", &[], (1, "nothing_to_undo")),
-        row("checkpoint redo", &[restored], (1, "nothing_to_undo")),
-        row("checkpoint redo", &[undone], FINE),
-        row("checkpoint redo", &[undone, living_worker], (1, "work_running")),
-        row("checkpoint redo", &[undone, interrupted], FINE),
-        row("checkpoint redo", &[restored, interrupted], (1, "nothing_to_undo")),
+        row("redo", &[], (1, "nothing_to_undo")),
+        row("redo", &[restored], FINE),
+        row("redo", &[restored, foreign_file], (3, "ambiguous_run")),
+        row("redo RESTORE", &[restored, foreign_file], (1, "file_conflict")),
+        row("redo RESTORE --force", &[restored, foreign_file], FINE),
+        row("redo", &[restored, rebasing], (1, "git_in_progress")),
+        row("redo RESTORE", &[restored, living_worker], (1, "work_running")),
+        row("redo", &[restored, in_the_place_of_a_file], (4, "")),
+        row("redo --expect-plan 00", &[restored], (1, "plan_changed")),
+        row("redo", &[restored, interrupted], FINE),
+        row("redo RESTORE --keep-theirs", &[restored, foreign_file], FINE),
+        row("redo --reason why", &[restored], FINE),
+        row("redo RESTORE", &[restored], FINE),
+        row("undo RESTORE", &[restored], FINE),
+        row("undo RESTORE", &[restored, foreign_file], (1, "file_conflict")),
+        row("undo RESTORE --force-files", &[restored, foreign_file], FINE),
+        row("undo RESTORE --keep-theirs", &[restored, foreign_file], FINE),
+        row("undo RESTORE --force-workers", &[restored, living_worker], FINE),
+        row("undo RESTORE --expect-plan 00", &[restored], (1, "plan_changed")),
+        row("undo RESTORE", &[restored, interrupted], FINE),
+        row("undo RESTORE --layer files", &[restored], (3, "usage")),
+        row("redo RESTORE --reason why", &[restored], (3, "usage")),
+        row("undo FIRST", &[restored, restored_again], (1, "not_undoable")),
+        row("undo FIRST", &[undone], (1, "nothing_to_undo")),
+        row("undo FIRST", &[undone, restored], (1, "nothing_to_undo")),
+        row("undo RESTORE", &[undone], FINE),
+        row("redo RESTORE", &[undone], FINE),
+        row("undo RESTORE", &[undone, living_worker], (1, "work_running")),
+        row("undo RESTORE", &[undone, interrupted], FINE),
+        row("undo FIRST", &[undone, interrupted], FINE),
     ]
 }
 
 /// Where the restore wrote a file, there is a directory with something of a person's.
 fn in_the_place_of_a_file(world: &TestWorld) {
-    let report = world.cli.json(["checkpoint", "undo", "--dry-run", "--json"]);
+    let report = world.cli.json(["redo", "--dry-run", "--json"]);
     let changes = report["changes"].as_array().expect("changes").iter();
     let modified = changes.filter(|one| one["change"] == "modify").find_map(|one| one["path"].as_str());
     let path = world.root().join(modified.expect("a file"));
@@ -95,9 +110,15 @@ fn restored(world: &TestWorld) {
     world.ic(&["checkpoint", "restore", listed[0]["id"].as_str().expect("an id"), "--yes"]);
 }
 
+/// A newer restore, to another checkpoint.
+fn restored_again(world: &TestWorld) {
+    let listed = world.cli.json(["checkpoint", "list", "--run", &world.run, "--json"]);
+    world.ic(&["checkpoint", "restore", listed[1]["id"].as_str().expect("an id"), "--force", "--yes"]);
+}
+
 fn undone(world: &TestWorld) {
     restored(world);
-    world.ic(&["checkpoint", "undo", "--yes"]);
+    world.ic(&["redo", "--yes"]);
 }
 
 #[test]

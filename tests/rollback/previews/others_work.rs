@@ -26,11 +26,15 @@ fn rewinds() -> Vec<Row> {
         row("rewind to T1 --scope nothing", &[tasks], (3, "invalid_value")),
         row("rewind to T1", &[tasks, living_worker], FINE),
         held(&row("rewind to T1 --busy-timeout 100ms", &[rewound], (2, "busy")), rewinding),
-        row("rewind undo REWIND", &[rewound], FINE),
-        row("rewind undo 000000", &[tasks], (3, "rewind_not_found")),
-        row("rewind undo REWIND", &[undone], (1, "nothing_to_undo")),
-        row("rewind undo REWIND", &[in_the_way], (1, "row_conflict")),
-        held(&row("rewind undo REWIND --busy-timeout 100ms", &[rewound], (2, "busy")), rewinding),
+        row("undo REWIND", &[rewound], FINE),
+        row("undo 000000", &[tasks], (3, "point_not_found")),
+        row("redo 000000", &[tasks], (3, "rollback_not_found")),
+        row("redo REWIND", &[rewound], FINE),
+        row("redo REWIND --expect-plan 00", &[rewound], (3, "usage")),
+        row("undo REWIND --keep-theirs", &[rewound], (3, "usage")),
+        row("undo REWIND", &[undone], (1, "nothing_to_undo")),
+        row("undo REWIND", &[in_the_way], (1, "row_conflict")),
+        held(&row("undo REWIND --busy-timeout 100ms", &[rewound], (2, "busy")), rewinding),
     ]
 }
 
@@ -149,7 +153,7 @@ fn rewound(world: &TestWorld) {
 fn undone(world: &TestWorld) {
     rewound(world);
     let id = world.cli.json(["rewind", "list", "--json"])[0]["id"].as_str().expect("an id").to_owned();
-    world.ic(&["rewind", "undo", &id, "--yes"]);
+    world.ic(&["undo", &id, "--yes"]);
 }
 
 /// A rewind that stopped after it had begun.

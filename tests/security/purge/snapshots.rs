@@ -13,7 +13,7 @@ fn look(cli: &Cli, checkpoint: &str) {
         &["checkpoint", "diff", checkpoint, "--json"],
         &["checkpoint", "restore", checkpoint, "--dry-run"],
         &["checkpoint", "restore", checkpoint, "--dry-run", "--strategy", "files-only"],
-        &["checkpoint", "undo", "--dry-run"],
+        &["redo", "--dry-run"],
     ] {
         let outcome = cli.run(call);
         assert!(matches!(outcome.code, Some(0 | 1 | 4)), "{call:?}: {outcome:?}");
@@ -71,7 +71,7 @@ fn what_was_purged_stays_purged_though_the_file_stands() {
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a"), "one\n");
     assert_eq!(std::fs::read_to_string(cli.root().join("config/token")).expect("it"), format!("{SECRET}\n"));
     assert_eq!(holders(&cli), Vec::<String>::new());
-    cli.ok(["checkpoint", "undo", "--yes"]);
+    cli.ok(["redo", "--yes"]);
     assert_eq!(std::fs::read_to_string(cli.root().join("a")).expect("a"), "two\n");
     // Another content of the same file is one like any other.
     write_in(cli.root(), "config/token", "rotated\n");

@@ -43,7 +43,7 @@ fn an_undo_that_is_refused_names_the_checkpoint_that_has_the_files() {
     let (cli, id) = staged_again();
     let report = cli.json(["checkpoint", "restore", &id, "--yes", "--json"]);
     let safety = report["safety_checkpoint_id"].as_str().expect("a safety checkpoint");
-    let refused = cli.run(["checkpoint", "undo", "--yes", "--json"]);
+    let refused = cli.run(["redo", "--yes", "--json"]);
     assert_eq!(refused.error(), "git_unsupported", "{refused:?}");
     let hint = format!("ic checkpoint restore {} --strategy files-only", &safety[safety.len() - 8..]);
     assert!(refused.stderr.contains(&hint), "{refused:?}");

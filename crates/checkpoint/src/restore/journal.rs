@@ -10,6 +10,7 @@
 //! binary refuses a ledger of a newer schema (`newer_schema`), so it never finishes a restore whose plan it cannot read. An unknown word in
 //! a row is `corrupt`: a restore that is read wrongly would be finished in the wrong way.
 
+mod stacks;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde_json::json;
 
 use super::Strategy;
+pub use stacks::{RestorePlace, place, stacks};
 use state::{RestoreEvent, next};
 
 ic_base::words! {
@@ -191,6 +193,12 @@ pub fn lose(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId) -> Result<()> 
     tx.execute_one("UPDATE restores SET lost_at = $1 WHERE id = $2 AND lost_at IS NULL", &[&now.millis(), &id.as_str()])
 }
 
+/// The restore with this id, of any root, but those that were marked as lost.
+pub fn find(snapshot: &Snapshot<'_>, id: &RestoreId) -> Result<Option<RestoreRecord>> {
+    let sql = format!("SELECT {} FROM restores WHERE id = $1 AND lost_at IS NULL", RestoreRecord::COLUMNS);
+    snapshot.query_opt(&sql, &[&id.as_str()], RestoreRecord::from_row)
+}
+
 /// The restore of a root that was begun and not finished: its process died, or works on it now.
 pub fn unfinished(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<RestoreRecord>> {
     let sql = format!(
@@ -223,22 +231,4 @@ pub fn lost(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<RestoreRecord>> 
         RestoreRecord::COLUMNS
     );
     snapshot.query_all(&sql, &[&path_bytes(root)], RestoreRecord::from_row)
-}
-
-/// What `undo` and `redo` would restore next: the restores that can be undone, and those that can be done again.
-///
-/// As in an editor: a new restore forgets what could be done again.
-pub fn stacks(restores: &[RestoreRecord]) -> (Vec<&RestoreRecord>, Vec<&RestoreRecord>) {
-    let (mut undo, mut redo): (Vec<&RestoreRecord>, Vec<&RestoreRecord>) = (Vec::new(), Vec::new());
-    for restore in restores {
-        match restore.kind {
-            RestoreKind::Restore => {
-                redo.clear();
-                undo.push(restore);
-            }
-            RestoreKind::Undo => redo.extend(undo.pop()),
-            RestoreKind::Redo => undo.extend(redo.pop()),
-        }
-    }
-    (undo, redo)
 }

@@ -7,11 +7,9 @@ mod diff;
 mod list;
 mod prune;
 mod purge;
-mod redo;
 mod restore;
 mod show;
 mod tree;
-mod undo;
 mod verify;
 
 use std::path::PathBuf;
@@ -34,8 +32,6 @@ verbs! {
         Diff(diff::CheckpointDiffArgs),
         Cat(cat::CheckpointCatArgs),
         Restore(restore::CheckpointRestoreArgs),
-        Undo(undo::CheckpointUndoArgs),
-        Redo(redo::CheckpointRedoArgs),
         Prune(prune::Prune),
         Delete(delete::Delete),
         Purge(purge::Purge),

@@ -1,31 +1,38 @@
 //! `ic redo`
 
+mod entry;
+mod rewind;
 mod rollback;
 
 use ic_base::RollbackId;
 use ic_kernel::Kernel;
-use ic_undo::{NamedRestore, NewestUndo, RedoOwner};
+use ic_kernel::journal::Force;
+use ic_undo::{NewestUndo, RedoOwner};
 
-use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::prelude::*;
-use rollback::RollbackRedo;
+pub(crate) use entry::{EntryUndo, without_meaning};
 
 /// Redo what was undone last: undo the newest undo, rollback or restore; or the one with this ID.
 ///
 /// The run, its files, git's state and rows are again as they were before it. Effects that were undone are not made
 /// again, but for restored files (--restore-file), and cancelled work stays cancelled: both are listed.
+///
+/// A rewind of rows is undone by its ID alone. `ic undo ID` does the same with an ID of these. After the redo of a
+/// restore, it makes the restore again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic redo --dry-run
   ic redo --yes
-  ic redo 3f9a12c4 --yes            # that undo, rollback or restore, as ic log shows it
+  ic redo 3f9a12c4 --yes            # that undo, rollback, restore or rewind
   ic redo --without-effects --yes   # undone effects stay undone
   ic redo --run 7f3a9c21 --yes
 
 Exit 1 when the run or the tree changed since: the change is named, and nothing is done. Exit 4 when something could not be
 restored. In the meantime the run is closed; after a failure or a crash, repeat the call or run ic rollback resume.")]
 pub(crate) struct RedoArgs {
-    /// The undo, rollback or restore, or the run of it: an id, the end of one, @, or scope:NAME
+    /// What is undone: a rollback, or its run; a restore, by its safety checkpoint; or a rewind
+    ///
+    /// An id, or the end of one; of a run also @ or scope:NAME.
     #[arg(conflicts_with = "run")]
     id: Option<String>,
     /// Only what was undone of this run; several active ones need it [default: what was undone last here]
@@ -43,6 +50,12 @@ pub(crate) struct RedoArgs {
     /// Refuse any plan but this one: of a dry run the `undo_plan_hash`, of a restore the `plan_hash`
     #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
     expect_plan: Option<String>,
+    /// Of a restore: overwrite what others changed since, even while workers run
+    #[arg(long)]
+    force: bool,
+    /// Of a restore: keep what others changed since
+    #[arg(long, conflicts_with = "force")]
+    keep_theirs: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
@@ -51,13 +64,14 @@ pub(crate) struct RedoArgs {
 impl RedoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         input::optional_text("--reason", self.reason.as_deref())?;
-        if let Some(id) = &self.id {
-            if let Some(restore) = named_restore(session, id)? {
-                return self.of_restore(session, &restore);
-            }
-            return self.of_rollback(id).run(session, |error| error);
-        }
+        let undo = self.undo();
         let kernel = session.kernel_to_change(None)?;
+        if let Some(id) = &self.id {
+            return match ic_undo::entry_of_journal(&kernel, id)? {
+                Some(entry) => undo.run(session, &entry),
+                None => undo.of_rollback(id)?.run(session, |error| error),
+            };
+        }
         ic_undo::require_whole(&kernel)?;
         let run = match &self.run {
             Some(run) => Some(kernel.read(|snapshot| kernel.run(snapshot, run))?),
@@ -73,53 +87,23 @@ impl RedoArgs {
             NewestUndo::Rollback(id) => {
                 // Who names a run means that run, and no older undo of another one.
                 let explain = |error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) };
-                self.of_rollback(id.as_str()).run(session, explain)
+                undo.of_rollback(id.as_str())?.run(session, explain)
             }
-            NewestUndo::Restore => self.restore_flags().undo(session),
-        }
-    }
-}
-
-impl RedoArgs {
-    fn restore_flags(&self) -> RestoreFlags {
-        RestoreFlags {
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.clone(),
-            yes: self.yes,
-            ..RestoreFlags::default()
+            NewestUndo::Restore => undo.of_restore().undo(session, None),
         }
     }
 
-    /// Undoes the restore that is named. Errors: `not_undoable` if another one came after it, or it is undone.
-    fn of_restore(&self, session: &mut CliSession, restore: &NamedRestore) -> Result<ExitStatus> {
-        if restore.is_last {
-            return self.restore_flags().undo(session);
-        }
-        let id = restore.safety_id.short();
-        let message =
-            format!("The restore {id} is not the last one that stands here, so it cannot be undone by itself.");
-        Err(Diagnosis::new(Code::NotUndoable, message)
-            .hint(format!("restore paths as they were before it: ic restore --before {id} PATH --dry-run"))
-            .detail("safety_checkpoint_id", restore.safety_id.as_str()))
-    }
-
-    fn of_rollback(&self, id: &str) -> RollbackRedo<'_> {
-        RollbackRedo {
-            id: id.to_owned(),
+    fn undo(&self) -> EntryUndo<'_> {
+        EntryUndo {
             reason: self.reason.as_deref(),
-            without_effects: self.without_effects,
+            without_effects: Some(self.without_effects),
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.as_deref(),
+            force: Force::all_if(self.force),
+            keep_theirs: self.keep_theirs,
             yes: self.yes,
         }
     }
-}
-
-/// The restore of this place that is named; `None`: it is a rollback, of this project or of another.
-fn named_restore(session: &CliSession, id: &str) -> Result<Option<NamedRestore>> {
-    // A rollback can be redone where no project is.
-    let Ok(kernel) = session.kernel() else { return Ok(None) };
-    kernel.read(|snapshot| ic_undo::named_restore(snapshot, &kernel.project.root, id))
 }
 
 /// Adds to the refusal of the newest undo the older one that can be redone: the newest may be of another session.

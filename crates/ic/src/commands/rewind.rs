@@ -7,7 +7,6 @@ mod resume;
 mod status;
 mod targets;
 mod to;
-mod undo;
 
 use ic_kernel::Kernel;
 use ic_rewind::journal::{RewindEntry, RewindStatus};
@@ -27,12 +26,11 @@ verbs! {
         Resume(resume::RewindResumeArgs),
         Status(status::RewindStatusArgs),
         List(list::RewindListArgs),
-        Undo(undo::RewindUndoArgs),
     }
 }
 
 /// The beginning of the question, and of the refusal without a terminal.
-const DOES: &str = "A rewind writes into the application's database and the working tree";
+pub(super) const DOES: &str = "A rewind writes into the application's database and the working tree";
 
 fn watch() -> Result<VectorWatch> {
     Ok(VectorWatch { interrupted: signals::interrupted()? })

@@ -7,12 +7,13 @@ use ic_kernel::journal::{Force, PathDecisions};
 use ic_phase::Run;
 use ic_undo::points::log::LogPage;
 use ic_undo::points::{ListedPoint, UndoTarget};
-use ic_undo::{LayeredRequest, LayeredRollback, Layers, RollbackRequest, RollbackTarget};
+use ic_undo::{JournalEntry, LayeredRequest, LayeredRollback, Layers, RollbackRequest, RollbackTarget};
 use ic_worktree::{RestoreReport, RestoreRequest, RestoreWatch, Which};
 
 use crate::commands::checkpoint::RestoreFlags;
 use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
+use crate::commands::redo::{EntryUndo, without_meaning};
 use crate::commands::workflow::WorkflowWatch;
 
 /// Undo the last prompt or dispatch: files, commits, outside effects, rows, and the record.
@@ -23,6 +24,8 @@ use crate::commands::workflow::WorkflowWatch;
 /// With the prompt of a session as POINT, it is undone with the later prompts of that session. What you and other agents did stays, also in
 /// the same files. Any other POINT takes the run back to there, with everything that was recorded after it. It is the same as `ic run
 /// rollback --to POINT --layer=all`. Where there is no run, the newest checkpoint that differs from the tree is restored.
+///
+/// The id of a rollback, restore or rewind as POINT undoes that, as `ic redo ID` does.
 ///
 /// A checkpoint of the tree is taken first: `ic redo` brings everything back.
 #[derive(Debug, Default, Args)]
@@ -127,6 +130,11 @@ impl UndoPreview {
 impl UndoArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
+        // With a run or --only, it can only be a point.
+        let point = self.point.as_deref().filter(|_| self.run.is_none() && !self.only);
+        if let Some(entry) = point.map(|point| ic_undo::entry_of_journal(&kernel, point)).transpose()?.flatten() {
+            return self.of_entry(session, &entry);
+        }
         self.undo(session, &kernel).map_err(|error| match &self.point {
             Some(point) => ic_undo::points::unless_of_git(&kernel.project.root, point, error),
             None => error,
@@ -171,6 +179,23 @@ impl UndoArgs {
                 self.restore(session, newest.as_str())
             }
         }
+    }
+
+    /// Undoes a rollback, a restore or a rewind.
+    fn of_entry(&self, session: &mut CliSession, entry: &JournalEntry) -> Result<ExitStatus> {
+        if !self.layer.is_empty() {
+            return Err(without_meaning("--layer", "a rollback, restore or rewind"));
+        }
+        let undo = EntryUndo {
+            reason: input::optional_text("--reason", self.reason.as_deref())?,
+            without_effects: None,
+            dry_run: self.dry_run,
+            expect_plan: self.expect_plan.as_deref(),
+            force: self.forced.decided(),
+            keep_theirs: self.keep_theirs,
+            yes: self.yes,
+        };
+        undo.run(session, entry)
     }
 
     /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the

@@ -1,20 +1,21 @@
 //! Completes names from the ledger: the newest of each kind, described by what a person knows it by.
 
+mod journal_entries;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ic_base::{CheckpointId, Result, RewindId, RollbackId, RunId, Timestamp};
+use ic_base::{CheckpointId, Result, RunId, Timestamp};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
 use ic_kernel::config;
 use ic_kernel::is_idle;
-use ic_kernel::journal::table::{self as rollbacks, RollbackRecord};
 use ic_ledger::{Lookup, OpenOptions, Snapshot, reference};
 use ic_phase::run_reference::{self, ProjectScope};
 use ic_phase::{Run, run, skip};
-use ic_rewind::{EngineOptions, RelationalRollbackEngine, journal};
+use ic_rewind::{EngineOptions, RelationalRollbackEngine};
 use ic_runtrack::{agent, artifact};
 
 use super::Candidate;
@@ -232,41 +233,12 @@ impl Looked<'_> {
         Ok(found)
     }
 
-    /// The newest rollbacks that `is_wanted`, with their status, phases and reason.
-    pub(super) fn rollbacks(&self, typed: &str, is_wanted: impl Fn(&RollbackRecord) -> bool) -> Result<Vec<Candidate>> {
-        let mut found = Vec::new();
-        for text in reference::newest(self.snapshot, rollbacks::REFERENT, MOST_ROWS)? {
-            let rollback = rollbacks::get(self.snapshot, &RollbackId::from_ledger(text))?;
-            if is_wanted(&rollback) {
-                let way = format!("{} to {}", rollback.from_phase, rollback.to_phase);
-                let about = described(&[Some(rollback.status.as_str()), Some(&way), rollback.reason.as_deref()]);
-                found.push(id(rollback.id.as_str(), rollback.id.short(), typed, about));
-            }
-        }
-        Ok(found)
-    }
-
     /// Sessions of coding agents.
     pub(super) fn sessions(&self, typed: &str) -> Result<Vec<Candidate>> {
         let mut found = Vec::new();
         for session in ic_session::list(self.snapshot, MOST_ROWS)?.into_iter().rev() {
             let about = described(&[Some(&session.client), Some(session.run_id.short())]);
             found.push(id(session.id.as_str(), session.id.short(), typed, about));
-        }
-        Ok(found)
-    }
-
-    /// The newest rewinds, with their status and the task that each went to.
-    pub(super) fn rewinds(&self, typed: &str) -> Result<Vec<Candidate>> {
-        let mut found = Vec::new();
-        for text in reference::newest(self.snapshot, journal::REFERENT, MOST_ROWS)? {
-            let entry = journal::get(self.snapshot, &RewindId::from_ledger(text))?;
-            let about = described(&[
-                Some(entry.status.as_str()),
-                Some(&format!("to {}", entry.task_id)),
-                Some(&time(entry.created_at)),
-            ]);
-            found.push(id(entry.id.as_str(), entry.id.short(), typed, about));
         }
         Ok(found)
     }

@@ -9,6 +9,7 @@ use clap::Arg;
 use ic_base::Result;
 use ic_dispatch::DispatchStatus;
 use ic_phase::Chain;
+use ic_rewind::journal::RewindStatus;
 
 use super::ledger::{self, Looked, look};
 use super::position::Position;
@@ -27,6 +28,8 @@ pub(super) enum CompletionKind {
     Workflow,
     Rollback,
     Rewind,
+    /// A rollback, restore or rewind that stands.
+    JournalEntry,
     Task,
     Agent,
     Artifact,
@@ -72,7 +75,8 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         }
         (["checkpoint", _], "conversation") => CompletionKind::Conversation,
         (["checkpoint", _] | ["workflow", "checkpoints"], "workflow") => CompletionKind::Workflow,
-        (["rollback", _] | ["redo"], "id") => CompletionKind::Rollback,
+        (["rollback", _], "id") => CompletionKind::Rollback,
+        (["redo"], "id") => CompletionKind::JournalEntry,
         (["rewind", _], "id") => CompletionKind::Rewind,
         (["rewind", "to"], "task") => CompletionKind::Task,
         (["run", "agent", _], "agent") => CompletionKind::Agent,
@@ -173,10 +177,15 @@ fn from_ledger(
         CompletionKind::Session => looked.sessions(typed),
         CompletionKind::Rollback => looked.rollbacks(typed, |rollback| match verb {
             "resume" | "abort" => !rollback.status.is_over(),
-            "redo" => rollback.status.stands(),
             _ => true,
         }),
-        CompletionKind::Rewind => looked.rewinds(typed),
+        CompletionKind::Rewind => looked.rewinds(typed, |_| true),
+        CompletionKind::JournalEntry => Ok([
+            looked.rollbacks(typed, |rollback| rollback.status.stands())?,
+            looked.last_restore(typed)?,
+            looked.rewinds(typed, |status| status != RewindStatus::Undone)?,
+        ]
+        .concat()),
         CompletionKind::Agent => looked.agents(typed),
         CompletionKind::Artifact => looked.artifacts(typed),
         CompletionKind::Phase => phases(looked, at, argument),

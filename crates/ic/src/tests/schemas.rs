@@ -49,7 +49,7 @@ use crate::views::ui::UiJson;
 use crate::views::workflow::WorkflowJson;
 use crate::views::workflow::plan::{WorkflowPlanJson, WorkflowRollbackPlanJson};
 
-/// Which shape a verb prints with `--json`. Verbs with two shapes stand twice.
+/// Which shape a verb prints with `--json`. Verbs with several shapes have a line for each.
 const SHAPES: &[(&str, &str)] = &[
     ("ic status", "status"),
     ("ic log", "log"),
@@ -65,6 +65,8 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic man", "man"),
     ("ic undo", "rollback"),
     ("ic redo", "rollback-undone"),
+    ("ic redo --json RESTORE", "restore"),
+    ("ic redo --json REWIND", "rewind"),
     ("ic restore", "restore"),
     ("ic ui", "ui"),
     ("ic run create", "run-created"),
@@ -92,8 +94,6 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic checkpoint tree", "checkpoint-list"),
     ("ic checkpoint diff", "checkpoint-diff"),
     ("ic checkpoint restore", "restore"),
-    ("ic checkpoint undo", "restore"),
-    ("ic checkpoint redo", "restore"),
     ("ic checkpoint prune", "prune"),
     ("ic checkpoint delete", "prune"),
     ("ic checkpoint purge", "purge"),
@@ -115,7 +115,6 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic rewind resume", "rewind"),
     ("ic rewind status", "rewind"),
     ("ic rewind list", "rewind-list"),
-    ("ic rewind undo", "rewind"),
     ("ic dispatch create", "dispatch"),
     ("ic dispatch start", "dispatch"),
     ("ic dispatch complete", "dispatch"),
@@ -349,7 +348,8 @@ UTC, with milliseconds. A path that is not UTF-8 stands as lossy text, with its 
         "| any, on stderr, when it fails | [error](error.json) |
 
 Verbs that create something, and `run phase`, `run current` and `where`, print just the value (an id, a phase, a path)
-unless JSON is asked for in the call. One event, as a line of `--format jsonl`, is [event](event.json).
+unless JSON is asked for in the call. `redo` tells by the key `undoes` what it prints: rollback, restore or rewind; `undo` with the id of
+one prints the same. One event, as a line of `--format jsonl`, is [event](event.json).
 ",
     );
     assert_is("schemas/README.md", &text);

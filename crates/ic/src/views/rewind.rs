@@ -52,6 +52,10 @@ shape! {
         /// done, stopped, `in_progress`, undone or `nothing_to_do`.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_rewind::journal::RewindStatus::WORDS, "nothing_to_do"))))]
         status: &'static str = entry.status.as_str(),
+        /// For an undo, what it undoes: rewind.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, schemars(extend("enum" = ["rewind"])))]
+        undoes: Option<&'static str> = None,
         /// Whether nothing was changed (`undo --dry-run`).
         dry_run: bool = false,
         database: String = lossy_path(&entry.database),
@@ -106,6 +110,7 @@ impl RewindJson {
     pub(crate) fn undone(undone: &UndoneRewind) -> Self {
         Self {
             restored_row_counts: Some(counts(pairs(&undone.restored))),
+            undoes: Some("rewind"),
             dry_run: undone.is_dry_run,
             ..Self::from(&undone.entry)
         }
@@ -191,12 +196,12 @@ pub(crate) fn entry(entry: &RewindEntry) -> String {
             out += &tree_back(entry);
         }
         RewindStatus::Done => {
-            let undo = format!("ic rewind undo {} --yes", entry.id.short());
+            let undo = format!("ic undo {} --yes", entry.id.short());
             out += &format!("To restore the rows: {undo}\n");
             out += &tree_back(entry);
         }
         RewindStatus::Stopped | RewindStatus::InProgress if entry.has_begun() => {
-            out += &format!("To abort it: ic rewind undo {} --yes\n", entry.id.short());
+            out += &format!("To abort it: ic undo {} --yes\n", entry.id.short());
             out += &tree_back(entry);
         }
         _ => {}

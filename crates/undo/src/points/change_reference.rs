@@ -22,7 +22,7 @@ pub fn require_work(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<
     let is_restore = match kind {
         "own" => false,
         "" | "restore" => {
-            if manual_restores::named_restore(snapshot, root, id)?.is_none() {
+            if !manual_restores::is_named(snapshot, root, id)? {
                 return Ok(());
             }
             true

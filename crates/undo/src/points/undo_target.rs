@@ -376,7 +376,11 @@ pub(crate) fn known<T>(found: Result<T>) -> Result<Option<T>> {
         Err(error)
             if matches!(
                 error.code(),
-                Code::DispatchNotFound | Code::CheckpointNotFound | Code::RollbackNotFound | Code::InvalidReference
+                Code::DispatchNotFound
+                    | Code::CheckpointNotFound
+                    | Code::RollbackNotFound
+                    | Code::RewindNotFound
+                    | Code::InvalidReference
             ) =>
         {
             Ok(None)

@@ -56,11 +56,12 @@ pub(super) fn resumed(
 }
 
 /// The command that takes a restore back that was interrupted.
-pub fn way_back(restore: &RestoreRecord) -> &'static str {
-    match restore.kind {
-        RestoreKind::Undo => "ic checkpoint redo --yes",
-        RestoreKind::Restore | RestoreKind::Redo => "ic checkpoint undo --yes",
-    }
+pub fn way_back(restore: &RestoreRecord) -> String {
+    let verb = match restore.kind {
+        RestoreKind::Undo => "undo",
+        RestoreKind::Restore | RestoreKind::Redo => "redo",
+    };
+    format!("ic {verb} {} --yes", restore.safety_id.short())
 }
 
 /// Runs `then` after a restore that was `settled` first, and reports that one in any case: even if `then` is refused and writes nothing,

@@ -1,8 +1,9 @@
-//! `ic checkpoint restore`, and what `undo` and `redo` share with it.
+//! `ic checkpoint restore`, and what the undo and redo of a restore share with it.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use ic_base::RestoreId;
 use ic_checkpoint::record::CheckpointFilter;
 use ic_checkpoint::restore::Strategy;
 use ic_kernel::Kernel;
@@ -15,7 +16,7 @@ use crate::views::checkpoint::restore::RestoreJson;
 
 /// Restore the working tree to a checkpoint.
 ///
-/// A safety checkpoint is taken first, so that `ic checkpoint undo` can restore what was there. Only files that differ
+/// A safety checkpoint is taken first, so that `ic redo` can restore what was there. Only files that differ
 /// are written; ignored files, and what the checkpoint left out, are never touched. Content that no checkpoint can
 /// hold (the `.git` of nested repositories) is listed as not kept.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ use crate::views::checkpoint::restore::RestoreJson;
   ic checkpoint restore 3f9a12c4 --yes
   ic checkpoint restore --latest --path src/main.rs --yes
   ic checkpoint restore --name before-refactor --strategy files-only --yes
-  ic checkpoint undo
+  ic redo --yes                     # bring back what was there
 
 Exit 1 when others changed a path that would be restored: nothing is written, unless --force restores it or
 --keep-theirs leaves it. Exit 4 when some paths could not be restored: they are listed. Paths that cannot be compared,
@@ -59,7 +60,7 @@ pub(crate) struct CheckpointRestoreArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Common {
+struct Common {
     /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -109,9 +110,15 @@ impl RestoreFlags {
         common.run(session, &request, ic_worktree::restore)
     }
 
-    /// Undoes the last restore of the working tree.
-    pub(crate) fn undo(self, session: &mut CliSession) -> Result<ExitStatus> {
-        self.common().undo(session)
+    /// Undoes a restore, or the last one of the working tree if none is named.
+    pub(crate) fn undo(self, session: &mut CliSession, restore: Option<&RestoreId>) -> Result<ExitStatus> {
+        let force = self.force;
+        let common = self.common();
+        let request = RestoreRequest { force, ..common.request() };
+        common.run(session, &request, |kernel, settings, request, watch| match restore {
+            Some(id) => ic_worktree::undo_named(kernel, settings, id, request, watch),
+            None => ic_worktree::undo(kernel, settings, request, watch),
+        })
     }
 
     fn common(self) -> Common {
@@ -119,8 +126,6 @@ impl RestoreFlags {
         Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: ForceFlags { dispatch: None } }
     }
 }
-
-type Deed = fn(&Kernel, &CaptureSettings, &RestoreRequest<'_>, &RestoreWatch) -> Result<RestoreReport>;
 
 impl CheckpointRestoreArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
@@ -155,7 +160,7 @@ impl CheckpointRestoreArgs {
 }
 
 impl Common {
-    pub(super) fn request(&self) -> RestoreRequest<'_> {
+    fn request(&self) -> RestoreRequest<'_> {
         RestoreRequest {
             which: Which::Latest,
             strategy: None,
@@ -172,13 +177,13 @@ impl Common {
         }
     }
 
-    /// Undoes the last restore of this working tree.
-    pub(super) fn undo(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        self.run(session, &self.request(), ic_worktree::undo)
-    }
-
-    /// Carries out a restore, undo or redo. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
-    pub(super) fn run(&self, session: &mut CliSession, request: &RestoreRequest<'_>, deed: Deed) -> Result<ExitStatus> {
+    /// Carries out a restore, or the undo of one. Without `--yes` it first shows the plan and asks; without a terminal it is refused.
+    fn run(
+        &self,
+        session: &mut CliSession,
+        request: &RestoreRequest<'_>,
+        deed: impl Fn(&Kernel, &CaptureSettings, &RestoreRequest<'_>, &RestoreWatch) -> Result<RestoreReport>,
+    ) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(self.door.as_deref())?;
         let settings = session.checkpoint_settings(&kernel)?;
         let watch = RestoreWatch::default();

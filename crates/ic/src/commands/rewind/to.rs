@@ -17,7 +17,7 @@ use crate::views::rewind::preview::RewindPreviewJson;
   ic rewind to T-12 --yes
   ic rewind to T-12 --no-git --yes              # the tree stays
   ic rewind to $checkpoint --scope thread_id=42 --yes
-  ic rewind undo 3f9a12c4 --yes                 # the rows are restored exactly
+  ic undo 3f9a12c4 --yes                        # undo that rewind: the rows are restored exactly
 
 Exit 4 when a stage failed after an earlier one: ic rewind resume does the rest. docs/REWIND.md lists what is guaranteed.")]
 pub(crate) struct RewindToArgs {

@@ -21,6 +21,10 @@ shape! {
         because = |(path, reason): &(PathText, String)| SkippedJson::new(&path.0, reason.clone());
     {
         checkpoint_id: String = report.target.id.to_string(),
+        /// What it undoes, if it is the undo of a restore, or makes one again: restore.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, schemars(extend("enum" = ["restore"])))]
+        undoes: Option<&'static str> = report.of_restore.as_ref().map(|_| "restore"),
         /// The restore that is undone or redone; left out if this is neither.
         #[serde(skip_serializing_if = "Option::is_none")]
         of_restore: Option<OfRestoreJson> =
@@ -179,13 +183,16 @@ fn in_the_way(report: &RestoreReport) -> String {
     styled(style::DIM, &format!("to replace what is there, too: ic checkpoint restore {id} --yes")) + "\n"
 }
 
-/// The command that restores what a restore replaced. An undo restores a safety checkpoint, and another undo does not undo it.
+/// The command that restores what a restore replaced; after the undo of a restore also the one that makes it again, without what came since.
 fn way_back(report: &RestoreReport, safety: &CheckpointId) -> String {
-    let undo = match report.target.kind {
-        CheckpointKind::Safety => format!("ic checkpoint restore {}", safety.short()),
-        CheckpointKind::Manual | CheckpointKind::Auto | CheckpointKind::Restored => "ic checkpoint undo".to_owned(),
+    let safety = safety.short();
+    let is_undo = report.of_restore.is_some() && report.target.kind == CheckpointKind::Safety;
+    let command = if is_undo {
+        format!("ic checkpoint restore {safety}\nTo make that restore again: ic undo {safety}")
+    } else {
+        format!("ic redo {safety}")
     };
-    files_back(report).unwrap_or(undo)
+    files_back(report).unwrap_or(command)
 }
 
 /// The command that restores only files, if git's former state cannot be restored because a part of it was purged.

@@ -20,6 +20,9 @@ shape! {
     pub(crate) struct RollbackUndoneJson from undone: &UndoneRollback {
         #[serde(flatten)]
         rollback: RollbackRecordJson = (&undone.remembered).into(),
+        /// What it undoes, as opposed to a restore or a rewind: rollback.
+        #[cfg_attr(test, schemars(extend("enum" = ["rollback"])))]
+        undoes: &'static str = "rollback",
         /// For `--dry-run`: nothing was changed, and the rest is what would be.
         dry_run: bool = undone.is_dry_run,
         /// In the dry run of an undo, the hash of its plan, for --expect-plan; `plan_hash` belongs to the rollback itself. Null: no plan,
