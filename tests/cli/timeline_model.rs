@@ -194,13 +194,7 @@ impl Story {
     }
 
     /// Undoes what others are in the way of, with a decision about their lines.
-    fn undo_decided(
-        &mut self,
-        set: Vec<usize>,
-        words: &str,
-        (lines, before): (&[String], BTreeMap<PathBuf, String>),
-        random: &mut Random,
-    ) {
+    fn undo_decided(&mut self, set: Vec<usize>, words: &str, (lines, before): (&[String], Tree), random: &mut Random) {
         let takes = random.below(2) == 0;
         let flag = if takes { "--force-files" } else { "--keep-theirs" };
         let outcome = self.project.run(&format!("{words} {flag}"));
@@ -217,7 +211,7 @@ impl Story {
                 assert!(!of_set.contains(is.as_str()), "a line of what was undone is left: {when}");
             }
         }
-        self.undos.push((set, before));
+        self.undos.push((set, Some(before)));
         if takes && random.below(2) == 0 {
             let (set, _) = &self.undos[self.undos.len() - 1];
             let met = (0..SLOTS).filter(|at| self.is_met_at(*at, set));
@@ -255,15 +249,19 @@ impl Story {
         let lost: Vec<&String> = theirs.filter(|line| !now.contains(line)).collect();
         assert!(lost.is_empty(), "lines of others are lost: {lost:?}: {when}");
         if !is_met {
-            for (at, (is, standing)) in now.iter().zip(self.standing()).enumerate() {
-                assert!(self.taken.contains(&at) || *is == standing, "slot {at}, {is}, {standing}: {when}");
-            }
+            self.assert_standing(when);
         }
         for (at, prompt) in self.prompts.iter().enumerate() {
             let Some(file) = &prompt.file else { continue };
             assert_eq!(self.project.root().join(file).exists(), !prompt.is_undone, "{file} of {at}: {when}");
             let directory = self.project.root().join(format!("d{at}"));
             assert_eq!(directory.exists(), !prompt.is_undone, "its directory: {when}");
+        }
+    }
+
+    fn assert_standing(&self, when: &str) {
+        for (at, (is, standing)) in lines_of(&self.project).iter().zip(self.standing()).enumerate() {
+            assert!(self.taken.contains(&at) || *is == standing, "slot {at}, {is}, {standing}: {when}");
         }
     }
 
@@ -294,7 +292,7 @@ impl Story {
         }
         match tree {
             Some(tree) => assert_eq!(ic_testkit::tree(self.project.root()), tree, "{when}"),
-            None if !is_met => assert_eq!(lines_of(&self.project), self.standing(), "{when}"),
+            None if !is_met => self.assert_standing(&when),
             None => {}
         }
         let has = |file: &String| self.project.root().join(file).exists();

@@ -26,6 +26,7 @@ struct Restoring {
 pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<bool> {
     let mut restores = journal::finished(snapshot, root)?;
     restores.retain(|restore| restore.seq > since);
+    // Most undos come after no restore, and need not read every rollback.
     if restores.is_empty() {
         return Ok(false);
     }
@@ -42,6 +43,7 @@ pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq)
         let is_its = |one: &&Restoring| {
             one.safeties.contains(&restore.safety_id) || one.reverts.iter().any(|during| during.contains(&restore.seq))
         };
+        // A restore of no rollback was made by hand.
         let mut of = known.iter().filter(is_its).peekable();
         of.peek().is_none() || !of.all(|one| one.is_of_later_work)
     }))

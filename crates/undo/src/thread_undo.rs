@@ -77,6 +77,7 @@ pub(super) fn decide<'a>(
     if thread.is_beside_others {
         return Ok(Decided { request: set, planned: None });
     }
+    // Rows go with cuts only. An undo of works would leave them without a word.
     let exact = to(RollbackTarget::Exactly(thread.first));
     let is_same =
         settings.state.is_none() && kernel.read(|snapshot| Ok(is_same_record(kernel, snapshot, &cut, &exact)))?;
@@ -142,6 +143,7 @@ fn is_same_record(
     else {
         return false;
     };
+    // An undo of works leaves the run where it is, and a completed run completed.
     let moves = cut.run.phase != cut.to_phase || cut.reopens();
     !moves && cut.marks() == works.marks() && cut.cut.seq == works.cut.seq
 }
@@ -156,6 +158,7 @@ fn is_told_apart(
 ) -> Result<bool> {
     let Some(tree) = planned.parts.tree.as_ref().filter(|_| !warns_of(planned, UNTOLD)) else { return Ok(false) };
     let plan = kernel.read(|snapshot| apply::planned_by_cut(kernel, snapshot, &cut.base))?;
+    // Asked of the cut: an undo of works never counts work that began before it.
     let lost = Lost::of(kernel, settings, &plan, (tree, planned.parts.commits.as_deref()))?;
     let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan, Some(&lost)))?;
     Ok(plan.straddling.is_empty())

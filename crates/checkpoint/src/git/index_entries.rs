@@ -108,6 +108,7 @@ pub fn index_edits(
         let names: BTreeSet<&Vec<u8>> = was.keys().chain(is.keys()).collect();
         for path in names.into_iter().filter(|path| was.get(*path) != is.get(*path) && is_own(path)) {
             let (was, is) = (was.get(path).cloned(), is.get(path).cloned());
+            // Where others staged something between two works, the undo goes back to that.
             if let Some(one) = changed.get_mut(path).filter(|one| one.is == was) {
                 one.is = is;
             } else {
@@ -126,11 +127,13 @@ pub fn index_edits(
     for (path, change) in changed {
         // What HEAD has is committed, and no entry of the index alone.
         let Some(committed) = in_head.get(&path).filter(|_| now.get(&path) == change.is.as_ref()) else { continue };
+        // A commit since may have changed what is not staged: then HEAD has the newer content.
         let becomes = if change.was_staged || head == change.head { change.was } else { committed.clone() };
         if becomes != change.is {
             edits.push(IndexEdit { path: PathText(path), was: change.is, becomes });
         }
     }
+    // The objects of a look are not kept: git may have collected what nothing names any more.
     let wanted: Vec<&str> = edits.iter().filter_map(|edit| edit.becomes.as_deref().map(oid)).collect();
     let there: HashSet<String> = existing(&git, &wanted)?.into_iter().map(str::to_owned).collect();
     edits.retain(|edit| edit.becomes.as_deref().is_none_or(|entry| there.contains(oid(entry))));

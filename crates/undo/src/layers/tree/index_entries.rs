@@ -30,6 +30,7 @@ pub(super) fn take_back(
     report: &mut RestoreReport,
     detail: &mut Value,
 ) -> Result<()> {
+    // A step that is made again must not decide anew: the index has the result of the first attempt.
     let edits = match of_step(step) {
         Some(edits) => edits,
         None => decided(site, workspace, own, report)?,

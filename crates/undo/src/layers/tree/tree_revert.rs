@@ -218,6 +218,7 @@ impl TreeBack<'_> {
         }
         match self.require_exact(look) {
             Ok(()) => Ok(true),
+            // What others changed since is no refusal: it is merged.
             Err(error) if matches!(error.code(), Code::FileConflict | Code::ForeignCommits) => Ok(false),
             Err(error) => Err(error),
         }
