@@ -45,6 +45,7 @@ pub fn entry_of_journal(kernel: &Kernel, text: &str) -> Result<Option<JournalEnt
 fn restore_named(snapshot: &Snapshot<'_>, text: &str) -> Result<Option<RestoreRecord>> {
     // As short as the ends of all other ids may be.
     const MIN_DIGITS: usize = 6;
+    let text = text.strip_prefix("restore:").unwrap_or(text);
     let digits = reversed_digits(&text.to_ascii_lowercase());
     if digits.len() < MIN_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(None);

@@ -19,9 +19,11 @@
 
 use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_dispatch::{Dispatch, dispatch};
+use ic_effects::{Compensation, compensation};
 use ic_kernel::Kernel;
 use ic_kernel::journal::{LayerName, PathDecisions};
 use ic_ledger::Snapshot;
+use ic_ledger::events::Cut;
 use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, root_of};
 
@@ -79,8 +81,7 @@ pub(super) fn decide<'a>(
     }
     // Rows go with cuts only. An undo of works would leave them without a word.
     let exact = to(RollbackTarget::Exactly(thread.first));
-    let is_same =
-        settings.state.is_none() && kernel.read(|snapshot| Ok(is_same_record(kernel, snapshot, &cut, &exact)))?;
+    let is_same = settings.state.is_none() && kernel.read(|snapshot| is_same_record(kernel, snapshot, &cut, &exact))?;
     let whole = if is_same { exact } else { cut.clone() };
     // Whether others are in the way is asked without the flags that decide about them.
     let mut undecided = whole.clone();
@@ -137,15 +138,21 @@ fn is_same_record(
     snapshot: &Snapshot<'_>,
     cut: &LayeredRequest<'_>,
     works: &LayeredRequest<'_>,
-) -> bool {
+) -> Result<bool> {
     let (Ok(cut), Ok(works)) =
         (apply::planned_by_cut(kernel, snapshot, &cut.base), apply::planned_by_cut(kernel, snapshot, &works.base))
     else {
-        return false;
+        return Ok(false);
     };
     // An undo of works leaves the run where it is, and a completed run completed.
     let moves = cut.run.phase != cut.to_phase || cut.reopens();
-    !moves && cut.marks() == works.marks() && cut.cut.seq == works.cut.seq
+    let is_same = !moves && cut.marks() == works.marks() && cut.cut.seq == works.cut.seq;
+    // An effect may be declared for the run alone.
+    let is_of_both = |effect: &Compensation| {
+        let covers = |of: &Cut| of.covers(effect.seq, &effect.phase, effect.dispatch_id.as_ref());
+        effect.rolled_back_by.is_some() || covers(&cut.cut) == covers(&works.cut)
+    };
+    Ok(is_same && compensation::list(snapshot, &cut.run.id)?.iter().all(is_of_both))
 }
 
 /// Whether all that goes is known to be of the works. What an agent did without a call, or work that began before the point and went on
