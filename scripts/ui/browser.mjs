@@ -40,7 +40,7 @@ async function looks() {
   let checked = 0;
   const wrong = [];
   for (const colorScheme of ["light", "dark"]) {
-    for (const width of [400, 1280, 2560]) {
+    for (const width of [390, 1280, 2560]) {
       const { context, page } = await enter({ colorScheme, viewport: { width, height: 900 } });
       for (const [name, place] of Object.entries(places)) {
         await page.goto(at(place));
@@ -66,7 +66,8 @@ async function addresses() {
   const link = (selector) => page.locator(selector).first().getAttribute("href");
   const point = await link(".entry.point:has(.files) a.title");
   const places = {
-    runs: "/",
+    timeline: "/",
+    runs: "/runs",
     run: `/runs/${run}`,
     point,
     "side-by-side": `${point}&view=split`,
@@ -107,7 +108,7 @@ async function keys() {
   assert.equal(await page.locator("#keys").evaluate((one) => one.open), true);
   await page.keyboard.press("Escape");
   assert.equal(await page.evaluate(typedAtOnce), true, "a key right after the dialog was closed is heard");
-  await page.goto(at("/"));
+  await page.goto(at("/runs"));
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.waitForURL(at(`/runs/${run}`));

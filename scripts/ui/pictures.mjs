@@ -29,6 +29,7 @@ const from = (selector) => async (page) => {
 await picture("ui-run", `/runs/${run}`, {});
 await picture("ui-point", from(".entry.point:has(.created):has(.modified) a.title"), {});
 await picture("ui-plan", from(".entry:has(.created):has(.modified) a[data-undo]"), { viewport: { width: 1120, height: 1080 } });
-await picture("ui-runs-dark", "/", { colorScheme: "dark", viewport: { width: 1120, height: 560 } });
-await picture("ui-narrow", `/runs/${run}`, { viewport: { width: 400, height: 760 } });
+await picture("ui-timeline", "/", {});
+await picture("ui-timeline-dark", "/", { colorScheme: "dark", viewport: { width: 1120, height: 560 } });
+await picture("ui-narrow", `/runs/${run}`, { viewport: { width: 390, height: 760 } });
 await browser.close();

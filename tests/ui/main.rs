@@ -5,5 +5,6 @@ mod large;
 mod live;
 mod on_server;
 mod pages;
+mod place;
 mod served;
 mod undo;

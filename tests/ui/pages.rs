@@ -23,7 +23,8 @@ fn snapshot(name: &str, reply: &Reply) {
 fn each_page_says_what_is_so() {
     let world = world();
     let page = Served::of_world(&world);
-    snapshot("runs", &page.page("/"));
+    snapshot("timeline", &page.page("/"));
+    snapshot("runs", &page.page("/runs"));
     let run = page.page(&format!("/runs/{}", world.run));
     snapshot("run", &run);
     snapshot("point", &page.page(&run.link("/point?")));

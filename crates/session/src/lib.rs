@@ -18,11 +18,11 @@ mod table;
 
 pub use call::{NewCall, ToolCall};
 pub use prompt::{
-    NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt, hold,
-    latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint, of_dispatch as prompt_of, of_session,
-    own_runs, own_runs_of, standing,
+    NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt,
+    first_of_session, hold, latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint,
+    of_dispatch as prompt_of, of_session, own_runs, own_runs_of, standing,
 };
 pub use table::{
     AgentSession, NewSession, REFERENT, begin, by_client, end, get, go_on, is_own_run, list, of_own_run, of_project,
-    of_work, queue, resolve, spoken, that_calls, told, work_in,
+    of_work, of_works, queue, resolve, spoken, that_calls, told, work_in,
 };

@@ -106,6 +106,12 @@ pub fn hold(tx: &Transaction<'_>, now: Timestamp, prompt: &Prompt, asked: &str) 
     )
 }
 
+/// The first prompt of a session.
+pub fn first_of_session(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Prompt>> {
+    let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq LIMIT 1");
+    snapshot.query_opt(&sql, &[&session.as_str()], from_row)
+}
+
 /// The newest prompt of a session.
 pub fn latest(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Option<Prompt>> {
     let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = $1 ORDER BY seq DESC LIMIT 1");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ic_base::{Code, Diagnosis, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, Seq, SessionId, Timestamp, reversed_digits};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::reference::{self, Referent};
@@ -201,6 +201,19 @@ pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Ag
         next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
     }
     Ok(None)
+}
+
+/// The session in which all of these dispatches are prompts, or were begun by one; `None` where they are of several, or none is of one.
+pub fn of_works(snapshot: &Snapshot<'_>, works: &[DispatchId]) -> Result<Option<AgentSession>> {
+    let mut all = Vec::new();
+    for id in works {
+        let work = dispatch::find(snapshot, id)?;
+        all.push(work.map_or(Ok(None), |work| of_work(snapshot, &work))?);
+    }
+    let first = all.pop().flatten();
+    // A prompt and its subagent are of one session.
+    let is_of_one = all.iter().all(|other| other.as_ref().map(|one| &one.id) == first.as_ref().map(|one| &one.id));
+    Ok(first.filter(|_| is_of_one))
 }
 
 /// The session that a reference names: its id, the end of it, or its name in its client. Errors: `session_not_found`, `ambiguous_id`,

@@ -70,7 +70,7 @@ fn sides(ask: &Ask<'_>, from: &str, to: Option<&str>) -> Result<(CheckpointRecor
 
 fn crumbs(of: &CheckpointRecord) -> Vec<(&'static str, String)> {
     let run = of.link.run_id.as_ref().map(|run| ("Run", format!("/runs/{run}")));
-    [("Runs", "/".to_owned())].into_iter().chain(run).collect()
+    [("Runs", "/runs".to_owned())].into_iter().chain(run).collect()
 }
 
 fn side(ask: &Ask<'_>, one: &CheckpointRecord) -> Markup {

@@ -2,7 +2,6 @@
 
 use ic_base::Result;
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
-use ic_kernel::journal::table;
 use ic_kernel::worker::{Life, life};
 use ic_session::{AgentSession, ToolCall, call};
 use maud::{Markup, html};
@@ -10,17 +9,21 @@ use maud::{Markup, html};
 use crate::layout::{PageLayout, notice, trail};
 use crate::page_request::Ask;
 use crate::runs::address;
+use crate::session;
 use crate::text::{EMPTY, PageLine, ShownText, counted, of_path, query, rounded, when};
 
 /// The most entries of a list that are shown; the rest is counted.
-const SHOWN: usize = 200;
+pub(crate) const SHOWN: usize = 200;
 
 /// The page of a dispatch.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let found = ask.read(|snapshot| {
         let work = dispatch::resolve(snapshot, ask.id())?;
         let run = ic_phase::run::get(snapshot, &work.run_id)?;
-        let session = ic_session::of_work(snapshot, &work)?;
+        let session = match ic_session::of_work(snapshot, &work)? {
+            Some(session) => Some((session::title(snapshot, &session)?, session)),
+            None => None,
+        };
         let below = dispatch::descendants(snapshot, &work.id)?;
         let calls = call::of_dispatch(snapshot, &work.id)?;
         Ok((work, run, session, below, calls))
@@ -30,7 +33,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
         ask.read(|snapshot| Ok((code::commits_of(snapshot, &work.id)?, code::files_of(snapshot, &work.id)?)))?;
     let name = name(work);
     let body = html! {
-        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
+        (trail(&[("Runs", "/runs".to_owned()), (&ic_base::title(&run.goal), address(run))]))
         div.heading {
             h1 { (ShownText(&name)) }
             (badge(work))
@@ -92,8 +95,8 @@ fn actions(work: &Dispatch, run: &str) -> Markup {
     let to = format!("{run}/undo?{}", query(&[("to", &format!("dispatch:{}", work.id))]));
     html! {
         p.buttons {
-            a.button.primary href=(only) data-undo { "Undo only this" }
-            a.button href=(to) { "Undo to before it" }
+            a.button.primary href=(to) data-undo { "Undo from here" }
+            a.button href=(only) { "Undo only this" }
         }
     }
 }
@@ -110,7 +113,7 @@ fn stale(work: &Dispatch) -> Markup {
     )
 }
 
-fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&AgentSession>) -> Markup {
+fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&(String, AgentSession)>) -> Markup {
     let tokens = work.tokens;
     html! {
         dl.facts {
@@ -118,8 +121,8 @@ fn facts(ask: &Ask<'_>, work: &Dispatch, session: Option<&AgentSession>) -> Mark
             dt { "Phase" } dd { (ShownText(&work.phase)) }
             @if let Some(kind) = &work.work.agent_type { dt { "Agent" } dd { (ShownText(kind)) } }
             @if let Some(model) = &work.work.model { dt { "Model" } dd { (ShownText(model)) } }
-            @if let Some(session) = session {
-                dt { "Session" } dd { a href={ "/sessions/" (session.id) } { (ShownText(&session.client)) " " (session.id.short()) } }
+            @if let Some((title, session)) = session {
+                dt { "Session" } dd { a href={ "/sessions/" (session.id) } { (ShownText(title)) } " " span.quiet { (ShownText(&session.client)) } }
             }
             @if let Some(parent) = &work.work.parent_id { dt { "Begun by" } dd { a href={ "/dispatches/" (parent) } { "dispatch " (parent.short()) } } }
             @if let Some(file) = &work.work.prompt_file { dt { "Prompt" } dd.path { (PageLine(&of_path(file))) } }
@@ -191,39 +194,9 @@ pub(crate) fn line(ask: &Ask<'_>, work: &Dispatch) -> Markup {
     }
 }
 
-fn more(count: usize) -> Markup {
+pub(crate) fn more(count: usize) -> Markup {
     match count.saturating_sub(SHOWN) {
         0 => EMPTY,
         rest => html! { p.cut { "and " (counted(rest, "line")) " more, which the command line lists" } },
     }
-}
-
-/// The page of a session: its prompts, newest first.
-pub(crate) fn session(ask: &Ask<'_>) -> Result<PageLayout> {
-    let (session, run, work, count) = ask.read(|snapshot| {
-        let session = ic_session::resolve(snapshot, ask.id())?;
-        let run = ic_phase::run::get(snapshot, &session.run_id)?;
-        let prompts = ic_session::of_session(snapshot, &session.id)?;
-        let mut work = Vec::new();
-        for prompt in prompts.iter().rev().take(SHOWN) {
-            work.push(dispatch::get(snapshot, &prompt.dispatch_id)?);
-        }
-        Ok((session, run, work, prompts.len()))
-    })?;
-    let undone = ask.read(|snapshot| table::of_run(snapshot, &run.id))?.len();
-    let title = format!("{} {}", session.client, session.id.short());
-    let body = html! {
-        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
-        div.heading { h1 { (ShownText(&title)) } span class={ "badge " @if session.ended_at.is_some() { "quiet" } @else { "live" } } { @if session.ended_at.is_some() { "ended" } @else { "open" } } }
-        p.facts {
-            span { "begun " (when(ask.now, session.created_at)) }
-            span { (counted(count, "prompt")) }
-            @if undone > 0 { span { (counted(undone, "undo")) " in its run" } }
-            span.path { (PageLine(&of_path(&session.project_dir))) }
-        }
-        h2 { "Prompts" }
-        ul.items.prompts { @for one in &work { (line(ask, one)) } }
-        (more(count))
-    };
-    Ok(PageLayout::new(title, body).following(run.id.as_str()))
 }

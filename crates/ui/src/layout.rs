@@ -108,7 +108,8 @@ fn head(app: &PageApp, theme: Theme, at: &str) -> Markup {
         header.top {
             a.brand href="/" { span.mark { "ic" } span.project { (ShownText(&app.name)) } }
             nav aria-label="Pages" {
-                a href="/" aria-current=[here("/")] { "Runs" }
+                a href="/" aria-current=[here("/")] { "Timeline" }
+                a href="/runs" aria-current=[here("/runs")] { "Runs" }
                 a href="/events" aria-current=[here("/events")] { "Events" }
                 a href="/compare" aria-current=[here("/compare")] { "Compare" }
             }
@@ -139,7 +140,7 @@ fn keys() -> Markup {
         ("u", "plan an undo"),
         ("r", "plan a redo"),
         ("/", "search"),
-        ("g", "all runs"),
+        ("g", "the timeline"),
         ("e", "events"),
         ("?", "these keys"),
     ];

@@ -1,4 +1,4 @@
-//! The page of `ic ui`: shows runs, points and rollbacks, and undoes them.
+//! The page of `ic ui`: shows the timeline of a place, runs, points and rollbacks, and undoes them.
 //!
 //! It is a thin layer: other crates read what it shows, and [`ic_undo`] does what it does, as for `ic undo` and `ic redo`. It has no
 //! SQL, no rules and no plans of its own. Every request opens the ledger anew, on a thread that may block. So the page blocks no other
@@ -25,8 +25,10 @@ mod image;
 mod layout;
 mod lines;
 mod listener;
+mod log_row;
 mod page_request;
 mod params;
+mod place_log;
 mod plan;
 mod point;
 mod project;
@@ -37,6 +39,7 @@ mod run;
 mod runs;
 mod search;
 mod server;
+mod session;
 mod text;
 mod timeline;
 mod undo;

@@ -1,4 +1,4 @@
-//! The page of a point: what changed there, and the undo to before it.
+//! The page of a point: what changed there, and the undo from there.
 
 use ic_base::{CheckpointId, Result};
 use ic_undo::points::ListedPoint;
@@ -7,8 +7,8 @@ use maud::{Markup, html};
 
 use crate::changes::{self, TreePair, View};
 use crate::layout::{PageLayout, notice, trail};
+use crate::log_row::{changed, kind, point_address, title, undo_address};
 use crate::page_request::Ask;
-use crate::run::{changed, kind, point_address, title, undo_address};
 use crate::runs::address;
 use crate::text::{EMPTY, ShownText, counted, query, when};
 
@@ -43,13 +43,13 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     };
     let own = point_address(&run, point);
     let body = html! {
-        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
+        (trail(&[("Runs", "/runs".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
         div.heading {
             div {
                 span.kind.(point.kind) { (kind(point)) }
                 h1 { (ShownText(title(point))) }
             }
-            @if point.is_target() && ask.can_undo() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo to here" } }
+            @if point.is_target() && ask.can_undo() { a.button.primary href=(undo_address(&run, point)) data-undo { "Undo from here" } }
         }
         p.facts {
             code { (ShownText(&point.reference)) }

@@ -32,7 +32,7 @@ fn find(ask: &Ask<'_>, reference: &str) -> Result<Found> {
 }
 
 fn crumbs(run: &Run) -> Markup {
-    trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))])
+    trail(&[("Runs", "/runs".to_owned()), (&ic_base::title(&run.goal), address(run))])
 }
 
 /// The page of a rollback.

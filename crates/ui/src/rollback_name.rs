@@ -8,7 +8,7 @@ use crate::text::ShownText;
 /// What a rollback did, in one line.
 pub(crate) fn went_back(rollback: &RollbackRecord) -> Markup {
     match (rollback.point(), rollback.alone()) {
-        (_, Some(alone)) => html! { "Undid " (alone) " alone" },
+        (_, Some(works)) => html! { "Undid " (works) @if rollback.chosen().len() == 1 { " alone" } },
         (Some(point), _) => html! { "Went back to before " (ShownText(point)) },
         (None, None) if rollback.include_target => {
             html! { "Went back to the start of " (ShownText(&rollback.to_phase)) }

@@ -19,7 +19,10 @@ use crate::flags::WantedUndo;
 use crate::layout::{PageLayout, Theme, whole};
 use crate::page_request::Ask;
 use crate::params::Params;
-use crate::{compare, dispatch, event_stream, events, fail, headers, image, point, rollback, run, runs, search, undo};
+use crate::{
+    compare, dispatch, event_stream, events, fail, headers, image, place_log, point, rollback, run, runs, search,
+    session, undo,
+};
 
 /// The longest form in bytes; ours are shorter.
 const LONGEST_FORM: usize = 256 * 1024;
@@ -107,14 +110,15 @@ fn theme_of(headers: &HeaderMap) -> Theme {
 async fn get(app: &Arc<PageApp>, asked: &Parts, path: Vec<String>, params: Params, theme: Theme) -> Response {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     let show: Show = match parts.as_slice() {
-        [] => runs::page,
+        [] => place_log::page,
+        ["runs"] => runs::page,
         ["runs", _] => run::page,
         ["runs", _, "point"] => point::page,
         ["runs", _, "undo"] => undo::page,
         ["rollbacks", _] => rollback::page,
         ["rollbacks", _, "redo"] => rollback::redo,
         ["dispatches", _] => dispatch::page,
-        ["sessions", _] => dispatch::session,
+        ["sessions", _] => session::page,
         ["events"] => events::page,
         ["events", "verify"] => events::verify,
         ["compare"] => compare::page,

@@ -25,7 +25,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     // One more than a page holds was read, to know whether there is an older page.
     let more = all.last().filter(|_| has_more).map(|last| {
         let open = if open { vec![("open", "1")] } else { Vec::new() };
-        format!("/?{}", query(&[open, vec![("before", last.id.as_str())]].concat()))
+        format!("/runs?{}", query(&[open, vec![("before", last.id.as_str())]].concat()))
     });
     let mut cards = Vec::new();
     for run in &all {
@@ -35,8 +35,8 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
         div.heading {
             h1 { "Runs" }
             nav.tabs aria-label="Which runs" {
-                a href="/" aria-current=[(!open).then_some("true")] { "All" }
-                a href="/?open=1" aria-current=[open.then_some("true")] { "Open" }
+                a href="/runs" aria-current=[(!open).then_some("true")] { "All" }
+                a href="/runs?open=1" aria-current=[open.then_some("true")] { "Open" }
             }
         }
         @if cards.is_empty() { (nothing(open, before.is_some())) }
@@ -50,11 +50,9 @@ fn nothing(open: bool, is_older: bool) -> Markup {
     html! {
         div.empty {
             @if is_older { p { "There are no older runs." } }
-            @else if open { p { "No run is open." } p { a href="/" { "All runs" } } }
+            @else if open { p { "No run is open." } p { a href="/runs" { "All runs" } } }
             @else {
-                p.big { "Nothing is recorded yet." }
-                p { "A run begins with the first prompt of an agent whose hooks are installed, or with a command:" }
-                pre { code { "ic hooks install claude-code\nic run create --goal 'Add a login'" } }
+                p { "There is no run yet." }
             }
         }
     }

@@ -16,8 +16,9 @@ use ic_phase::Run;
 use ic_undo::points::log::{self, LogEntry, What};
 use maud::{Markup, html};
 
+use crate::log_row::{point_address, title};
 use crate::page_request::Ask;
-use crate::run::{point_address, title};
+use crate::session;
 use crate::text::counted;
 use layout::{Bar, MarkStyle, Sort, TimelineMark, laid_out};
 
@@ -86,7 +87,7 @@ fn mark(run: &Run, entry: &LogEntry) -> TimelineMark {
             phase: rollback.to_phase.clone(),
             title: match (rollback.point(), rollback.alone()) {
                 (_, Some(alone)) => format!("undo of {alone} alone"),
-                (Some(point), _) => format!("undo to before {point}"),
+                (Some(point), _) => format!("undo from {point}"),
                 (None, None) => format!("undo to phase {}", rollback.to_phase),
             },
             address: format!("/rollbacks/{}", rollback.id),
@@ -141,7 +142,7 @@ fn sessions(ask: &Ask<'_>, work: &[Dispatch]) -> Result<Vec<Bar>> {
         let mut bars = Vec::new();
         for (id, (from, until)) in spans {
             let session = ic_session::get(snapshot, &id)?;
-            let name = format!("{} {}", session.client, id.short());
+            let name = session::title(snapshot, &session)?;
             let address = format!("/sessions/{id}");
             bars.push(Bar { from, until, name, said: "session", address, look: MarkStyle::Session });
         }

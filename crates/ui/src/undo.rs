@@ -38,11 +38,11 @@ fn shown(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, refused: Option<&Diagnos
     let planned =
         ic_undo::roll_back(ask.kernel, &settings, &wanted.request(None), &mut Unwatched, &RestoreWatch::default());
     let title = match &wanted.goal {
-        UndoGoal::To(point) => format!("Undo to before {point}"),
+        UndoGoal::To(point) => format!("Undo from {point}"),
         UndoGoal::Only(dispatch) => format!("Undo only the dispatch {}", short(dispatch)),
     };
     let body = html! {
-        (trail(&[("Runs", "/".to_owned()), (&ic_base::title(&run.goal), address(run))]))
+        (trail(&[("Runs", "/runs".to_owned()), (&ic_base::title(&run.goal), address(run))]))
         h1 { (ShownText(&title)) }
         @if let Some(name) = called(ask, wanted) { p.lead { (ShownText(&name)) } }
         @if let Some(error) = refused { (changed(error)) }

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 
 use ic_base::DispatchId;
 use ic_checkpoint::diff::Difference;
-use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_session::AgentSession;
 use ic_session::outside_files::{self, OutsideFile};
 use ic_undo::points::log::{self, LogEntry, LogPage, PointLog, What};
 use ic_undo::points::place_log::{PlaceChoice, of_place};
@@ -225,11 +223,7 @@ impl LogArgs {
 pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: PlaceEntry) -> Result<LoggedEntry> {
     let outside = outside_files(kernel, &entry)?;
     let works: Vec<DispatchId> = if makers.is_empty() { dispatch_of(&entry).into_iter().collect() } else { makers };
-    let mut sessions = works.iter().map(|id| session_of(kernel, id)).collect::<Result<Vec<_>>>()?;
-    let first = sessions.pop().flatten();
-    // A prompt and its subagent are in a call at the same time.
-    let is_of_one = sessions.iter().all(|other| other.as_ref().map(|one| &one.id) == first.as_ref().map(|one| &one.id));
-    let session = first.filter(|_| is_of_one);
+    let session = kernel.read(|snapshot| ic_session::of_works(snapshot, &works))?;
     let is_unknown = entry.looks().is_some() && !works.is_empty() && session.is_none();
     Ok(LoggedEntry { run, entry, session, is_unknown, outside })
 }
@@ -269,14 +263,6 @@ fn dispatch_of(entry: &LogEntry) -> Option<DispatchId> {
     let What::Point { point, .. } = &entry.what else { return None };
     let id = point.before.clone().filter(|_| matches!(point.kind, "dispatch" | "prompt"))?;
     Some(DispatchId::from_ledger(id))
-}
-
-/// The session in which this work is a prompt, or was begun by one.
-fn session_of(kernel: &Kernel, id: &DispatchId) -> Result<Option<AgentSession>> {
-    kernel.read(|snapshot| match dispatch::find(snapshot, id)? {
-        Some(work) => ic_session::of_work(snapshot, &work),
-        None => Ok(None),
-    })
 }
 
 /// The files outside of the project that the work at an entry changed.
