@@ -284,8 +284,6 @@ fn what_was_undone_is_told_though_the_session_had_ended_meanwhile() {
     work(&project, "claude-code", "s-1", "First", "a");
     say(&project, &Said::new("claude-code", "s-1", "SessionEnd"));
     project.ok("undo --yes");
-    let run = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
-    project.ok(&format!("run cancel {run}"));
     let answer = say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("p-2", "Second"));
     let told = answer["hookSpecificOutput"]["additionalContext"].as_str().expect("a context");
     assert!(told.contains("First") && told.contains("1 file"), "{told}");

@@ -35,12 +35,10 @@ fn after_the_undo_of_a_session_that_ended_status_says_which_prompt_stands_and_wh
         turn(&project, session, &format!("{session}.txt"));
         end(&project, session);
     }
-    let of_b = project.json("session show B")["run_id"].as_str().expect("a run").to_owned();
     let undone = project.ok("undo --yes --format text");
-    assert!(undone.contains("it is active again"), "{undone}");
+    assert!(undone.contains("undone in"), "{undone}");
     let text = project.ok("status --format text");
     assert!(!text.contains("no run is open") && !text.contains("newest"), "{text}");
-    assert!(line_of(&text, "also open").contains(&of_b[28..]), "{text}");
     assert!(line_of(&text, "prompt:").contains("A.txt"), "{text}");
     assert!(line_of(&text, "next").ends_with("ic log") && text.contains("ic undo --dry-run"), "{text}");
     assert_eq!(project.json("status")["next"], "ic log");

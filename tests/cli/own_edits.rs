@@ -818,7 +818,9 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
                 _ => {}
             }
             let plan = preview(&project, "undo");
-            let said = plan["warnings"].to_string() + &plan["files"]["warnings"].to_string();
+            let said: String = [&plan["warnings"], &plan["files"]["warnings"], &plan["files"]["conflicts"]]
+                .map(ToString::to_string)
+                .concat();
             assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
             assert!(!said.contains(" named.txt"), "{plan}");
             if then.is_empty() {

@@ -198,6 +198,64 @@ fn a_redo_after_a_later_prompt_brings_the_work_back_beside_it() {
 }
 
 #[test]
+fn a_redo_beside_what_others_staged_stages_its_own_again() {
+    let project = with_lines();
+    turn(&project, "A", "stage", || {
+        project.write("new", "new\n");
+        git(&project, &["add", "new"]);
+    });
+    project.json("undo --yes");
+    project.write("mine", "mine\n");
+    git(&project, &["add", "mine"]);
+    project.json("redo --yes");
+    assert_eq!(status(&project), "A  mine\nA  new");
+}
+
+#[test]
+fn a_redo_after_the_session_was_ended_and_resumed_brings_the_work_back() {
+    let project = with_lines();
+    let ends = || drop(say(&project, &Said::new("claude-code", "A", "SessionEnd")));
+    made(&project);
+    ends();
+    let report = project.json("undo --yes");
+    assert_eq!(report["dispatch_ids"].as_array().map(Vec::len), Some(1), "{report}");
+    turn(&project, "A", "next", || set(&project, 20, "next"));
+    ends();
+    project.json("redo --yes");
+    assert_eq!(read(&project, "f"), lines(&[(3, "agent"), (5, "agent"), (20, "next")]));
+}
+
+/// A client of another session was killed in a call: whatever changed since may be of it, or of a person.
+#[test]
+fn an_undo_beside_a_call_without_an_end_takes_what_its_own_calls_did() {
+    for is_cancelled in [false, true] {
+        let project = with_lines();
+        project.write("mine", "before\n");
+        say(&project, &Said::new("claude-code", "K", "UserPromptSubmit").prompt("killed", "killed"));
+        before(&project, "K", "k", "Bash", json!({ "command": "sleep 20" }));
+        let killed = id_of(&project, "killed");
+        let write = json!({ "file_path": project.root().join("own") });
+        say(&project, &Said::new("claude-code", "B", "UserPromptSubmit").prompt("own", "own"));
+        before(&project, "B", "b", "Write", write);
+        project.write("own", "own\n");
+        after(&project, "B", "b", "Write");
+        stop(&project, "B");
+        project.write("mine", "by hand\n");
+        project.write("new", "by hand\n");
+        if is_cancelled {
+            project.json(&format!("dispatch cancel {killed}"));
+        }
+        let undone = project.run(&format!("undo {} --yes --json", id_of(&project, "own")));
+        assert_eq!(["own", "new"].map(|file| has(&project, file)), [false, true], "{is_cancelled}: {undone:?}");
+        assert_eq!(
+            (read(&project, "mine").as_str(), undone.code),
+            ("by hand\n", Some(0)),
+            "{is_cancelled}: {undone:?}"
+        );
+    }
+}
+
+#[test]
 fn a_redo_after_a_commit_of_others_leaves_the_branch_and_names_the_commits() {
     let project = with_lines();
     made(&project);
@@ -379,6 +437,32 @@ fn undos_of_staged_prompts_in_a_row_leave_what_was_staged_before_each() {
     }
     project.json("undo @~2 --yes");
     assert_eq!((status(&project), read(&project, "f")), (String::new(), lines(&[])));
+}
+
+/// What the index has of undone work is named where it does not go off it, for the next commit would have it.
+#[test]
+fn what_the_index_keeps_of_an_undone_prompt_is_named() {
+    let project = with_lines();
+    project.write("tracked", "tracked\n");
+    git(&project, &["add", "tracked"]);
+    git(&project, &["commit", "-qm", "tracked"]);
+    turn(&project, "A", "edit", || {
+        set(&project, 3, "agent");
+        git(&project, &["add", "f"]);
+        git(&project, &["rm", "-q", "--cached", "tracked"]);
+    });
+    set(&project, 30, "person");
+    git(&project, &["add", "f"]);
+    let preview = project.run("undo --dry-run --json");
+    let undone = project.run("undo --yes --json");
+    assert_eq!((preview.code, undone.code, read(&project, "f")), (Some(4), Some(4), lines(&[(30, "person")])));
+    for outcome in [&preview, &undone] {
+        let said = outcome.json()["warnings"].to_string();
+        assert!(said.contains("git diff --cached -- f"), "{said}");
+        assert!(said.contains("git restore --staged -- tracked"), "{said}");
+    }
+    git(&project, &["restore", "--staged", "--", "tracked"]);
+    assert_eq!(git(&project, &["diff", "--cached", "--name-only"]), "f");
 }
 
 #[test]

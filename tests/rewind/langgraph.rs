@@ -120,6 +120,19 @@ fn rows(database: &Path, is_of_ann: bool) -> Vec<String> {
     rows
 }
 
+/// What `ends` says of a database, with the steps `p` and `q` in this order: they run side by side, and either may begin.
+fn with_pair_in_order(said: &Value) -> Value {
+    let mut said = said.clone();
+    for steps in said.as_array_mut().into_iter().flatten().filter_map(Value::as_array_mut) {
+        for at in 1..steps.len() {
+            if steps[at - 1] == "q" && steps[at] == "p" {
+                steps.swap(at - 1, at);
+            }
+        }
+    }
+    said
+}
+
 #[test]
 fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
     let Some(app) = App::new() else { return };
@@ -151,7 +164,7 @@ fn every_checkpoint_of_a_thread_is_a_moment_to_go_back_to() {
     // What LangGraph makes of it is what it made of the database as it was then: the state, the end, the steps that run.
     let [was, is] = [&copies, &rewound].map(|directory| app.call_on(directory, &["ends", "ann"]));
     for id in &ids {
-        assert_eq!(is[id], was[id], "{id}");
+        assert_eq!(with_pair_in_order(&is[id]), with_pair_in_order(&was[id]), "{id}");
         let pending = is[id][0]["pending"].as_array().expect("tasks");
         assert!(pending.iter().all(|task| task[1].is_null() && task[3] == json!([])), "{id}: {pending:?}");
     }

@@ -215,7 +215,7 @@ fn changed_without_work(
 }
 
 /// Whether the content that a step replaces differs from what this checkpoint has.
-fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &PlanStep) -> Result<bool> {
+pub(super) fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &PlanStep) -> Result<bool> {
     let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
     Ok(seen.as_ref().and_then(RestoreNode::of).map(RestoreNode::plain) != step.before.clone().map(RestoreNode::plain))
 }

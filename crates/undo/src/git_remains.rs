@@ -114,6 +114,9 @@ fn left_of(
             // Once it is done, the index itself says what is left.
             let stays = |one: &git::StagedPath| is_done || !taken_back.iter().any(|path| path.0 == one.path);
             index.staged.retain(stays);
+            let is_left = |path: &Vec<u8>| is_done || !taken_back.iter().any(|taken| taken.0 == *path);
+            found.extend(index.restaged.iter().filter(|path| is_left(path)).map(|path| restaged_said(path)));
+            found.extend(index.removed.iter().filter(|path| is_left(path)).map(|path| removed_said(path)));
             // What one of the works had staged is not missing.
             index.unstaged.retain(|one| stays(one) && !staged.contains(one));
             staged.extend(index.made);
@@ -219,6 +222,24 @@ fn staged_said(one: &git::StagedPath) -> String {
     let word = shell_word(&path);
     format!(
         "{path} was staged by this work or beside it, and its content stays on the index: git restore --staged -- {word}"
+    )
+}
+
+/// A sentence for a path that the work staged, and that others staged again.
+fn restaged_said(path: &[u8]) -> String {
+    let path = String::from_utf8_lossy(path);
+    let word = shell_word(&path);
+    format!(
+        "{path} was staged by this work or beside it, and again since, so the index may have what is undone: git diff --cached -- {word}"
+    )
+}
+
+/// A sentence for a path that the work took off the index, and that is off it still.
+fn removed_said(path: &[u8]) -> String {
+    let path = String::from_utf8_lossy(path);
+    let word = shell_word(&path);
+    format!(
+        "{path} was taken off the index by this work or beside it, and the next commit would delete it: git restore --staged -- {word}"
     )
 }
 

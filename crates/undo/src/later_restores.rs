@@ -1,5 +1,5 @@
 //! Restores after a point that a restore to that point would revert, though they are not of the work after it: those by hand, and those that
-//! undid or brought back older work.
+//! undid or redid older work.
 
 use std::ops::Range;
 use std::path::Path;

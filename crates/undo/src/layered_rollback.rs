@@ -11,17 +11,20 @@ use ic_kernel::Kernel;
 use ic_kernel::journal::choices::{self, Choices};
 use ic_kernel::journal::steps::{self, RollbackStep, RollbackStepState, StepEvent, StepKind};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
+use ic_ledger::Snapshot;
 use ic_ledger::events::{EventType, NewEvent};
 use ic_phase::run;
-use ic_worktree::{CaptureSettings, RestoreWatch};
+use ic_worktree::{CaptureSettings, RestoreWatch, root_of};
 use serde_json::json;
 
 use super::coverage::{Covered, cut_of};
 use super::events::event;
 use super::execute::{Drive, Driven};
 use super::git_remains;
+use super::later_restores;
 use super::layers;
 use super::outcome::{LayeredRollback, LayeredStatus, Parts, RollbackOutput, RollbackSummary};
+use super::plan::RollbackPlan;
 use super::preflight::{hash, plan};
 use super::reference::unfinished;
 use super::refusals::refusals;
@@ -213,6 +216,13 @@ pub fn is_at_work(kernel: &Kernel, remembered: &RollbackRecord) -> bool {
     !remembered.status.is_over() && OwnerLock::require_free(store, &remembered.run_id).is_err()
 }
 
+/// Whether another call rolled the run back since a plan was made, or restored something that an exact one would revert.
+fn is_overtaken(snapshot: &Snapshot<'_>, before: &RollbackPlan, now: &RollbackPlan) -> Result<bool> {
+    let root = root_of(&now.run.project_dir);
+    let is_moved = now.cut.seq != before.cut.seq;
+    Ok(is_moved || now.is_exact && later_restores::is_any_of_others(snapshot, &root, now.cut.seq)?)
+}
+
 /// Closes the run and writes the journal, in one transaction, and returns what is to be done after that.
 ///
 /// A rollback never loses to an advance: what the run recorded while the tree was captured is rolled back too. Errors: `plan_changed` if
@@ -237,7 +247,7 @@ fn fence(
             None => None,
         };
         let is_same = again.plan == before.plan && effects == parts.effects;
-        if again.plan.cut.seq != before.plan.cut.seq || (request.base.expect_plan.is_some() && !is_same) {
+        if is_overtaken(tx, &before.plan, &again.plan)? || (request.base.expect_plan.is_some() && !is_same) {
             return Err(Diagnosis::new(
                 Code::PlanChanged,
                 "The run changed while its rollback was planned. Nothing was changed.",

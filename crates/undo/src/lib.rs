@@ -39,6 +39,7 @@ mod refusals;
 mod request;
 mod reversal;
 mod rollback_marks;
+mod sole_work;
 mod straddling_work;
 mod thread_undo;
 mod undo_preconditions;

@@ -17,7 +17,7 @@
 //!
 //! A cut and an exact set restore bytes, empty directories and branches. So they are taken wherever they take nothing else.
 
-use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::{Compensation, compensation};
 use ic_kernel::Kernel;
@@ -25,7 +25,7 @@ use ic_kernel::journal::{LayerName, PathDecisions};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::Run;
-use ic_worktree::{CaptureSettings, RestoreWatch, root_of};
+use ic_worktree::{CaptureSettings, RestoreWatch, Workspace, root_of};
 
 use super::apply;
 use super::concurrent_work::{BETWEEN_CALLS, UNTOLD};
@@ -34,7 +34,7 @@ use super::outcome::LayeredRollback;
 use super::plan;
 use super::preflight;
 use super::request::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
-use super::straddling_work::{self, Lost};
+use super::sole_work;
 use crate::points;
 
 /// A request whose target is decided, and its plan where the decision made it.
@@ -88,11 +88,9 @@ pub(super) fn decide<'a>(
     (undecided.force.files, undecided.keep_theirs) = (false, false);
     undecided.decisions = PathDecisions::default();
     let by_whole = plan(&undecided);
-    if !takes_others(&by_whole) {
-        let is_exact = match &by_whole {
-            Ok(planned) if is_same => is_told_apart(kernel, settings, &cut, planned)?,
-            _ => false,
-        };
+    if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread.kin)? {
+        // What an agent did without a call is known to a cut alone.
+        let is_exact = is_same && is_told;
         let is_decided = request.force.files || request.keep_theirs || !request.decisions.is_empty();
         let planned = if is_decided || is_exact != is_same { None } else { as_expected(by_whole?)? };
         let request = if is_exact { whole } else { cut };
@@ -111,6 +109,8 @@ pub(super) fn decide<'a>(
 struct Thread<'a> {
     /// The first of them, as the caller named it.
     first: &'a str,
+    /// They, the work that they began, and the work in which they began: a call of one of these is none of others.
+    kin: Vec<DispatchId>,
     /// Whether the cut before it covers work or restores of others too, or would bring back work that an undo took out.
     is_beside_others: bool,
 }
@@ -129,7 +129,22 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
     let is_beside_others = others_since(snapshot, &run, seq, &works)?
         || !plan::undone_across(snapshot, &run.id, seq)?.is_empty()
         || later_restores::is_any_of_others(snapshot, &root_of(&run.project_dir), seq)?;
-    Ok(Some(Thread { first: point, is_beside_others }))
+    let kin = kin_of(snapshot, &works)?;
+    Ok(Some(Thread { first: point, kin, is_beside_others }))
+}
+
+fn kin_of(snapshot: &Snapshot<'_>, works: &[Dispatch]) -> Result<Vec<DispatchId>> {
+    let mut kin = Vec::new();
+    for work in works {
+        kin.push(work.id.clone());
+        kin.extend(dispatch::descendants(snapshot, &work.id)?.into_iter().map(|one| one.id));
+        let mut parent = work.work.parent_id.clone();
+        while let Some(id) = parent {
+            parent = dispatch::get(snapshot, &id)?.work.parent_id;
+            kin.push(id);
+        }
+    }
+    Ok(kin)
 }
 
 /// Whether a cut changes nothing in the record but what an undo of works does: no phase, no record of others.
@@ -144,8 +159,9 @@ fn is_same_record(
     else {
         return Ok(false);
     };
-    // An undo of works leaves the run where it is, and a completed run completed.
-    let moves = cut.run.phase != cut.to_phase || cut.reopens();
+    // An undo of works leaves the run where it is, and a completed run completed. A session's own run has no phases but its end, which comes
+    // when its client is closed.
+    let moves = (cut.run.phase != cut.to_phase || cut.reopens()) && !ic_session::is_own_run(snapshot, &cut.run.id)?;
     let is_same = !moves && cut.marks() == works.marks() && cut.cut.seq == works.cut.seq;
     // An effect may be declared for the run alone.
     let is_of_both = |effect: &Compensation| {
@@ -155,20 +171,24 @@ fn is_same_record(
     Ok(is_same && compensation::list(snapshot, &cut.run.id)?.iter().all(is_of_both))
 }
 
-/// Whether all that goes is known to be of the works. What an agent did without a call, or work that began before the point and went on
-/// after it, is known to a cut alone.
-fn is_told_apart(
+/// Whether a plan that restores a whole tree takes what the thread did and nothing else: `None` if it takes what others did, or may; else
+/// whether the calls of the thread tell so.
+fn is_only_of_thread(
     kernel: &Kernel,
     settings: &CaptureSettings,
-    cut: &LayeredRequest<'_>,
-    planned: &LayeredRollback,
-) -> Result<bool> {
-    let Some(tree) = planned.parts.tree.as_ref().filter(|_| !warns_of(planned, UNTOLD)) else { return Ok(false) };
-    let plan = kernel.read(|snapshot| apply::planned_by_cut(kernel, snapshot, &cut.base))?;
-    // Asked of the cut: an undo of works never counts work that began before it.
-    let lost = Lost::of(kernel, settings, &plan, (tree, planned.parts.commits.as_deref()))?;
-    let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan, Some(&lost)))?;
-    Ok(plan.straddling.is_empty())
+    by_whole: &Result<LayeredRollback>,
+    works: &[DispatchId],
+) -> Result<Option<bool>> {
+    if takes_others(by_whole) {
+        return Ok(None);
+    }
+    let Ok(planned) = by_whole else { return Ok(Some(false)) };
+    let Some(tree) = planned.parts.tree.as_ref().filter(|_| !warns_of(planned, UNTOLD)) else {
+        return Ok(Some(false));
+    };
+    let workspace = Workspace::of_run(kernel, &planned.rollback.plan.run, settings)?;
+    let is_all = sole_work::is_all_of(&workspace, works, (&tree.target, &tree.plan.steps))?;
+    Ok(is_all.then_some(true))
 }
 
 /// Whether a run has work after an event that stands and is of none of these dispatches.
@@ -199,8 +219,9 @@ fn can_be_set(request: &LayeredRequest<'_>) -> bool {
 
 /// Whether a plan that restores a whole tree would take what others did, or a person, or is refused because of that.
 fn takes_others(by_whole: &Result<LayeredRollback>) -> bool {
-    let is_of_others =
-        |error: &Diagnosis| matches!(error.code(), Code::FileConflict | Code::ForeignCommits | Code::BranchSwitched);
+    // The set can be undone beside an agent of another session that is at work.
+    const OF_OTHERS: [Code; 4] = [Code::FileConflict, Code::ForeignCommits, Code::BranchSwitched, Code::WorkRunning];
+    let is_of_others = |error: &Diagnosis| OF_OTHERS.contains(&error.code());
     match by_whole {
         Err(error) => is_of_others(error),
         Ok(planned) => {

@@ -57,18 +57,22 @@ pub struct IndexChanges {
     pub made: Vec<StagedPath>,
     /// What of that still is staged.
     pub staged: Vec<StagedPath>,
+    /// Paths of that which were staged once more since: what is staged may have what the work had staged.
+    pub restaged: Vec<Vec<u8>>,
+    /// Paths that were taken off the index, and that HEAD has: the next commit would delete them.
+    pub removed: Vec<Vec<u8>>,
 }
 
 /// The entries that were staged or unstaged between two states, and stayed so until now.
 ///
 /// Errors: `corrupt` if a kept index cannot be read; `git_failed`.
 pub fn index_changes(root: &Path, objects: &Objects, before: &GitState, after: &GitState) -> Result<IndexChanges> {
-    let is_any = !before.staged.is_empty() || !after.staged.is_empty();
-    if !is_any || before.index == after.index || ic_ledger::git_dirs(root).is_none() {
+    if before.index == after.index || ic_ledger::git_dirs(root).is_none() {
         return Ok(IndexChanges::default());
     }
+    let git = Git::new(root);
     let (was, is) = (index::read(objects, before.index)?, index::read(objects, after.index)?);
-    let (was, is, now) = (entries(&was), entries(&is), entries(&index::listing(&Git::new(root))?));
+    let (was, is, now) = (entries(&was), entries(&is), entries(&index::listing(&git)?));
     let staged_in = |all: &Entries, state: &GitState| -> Vec<StagedPath> {
         let staged: HashSet<&str> = state.staged.iter().map(String::as_str).collect();
         all.iter().filter(|(_, entry)| staged.contains(oid(entry))).map(StagedPath::of).collect()
@@ -77,8 +81,21 @@ pub fn index_changes(root: &Path, objects: &Objects, before: &GitState, after: &
     let (mut unstaged, mut made) = (staged_in(&was, before), staged_in(&is, after));
     unstaged.retain(|one| !is_in(&is, one) && !is_in(&now, one));
     made.retain(|one| !is_in(&was, one));
-    let staged = made.iter().filter(|one| is_in(&now, one)).cloned().collect();
-    Ok(IndexChanges { unstaged, made, staged })
+    let mut staged: Vec<StagedPath> = made.iter().filter(|one| is_in(&now, one)).cloned().collect();
+    let is_other = |one: &&StagedPath| {
+        now.get(&one.path).is_some_and(|entry| oid(entry) != one.oid && was.get(&one.path) != Some(entry))
+    };
+    let mut restaged: Vec<Vec<u8>> = made.iter().filter(is_other).map(|one| one.path.clone()).collect();
+    let is_gone = |path: &&Vec<u8>| !is.contains_key(*path) && !now.contains_key(*path);
+    let mut removed: Vec<Vec<u8>> = was.keys().filter(is_gone).cloned().collect();
+    if !staged.is_empty() || !restaged.is_empty() || !removed.is_empty() {
+        // What is committed is no change of the index alone.
+        let in_head = unlike_head(&git, log::head(root).as_deref())?;
+        staged.retain(|one| in_head.contains_key(&one.path));
+        restaged.retain(|path| in_head.contains_key(path));
+        removed.retain(|path| in_head.get(path).is_some_and(Option::is_some));
+    }
+    Ok(IndexChanges { unstaged, made, staged, restaged, removed })
 }
 
 /// What work made of an entry.
@@ -138,6 +155,23 @@ pub fn index_edits(
     let there: HashSet<String> = existing(&git, &wanted)?.into_iter().map(str::to_owned).collect();
     edits.retain(|edit| edit.becomes.as_deref().is_none_or(|entry| there.contains(oid(entry))));
     Ok(edits)
+}
+
+/// The entries that a restore took off the index: staged in `before`, the state before it, and something else in `after`.
+///
+/// Errors: `corrupt` if a kept index cannot be read.
+pub fn unstaged_by(objects: &Objects, before: &GitState, after: &GitState) -> Result<Vec<IndexEdit>> {
+    if before.staged.is_empty() || before.index == after.index {
+        return Ok(Vec::new());
+    }
+    let (was, is) = (entries(&index::read(objects, before.index)?), entries(&index::read(objects, after.index)?));
+    let is_staged = |entry: &str| before.staged.iter().any(|staged| staged == oid(entry));
+    let staged = was.into_iter().filter(|(path, entry)| is_staged(entry) && is.get(path) != Some(entry));
+    let edit = |(path, entry): (Vec<u8>, String)| {
+        let becomes = is.get(&path).cloned();
+        IndexEdit { path: PathText(path), was: Some(entry), becomes }
+    };
+    Ok(staged.map(edit).collect())
 }
 
 /// The object of an entry.

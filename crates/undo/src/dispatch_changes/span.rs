@@ -37,7 +37,10 @@ impl WorkSpan {
         let is_begun = |one: &Dispatch| one.work.parent_id.as_ref().is_some_and(|parent| works.contains(parent));
         let mut ended = before.clone();
         for one in all.iter().filter(|one| !is_begun(one)) {
-            let end = kept(at_end(snapshot, root, one)?, one, "as it ended")?;
+            let end = match at_end(snapshot, root, one)? {
+                None if made_no_call(snapshot, one)? => continue,
+                end => kept(end, one, "as it ended")?,
+            };
             if end.seq > ended.seq {
                 ended = end;
             }
@@ -73,6 +76,12 @@ fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<O
     let calls = call::of_dispatch(snapshot, &dispatch.id)?;
     let last = calls.iter().filter_map(|call| call.ended_seq).fold(dispatch.place(), Seq::max);
     record::look_since(snapshot, root, last)
+}
+
+/// Whether work changed nothing, because its client reports calls and reported none.
+fn made_no_call(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<bool> {
+    let is_told = !call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty();
+    Ok(is_told && call::of_dispatch(snapshot, &dispatch.id)?.is_empty())
 }
 
 fn kept(found: Option<CheckpointRecord>, dispatch: &Dispatch, when: &str) -> Result<CheckpointRecord> {

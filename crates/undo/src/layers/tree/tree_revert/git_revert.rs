@@ -1,7 +1,7 @@
 //! Git in the redo of an exact undo of works whose files are merged, because others changed the tree since.
 
 use ic_base::{CheckpointId, Code, Result};
-use ic_checkpoint::git;
+use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::{CheckpointManifest, PathText};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
@@ -28,6 +28,7 @@ impl TreeBack<'_> {
                 Ok(git) if git.git.as_ref().is_some_and(|git| !git.plan.is_empty()) => reports.push(git),
                 Ok(_) => {}
                 Err(error) if error.code() == Code::ForeignCommits => {
+                    restage(&self.workspace, restore, look)?;
                     if let Some(left) = left_commits(&self.workspace, restore)? {
                         files.differs.push((PathText(GIT.to_vec()), left));
                         files.lacks_any = true;
@@ -58,12 +59,25 @@ fn take_git_back(
     ic_worktree::take_restore_back(workspace, restore, &[], &request, watch)
 }
 
+/// Stages again what a restore took off the index, where nobody staged something else since.
+fn restage(workspace: &Workspace<'_>, restore: &RestoreRecord, look: Look<'_>) -> Result<()> {
+    let Some(left) = restore.restored_id.as_ref().filter(|_| !look.dry_run) else { return Ok(()) };
+    let ends = state_of(workspace, &restore.safety_id)?.zip(state_of(workspace, left)?);
+    let edits = ends.map(|(before, after)| git::unstaged_by(&workspace.objects, &before, &after)).transpose()?;
+    match edits.filter(|edits| !edits.is_empty()) {
+        Some(edits) => workspace.take_entries_back(&edits, true),
+        None => Ok(()),
+    }
+}
+
+fn state_of(workspace: &Workspace<'_>, id: &CheckpointId) -> Result<Option<GitState>> {
+    let look = workspace.kernel.read(|snapshot| record::get(snapshot, id))?;
+    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git)
+}
+
 /// The commits that a restore took off their branch, and that stay off it, in a sentence; `None`: it took none.
 fn left_commits(workspace: &Workspace<'_>, restore: &RestoreRecord) -> Result<Option<String>> {
-    let head = |id: &CheckpointId| -> Result<Option<String>> {
-        let look = workspace.kernel.read(|snapshot| record::get(snapshot, id))?;
-        Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
-    };
+    let head = |id: &CheckpointId| state_of(workspace, id).map(|git| git.and_then(|git| git.head));
     let left = restore.restored_id.as_ref().map(head).transpose()?.flatten();
     let Some((from, to)) = left.zip(head(&restore.safety_id)?) else { return Ok(None) };
     let commits = git::commits_between(&workspace.root, &from, &to, MOST_COMMITS);
