@@ -32,6 +32,7 @@ use commits::{MadeCommits, OthersCommits, commits_of, heads_between, leave_recor
 pub(crate) use history::{made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
+pub(crate) use span::{git_around, git_around_ids};
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;
 

@@ -14,7 +14,7 @@ use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
 use ic_worktree::{CaptureSettings, RestoreReport, Warning, Workspace};
 
-use super::git_looks;
+use super::dispatch_changes::{git_around, git_around_ids};
 use super::outcome::Parts;
 use super::plan::RollbackPlan;
 use super::rollback_marks::marked_dispatches;
@@ -87,11 +87,11 @@ fn left_of(
     let is_alone = !undone.chosen.is_empty() && restored.is_none();
     let workspace = Workspace::of_run(kernel, &undone.run, settings)?;
     let looks = if is_alone {
-        git_looks::of_ids(kernel, &workspace, &undone.run, &undone.chosen)?
+        git_around_ids(kernel, &workspace, &undone.run, &undone.chosen)?
     } else {
         // What a piece of work began lies between its own checkpoints.
         let works = undone.work.iter().filter(|work| work.work.parent_id.is_none());
-        git_looks::around(kernel, &workspace, &undone.run, works)?
+        git_around(kernel, &workspace, &undone.run, works)?
     };
     let (mut found, mut staged) = (Vec::new(), Vec::new());
     for (before, after) in looks {

@@ -16,7 +16,6 @@ mod dispatch_changes;
 mod entry_changes;
 mod events;
 mod execute;
-mod git_looks;
 mod git_remains;
 mod journal_entry;
 mod later_restores;

@@ -1,7 +1,5 @@
 //! What a rollback will do, listed before it is done.
 
-mod counts;
-
 use crate::points::PointPosition;
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq};
 use ic_dispatch::{Dispatch, DispatchStatus, cancel, dispatch};
@@ -15,10 +13,8 @@ use ic_session::call;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use self::counts::LEFT_PHASES;
-pub(crate) use self::counts::PlanCounts;
-pub(super) use self::counts::left_phases;
 use super::cut;
+use super::events::{LEFT_PHASES, PlanCounts};
 
 /// Everything that a rollback over the workflow layer changes, with the states before.
 #[derive(Debug, Clone, PartialEq, Eq)]

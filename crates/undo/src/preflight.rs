@@ -12,12 +12,13 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::coverage::Covered;
+use super::events::PlanCounts;
 use super::git_remains;
 use super::layers::{self, LayerWork, Site};
 use super::other_places;
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, RollbackSummary};
 use super::outside_change::OutsideChange;
-use super::plan::{PlanCounts, RollbackPlan};
+use super::plan::RollbackPlan;
 use super::refusals::refusals;
 use super::request::LayeredRequest;
 use super::straddling_work::{self, Lost};

@@ -49,11 +49,6 @@ impl<'a> RollbackTarget<'a> {
             Self::Phase { .. } | Self::Point(_) | Self::Thread(_) => None,
         }
     }
-
-    /// Whether the tree goes to what work left of it, and not to what it was at a point.
-    fn is_merged(self) -> bool {
-        matches!(self, Self::Only(_) | Self::Since(_))
-    }
 }
 
 /// The point before a dispatch, for a command.
@@ -92,17 +87,19 @@ impl Layers<'_> {
     /// Errors: `usage` for git and data of one dispatch alone: it moves no branch, and whose rows are whose is not known; `no_checkpoint` for
     /// git where checkpoints do not have its state.
     pub(crate) fn of(self, to: RollbackTarget<'_>, settings: &CaptureSettings) -> Result<Vec<LayerName>> {
+        // Whether the tree goes to what work left of it, and not to what it was at a point.
+        let is_merged = matches!(to, RollbackTarget::Only(_) | RollbackTarget::Since(_));
         let goes = |layer: &LayerName| match layer {
             LayerName::Workflow | LayerName::Effects | LayerName::Files => true,
             // Git's state is included only where checkpoints have it.
-            LayerName::Git => !to.is_merged() && settings.checkpointing.include_git,
+            LayerName::Git => !is_merged && settings.checkpointing.include_git,
             LayerName::Data => to.of_works().is_none() && settings.state.is_some(),
         };
         let chosen = match self {
             Self::All => return Ok(LayerName::ALL.into_iter().filter(goes).collect()),
             Self::Only(chosen) => chosen,
         };
-        if let Some(dispatch) = to.of_works().filter(|_| to.is_merged())
+        if let Some(dispatch) = to.of_works().filter(|_| is_merged)
             && chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
         {
             return Err(Diagnosis::new(

@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 use super::layer::{LayerDriver, LayerWork, Site, until};
 use crate::compensation::Saga;
 use crate::coverage::cut_of;
-use crate::events::event;
-use crate::plan::{PlanCounts, left_phases};
+use crate::events::{PlanCounts, event, left_phases};
 use crate::rollback_marks::{self, marked_dispatches, unmark};
 use crate::undo_preconditions::undone_effects;
 

@@ -14,7 +14,7 @@ use ic_worktree::{RestoreReport, Workspace};
 use serde_json::{Value, json};
 
 use super::super::layer::Site;
-use crate::git_looks;
+use crate::dispatch_changes::git_around_ids;
 
 /// The member of a tree step's detail that has the entries.
 const INDEX: &str = "index";
@@ -31,9 +31,16 @@ pub(super) fn take_back(
     detail: &mut Value,
 ) -> Result<()> {
     // A step that is made again must not decide anew: the index has the result of the first attempt.
-    let edits = match of_step(step) {
-        Some(edits) => edits,
-        None => decided(site, workspace, own, report)?,
+    let edits = if let Some(edits) = of_step(step) {
+        edits
+    } else {
+        // Those of paths that the works changed, and of which nothing of the works stays in the tree.
+        let looks = git_around_ids(site.kernel, workspace, &site.covered.run, &site.covered.cut.works)?;
+        let spans: Vec<_> = looks.into_iter().filter_map(|(before, after)| Some((before, after?))).collect();
+        let skipped = report.plan.skipped.iter().map(|(path, _)| path);
+        let stays: BTreeSet<&PathText> = report.parts_left.iter().chain(skipped).collect();
+        let is_own = |path: &[u8]| own.contains(path) && !stays.iter().any(|stays| stays.0 == path);
+        git::index_edits(&workspace.root, &workspace.objects, &spans, is_own)?
     };
     if edits.is_empty() {
         return Ok(());
@@ -57,20 +64,4 @@ pub(super) fn make_again(site: &Site<'_, '_>, step: &RollbackStep) -> Result<()>
 /// The entries that an earlier attempt decided on.
 fn of_step(step: &RollbackStep) -> Option<Vec<IndexEdit>> {
     serde_json::from_value(step.detail.get(INDEX)?.clone()).ok()
-}
-
-/// The entries that go back: those of paths that the works changed, and of which nothing of the works stays in the tree.
-fn decided(
-    site: &Site<'_, '_>,
-    workspace: &Workspace<'_>,
-    own: &BTreeSet<Vec<u8>>,
-    report: &RestoreReport,
-) -> Result<Vec<IndexEdit>> {
-    let works = &site.covered.cut.works;
-    let looks = git_looks::of_ids(site.kernel, workspace, &site.covered.run, works)?;
-    let spans: Vec<_> = looks.into_iter().filter_map(|(before, after)| Some((before, after?))).collect();
-    let stays: BTreeSet<&PathText> =
-        report.parts_left.iter().chain(report.plan.skipped.iter().map(|(path, _)| path)).collect();
-    let is_own = |path: &[u8]| own.contains(path) && !stays.iter().any(|stays| stays.0 == path);
-    git::index_edits(&workspace.root, &workspace.objects, &spans, is_own)
 }
