@@ -14,7 +14,7 @@ import tempfile
 import mcp
 from mcp import types
 
-TOOLS = {"status", "log", "diff", "redo", "redo", "advance", "register_artifact", "record_work", "complete", "declare_compensation"}
+TOOLS = {"status", "log", "diff", "checkpoint", "undo", "redo", "advance", "register_artifact", "record_work", "complete", "declare_compensation"}
 
 
 def check(name, holds, found=""):
