@@ -262,7 +262,11 @@ fn while_another_agent_is_in_a_call_nothing_goes_back_under_it_but_its_own_work(
         prompts["run_id"].as_str().expect("its run").to_owned()
     };
     let tree = ic_testkit::tree(project.root());
-    assert_eq!(project.refused(&format!("undo --run {} --yes", run("A"))).1, "work_running");
+    // A return of the run is refused, and the undo of the prompt leaves what the other agent does.
+    let by_run = format!("undo --run {} --layer=workflow,effects,files,git --yes", run("A"));
+    assert_eq!(project.refused(&by_run).1, "work_running");
+    let plan = project.json(&format!("undo --run {} --dry-run", run("A")));
+    assert_eq!(plan["files"]["changes"].as_array().map(Vec::len), Some(1), "{plan}");
     assert_eq!(ic_testkit::tree(project.root()), tree);
     // The work of the agent itself: its next call is refused.
     project.json(&format!("undo --run {} --yes --force", run("B")));
