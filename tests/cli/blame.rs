@@ -267,6 +267,12 @@ fn while_another_agent_is_in_a_call_nothing_goes_back_under_it_but_its_own_work(
     assert_eq!(project.refused(&by_run).1, "work_running");
     let plan = project.json(&format!("undo --run {} --dry-run", run("A")));
     assert_eq!(plan["files"]["changes"].as_array().map(Vec::len), Some(1), "{plan}");
+    let restore = project.run("restore a.txt --yes --json");
+    let hint = restore.stderr.as_str();
+    assert!(
+        restore.error() == "work_running" && hint.contains("--force;") && !hint.contains("--force-workers"),
+        "{hint}"
+    );
     assert_eq!(ic_testkit::tree(project.root()), tree);
     // The work of the agent itself: its next call is refused.
     project.json(&format!("undo --run {} --yes --force", run("B")));

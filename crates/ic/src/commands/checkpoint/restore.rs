@@ -107,7 +107,7 @@ impl RestoreFlags {
         let common = self.common();
         let which = Which::Id(checkpoint);
         let request = RestoreRequest { which, strategy, force, paths: &paths, ..common.request() };
-        common.run(session, &request, ic_worktree::restore)
+        common.run(session, &request, ic_worktree::restore).map_err(with_own_flag)
     }
 
     /// Undoes a restore, or the last one of the working tree if none is named.
@@ -156,6 +156,14 @@ impl CheckpointRestoreArgs {
             ..self.common.request()
         };
         self.common.run(session, &request, ic_worktree::restore)
+    }
+}
+
+/// Names the flag of a restore where a hint names that of a rollback.
+fn with_own_flag(error: Diagnosis) -> Diagnosis {
+    match error.get_hint().map(|hint| hint.replace("--force-workers", "--force")) {
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }
 
