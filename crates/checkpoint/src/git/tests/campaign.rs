@@ -72,6 +72,8 @@ fn history(random: &mut Random) {
                     continue;
                 }
                 taken.push(current.clone());
+                // As every restore does: a tag of which git has lost what it names does not come back.
+                let target = super::super::with_tags(&repository.root(), target, &current, &[], true).unwrap();
                 let planned = plan(&repository.root(), &target, &current, &repository.objects, &[]).unwrap();
                 let id = format!("r{step}");
                 apply_refs(&repository.root(), &planned, &target, &current, &id, &repository.objects).unwrap();
