@@ -209,7 +209,7 @@ fn unfinished(cli: &Cli) -> u32 {
 
 #[test]
 fn the_first_restore_of_a_project_can_be_undone_after_it_was_killed() {
-    // By the name of what it replaced, and as a redo takes any last restore back.
+    // By the name of what it replaced, and as a redo undoes any last restore.
     for is_named in [true, false] {
         first_restore_undone(is_named);
     }

@@ -221,7 +221,7 @@ fn an_abort_names_a_command_that_restores_what_a_person_changed_meanwhile() {
 }
 
 #[test]
-fn an_abort_of_an_undo_of_prompts_keeps_what_a_person_changed_meanwhile() {
+fn an_abort_of_an_undo_of_prompts_keeps_what_a_person_changed_since() {
     let project = worked(true);
     dies_in_its_restore(&project, "undo --yes");
     edit(&project);

@@ -47,7 +47,7 @@ pub struct RollbackPlan {
     pub straddling: Vec<DispatchId>,
     /// The dispatches whose work alone is undone, without what they began. Oldest first; empty where the run goes back.
     pub chosen: Vec<DispatchId>,
-    /// Whether the tree goes back exactly, because nobody but the chosen work did anything since it began.
+    /// Whether the tree goes back exactly, because only the chosen work changed it since it began.
     pub is_exact: bool,
 }
 

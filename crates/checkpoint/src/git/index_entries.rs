@@ -89,7 +89,7 @@ pub fn index_changes(root: &Path, objects: &Objects, before: &GitState, after: &
     let is_gone = |path: &&Vec<u8>| !is.contains_key(*path) && !now.contains_key(*path);
     let mut removed: Vec<Vec<u8>> = was.keys().filter(is_gone).cloned().collect();
     if !staged.is_empty() || !restaged.is_empty() || !removed.is_empty() {
-        // What is committed is no change of the index alone.
+        // The index alone changes only what no commit has.
         let in_head = unlike_head(&git, log::head(root).as_deref())?;
         staged.retain(|one| in_head.contains_key(&one.path));
         restaged.retain(|path| in_head.contains_key(path));

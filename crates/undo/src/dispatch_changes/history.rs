@@ -61,7 +61,7 @@ impl Undo {
     }
 }
 
-/// What the undos that stand decided about a path that others changed too; `None` where none did, or not all the same.
+/// What the undos that stand decided about a path that others changed too; `None` where none did, or they decided differently.
 fn decided(undos: &[Undo], path: &[u8]) -> Option<LineDecision> {
     let mut all = undos.iter().filter(|undo| undo.stands).filter_map(|undo| undo.decided.as_ref()?.about(path));
     let first = all.next()?;

@@ -87,8 +87,8 @@ fn newest_first(found: &mut Vec<(PlaceEntry, usize)>, wanted: usize) {
     found.truncate(wanted);
 }
 
-/// Cuts a page. The next one begins before the event of its last entry, so what a person changed after a checkpoint, which has the event of
-/// that, is on the page of the checkpoint.
+/// Cuts a page. The next page begins before the event of the last entry. What a person changed after a checkpoint has the event of that
+/// checkpoint, so both are on one page.
 fn cut(found: &mut Vec<(PlaceEntry, usize)>, at_most: usize) {
     let next = found.get(at_most).map(|(one, _)| one.entry.seq);
     found.truncate(at_most);

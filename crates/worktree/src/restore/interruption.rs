@@ -55,7 +55,7 @@ pub(super) fn resumed(
     Ok(RestoreReport { git, ..planned_report(target, restore.strategy, plan, hash) })
 }
 
-/// The command that takes a restore back that was interrupted.
+/// The command that undoes an interrupted restore.
 pub fn way_back(restore: &RestoreRecord) -> String {
     let verb = match restore.kind {
         RestoreKind::Undo => "undo",

@@ -76,7 +76,7 @@ impl File {
 use ChangeOwner::{Others, Undone, Work};
 
 #[test]
-fn each_line_is_told_apart_whoever_set_it_in_between() {
+fn each_line_is_told_apart_with_any_owner_in_between() {
     let mut random = Random::seeded();
     for _ in rounds(40) {
         let mut file = File::new();

@@ -26,8 +26,8 @@ pub struct Own {
     since: BTreeMap<Vec<u8>, Vec<Since>>,
     /// Paths at which others changed what the work had changed, and how that is said: what stands there is not of one of them alone.
     pub(super) clashes: BTreeMap<Vec<u8>, String>,
-    /// Of those, the paths at which only lines clash: the change from what would be there without the work to what would be there with it,
-    /// first without the lines that others changed after the work had, then with them.
+    /// Of those, the paths at which only lines clash. Each has two changes, from the path without the work to the path with it: first without
+    /// the lines that others changed after the work, then with them.
     pub(super) ways: BTreeMap<Vec<u8>, Vec<LookPair>>,
     /// What the work is known to have changed at paths of which `changes` has what their whole history comes to.
     pub(super) replayed: BTreeMap<Vec<u8>, Vec<LookPair>>,

@@ -93,7 +93,7 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
     list("history", style::BAD, &mut tree.repositories.iter().map(|(path, why)| (path, why)));
-    let unstaged = "not staged any more".to_owned();
+    let unstaged = "staged as before this work".to_owned();
     list("index", style::WARN, &mut tree.index.iter().map(|path| (path, &unstaged)));
     list("place", style::DIM, &mut tree.work_trees.iter().map(|(path, why)| (path, why)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));

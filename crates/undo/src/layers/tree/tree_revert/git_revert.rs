@@ -59,7 +59,7 @@ fn take_git_back(
     ic_worktree::take_restore_back(workspace, restore, &[], &request, watch)
 }
 
-/// Stages again what a restore took off the index, where nobody staged something else since.
+/// Stages again what a restore took off the index, except where something else was staged since.
 fn restage(workspace: &Workspace<'_>, restore: &RestoreRecord, look: Look<'_>) -> Result<()> {
     let Some(left) = restore.restored_id.as_ref().filter(|_| !look.dry_run) else { return Ok(()) };
     let ends = state_of(workspace, &restore.safety_id)?.zip(state_of(workspace, left)?);
