@@ -1,4 +1,5 @@
-//! What a prompt changed itself, where others worked in the same tree at the same time: its tool calls show that.
+//! What a prompt or dispatch changed itself, where others worked in the same tree at the same time: its tool calls show that, and what it
+//! recorded.
 //!
 //! A log must be shown within milliseconds, so nothing is computed for work that was alone. A prompt with its subagents counts as one.
 
@@ -11,7 +12,6 @@ use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_ledger::Snapshot;
 use ic_session::attribution::{Attribution, Window};
-use ic_session::call;
 
 use super::list::ListedPoint;
 use super::log::{Files, LogEntry, What};
@@ -20,7 +20,6 @@ use super::log::{Files, LogEntry, What};
 pub(super) struct SharedPrompt {
     /// The index of its entry in the log.
     at: usize,
-    work: Dispatch,
     family: Family,
 }
 
@@ -43,7 +42,7 @@ pub(super) fn beside(snapshot: &Snapshot<'_>, entries: &[&mut LogEntry]) -> Resu
         let Some(work) = work else { continue };
         let family = Family::of(work, &workers);
         if workers.iter().any(|other| !family.own.contains(&other.id) && overlaps(work, other)) {
-            found.push(SharedPrompt { at, work: work.clone(), family });
+            found.push(SharedPrompt { at, family });
         }
     }
     Ok(found)
@@ -121,16 +120,13 @@ struct Span<'b> {
 }
 
 impl<'b> Span<'b> {
-    /// `None` where the prompt's client reports no calls, or a checkpoint is missing.
+    /// `None` where a checkpoint is missing.
     fn of(
         snapshot: &Snapshot<'_>,
         (point, until): (&ListedPoint, Option<&CheckpointId>),
         of: &'b SharedPrompt,
     ) -> Result<Option<Self>> {
         let (Some(id), Some(until)) = (&point.checkpoint_id, until) else { return Ok(None) };
-        if call::told_by_calls(snapshot, std::iter::once(&of.work.id))?.is_empty() {
-            return Ok(None);
-        }
         let before = record::get(snapshot, id)?;
         let after = record::get(snapshot, until)?;
         let is_there = |look: &CheckpointRecord| look.root == before.root && look.pruned_at.is_none();
