@@ -11,7 +11,7 @@ use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::point::{self, PointKind};
 use ic_phase::run::{self, RunFilter};
-use ic_session::{Prompt, call};
+use ic_session::Prompt;
 
 use ic_phase::run_reference::moved_from;
 
@@ -155,7 +155,7 @@ pub fn named_by_a_flag(error: Diagnosis) -> Diagnosis {
 /// The open run of this project, else its newest. Runs that were made for sessions of agents come after those that a person opened. Of the
 /// former the one with the newest standing prompt is meant, whichever session it was given in and whether that has ended.
 ///
-/// Errors: `ambiguous_run` where several are open that no session was made for, or where several agents are at work.
+/// Errors: `ambiguous_run` where several are open that no session was made for.
 pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>> {
     let project = &kernel.project;
     match kernel.current(snapshot) {
@@ -163,7 +163,7 @@ pub fn run_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<Run>>
         Ok(Some(run)) if kernel.own_run.is_some() || !is_of_session(snapshot, &run)? => return Ok(Some(run)),
         Ok(_) => {}
         Err(error) if error.code() == Code::AmbiguousRun => {
-            if !only_sessions(kernel, snapshot)? || at_work(kernel, snapshot)? > 1 {
+            if !only_sessions(kernel, snapshot)? {
                 return Err(error);
             }
         }
@@ -202,25 +202,6 @@ pub(super) fn open_runs(kernel: &Kernel, snapshot: &Snapshot<'_>, most: usize) -
     let limit = i64::try_from(most).unwrap_or(i64::MAX);
     let filter = RunFilter { open: true, project: Some(&kernel.project.root), limit, before: None };
     run::list(snapshot, &filter)
-}
-
-/// The number of sessions here whose agent works: its prompt has not ended, and something was reported of it a short time ago. A client
-/// that was killed reports nothing any longer.
-fn at_work(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<usize> {
-    /// The longest time, in milliseconds, for which a model thinks or a tool runs before something is reported.
-    const SILENT: i64 = 10 * 60 * 1000;
-    const MOST: i64 = 50;
-    let now = kernel.context.now().millis();
-    let mut count = 0;
-    for session in ic_session::of_project(snapshot, &kernel.project.root, MOST)? {
-        let prompt = ic_session::latest(snapshot, &session.id)?.filter(|prompt| prompt.ended_at.is_none());
-        let Some(prompt) = prompt.filter(|_| session.ended_at.is_none()) else { continue };
-        let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
-        let heard = calls.iter().map(|call| call.finished_at.unwrap_or(call.created_at).millis());
-        let heard = heard.fold(prompt.created_at.millis(), i64::max);
-        count += usize::from(now.saturating_sub(heard) < SILENT);
-    }
-    Ok(count)
 }
 
 /// The run of the newest prompt that stands and did something, over all sessions of this project. If none did anything, the run of the
