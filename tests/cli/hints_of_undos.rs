@@ -172,3 +172,27 @@ fn the_undo_of_a_merge_in_progress_says_that_no_redo_brings_it_back() {
     project.json(command(&text, "ic checkpoint restore "));
     assert_eq!(read(&project, "a.txt"), merged);
 }
+
+#[test]
+fn after_a_submodule_went_the_commands_of_a_refused_undo_leave_a_clean_tree() {
+    let project = in_git();
+    project.write("sub/s", "s\n");
+    let sub = project.root().join("sub");
+    ic_testkit::git_in(&sub, &["init", "-q"]);
+    ic_testkit::git_in(&sub, &["add", "."]);
+    ic_testkit::git_in(&sub, &["commit", "-qm", "s"]);
+    git(&project, &["add", "sub"]);
+    git(&project, &["commit", "-qm", "with a submodule"]);
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    works(&project, "s", || {
+        git(&project, &["reset", "-q", "--hard", "HEAD~1"]);
+    });
+    let refused = project.run(&format!("undo --yes --json {BY_RUN}"));
+    assert_eq!(refused.error(), "git_unsupported", "{refused:?}");
+    let back = refused.stderr.split("this goes back to the commit: git ").nth(1).expect("a command");
+    let back: Vec<&str> = back.split('.').next().expect("its end").split(' ').collect();
+    project.run("undo --yes --layer=workflow,effects,files");
+    git(&project, &back);
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+    assert_eq!(git(&project, &["status", "--porcelain"]), "");
+}

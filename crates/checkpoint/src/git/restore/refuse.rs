@@ -117,7 +117,7 @@ pub(super) fn special_entries(
     };
     if submodules(&target) != submodules(&current) {
         let back = head.map(|head| {
-            format!("; once the files are restored, this goes back to the commit: git reset --soft {head}")
+            format!("; once the files are restored, this goes back to the commit: git reset --quiet {head}")
         });
         return Err(unsupported(&format!("a submodule changed{}", back.unwrap_or_default())));
     }
