@@ -174,12 +174,18 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
 /// Errors: `run_changed`, naming the rollback that is in the way, or the status of the run.
 fn require_uncovered(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<()> {
     let (id, run_id) = (remembered.id.short(), remembered.run_id.short());
-    let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && !other.is_of_works();
+    let works = remembered.works();
+    // An undo in part, whose rest another one took out, comes back after that one: until then the work counts as undone.
+    let has_rest = |other: &RollbackRecord| other.works().iter().any(|work| works.contains(work));
+    let is_in_way = |other: &RollbackRecord| !other.is_of_works() || has_rest(other);
+    let later = |other: &RollbackRecord| other.seq > remembered.seq && other.status.stands() && is_in_way(other);
     if let Some(later) = table::of_run(snapshot, &remembered.run_id)?.into_iter().rev().find(later) {
         let verb = if later.status == RollbackStatus::Done { "redo" } else { "rollback abort" };
+        let what = if later.is_of_works() { "The rest of the work".to_owned() } else { format!("The run {run_id}") };
+        let done = if later.is_of_works() { "undone" } else { "rolled back" };
         return Err(Diagnosis::new(
             Code::RunChanged,
-            format!("The run {run_id} was rolled back since the rollback {id}, by the rollback {}.", later.id.short()),
+            format!("{what} was {done} since the rollback {id}, by the rollback {}.", later.id.short()),
         )
         .hint(format!("undo that first: ic {verb} {} --yes", later.id.short())));
     }

@@ -59,8 +59,14 @@ fn only_the_lines_in_conflict_stay_by_keep_theirs() {
     assert_eq!(stays(&report), [("a.txt".to_owned(), why.to_owned())], "{report}");
     // What stays is all that is left to undo.
     let (left, taken) = (world.state(), undo(&first, &["--force-files", "--yes"]));
-    assert_eq!(world.cli.run(taken).code, Some(0));
+    let rest = world.cli.json(taken);
     assert_eq!(world.text("a.txt"), text(&TAKEN));
+    // The part comes back after the rest: until then the record says that the work is undone.
+    let part = report["rollback_id"].as_str().expect("an id");
+    let out_of_order = world.cli.run(["redo", part, "--yes", "--json"]);
+    assert_eq!(out_of_order.error(), "run_changed", "{out_of_order:?}");
+    let first_of_all = format!("ic redo {} --yes", &rest["rollback_id"].as_str().expect("an id")[28..]);
+    assert!(out_of_order.stderr.contains(&first_of_all), "{out_of_order:?}");
     world.ic(&["redo", "--yes"]);
     world.state().assert_outside_is(&left, "the rest is redone");
     world.ic(&["redo", "--yes"]);

@@ -5,14 +5,14 @@
 
 mod git_revert;
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
+use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_effects::CompensationState;
 use ic_kernel::Kernel;
 use ic_kernel::journal::step_results::safety_of;
-use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
+use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::journal::{Course, Force, steps};
 use ic_ledger::path_from_bytes;
 use ic_worktree::{
@@ -189,14 +189,33 @@ fn own_of<'k>(
             let beside = manual_restore::beside_commits(&tree.workspace, &tree.restores, &error).unwrap_or_default();
             let hint =
                 error.get_hint().filter(|hint| !hint.is_empty()).map(|hint| format!("{hint}; then: {again}{beside}"));
-            match hint {
-                Some(hint) => error.hint(hint),
-                None => error,
+            let newer = undone_since(&tree.workspace, remembered)
+                .unwrap_or_default()
+                .map(|newer| format!("redo first what was undone after it: ic redo {} --yes", newer.short()));
+            match newer.into_iter().chain(hint).collect::<Vec<_>>() {
+                hints if hints.is_empty() => error,
+                hints => error.hint(hints.join("; or ")),
             }
         }
         _ => error,
     })?;
     Ok(tree)
+}
+
+/// The newest undo of works in this tree that came after this one and stands.
+fn undone_since(workspace: &Workspace<'_>, remembered: &RollbackRecord) -> Result<Option<RollbackId>> {
+    workspace.kernel.read(|snapshot| {
+        for one in table::all(snapshot)?.into_iter().rev() {
+            let is_newer = one.seq > remembered.seq && one.status == RollbackStatus::Done && one.is_of_works();
+            if is_newer && remembered.is_of_works() {
+                let run = ic_phase::run::get(snapshot, &one.run_id)?;
+                if ic_ledger::project_root(&run.project_dir) == workspace.root {
+                    return Ok(Some(one.id));
+                }
+            }
+        }
+        Ok(None)
+    })
 }
 
 impl TreeBack<'_> {
