@@ -99,22 +99,37 @@ fn a_file_that_became_a_directory_of_others_is_named_with_what_can_be_done() {
 }
 
 #[test]
-fn a_directory_that_was_renamed_is_called_so_and_each_path_stands_once() {
+fn files_of_a_directory_that_was_renamed_are_followed_and_new_ones_are_named() {
     let world = with_base("dir/a", "1\n");
     let first = did(&world, "first", || {
         world.write("dir/a", "1\n2\n");
         world.write("dir/b", "new\n");
     });
     rename(&world, "dir", "dir2");
-    let report = undone_in_part(&world, &first, &["--keep-theirs"]);
-    let renamed = |name: &str| format!("others renamed it to {name} since");
-    assert_eq!(
-        stays(&report),
-        [
-            ("dir/b".to_owned(), renamed("dir2/b") + ", which is not changed"),
-            ("dir/a".to_owned(), format!("kept: {}", renamed("dir2/a"))),
-        ]
-    );
+    let report = undone_in_part(&world, &first, &[]);
+    let why = "others renamed it to dir2/b since, which is not changed";
+    assert_eq!(stays(&report), [("dir/b".to_owned(), why.to_owned())]);
+    assert_eq!((world.text("dir2/a").as_str(), world.read("dir/a")), ("1\n", None));
+    world.ic(&["redo", "--yes"]);
+    assert_eq!((world.text("dir2/a").as_str(), world.text("dir2/b").as_str()), ("1\n2\n", "new\n"));
+}
+
+#[test]
+fn a_file_that_others_renamed_and_changed_is_followed() {
+    for is_seen in [false, true] {
+        let world = with_base("b.txt", "b\n");
+        let first = did(&world, "first", || world.write("a.txt", &SEVEN.replace("two", "TWO")));
+        world.git(&["mv", "a.txt", "new.txt"]);
+        if is_seen {
+            world.ic(&["checkpoint", "create"]);
+            world.write("new.txt", &SEVEN.replace("two", "TWO").replace("six", "SIX"));
+        }
+        undone(&world, &first, &[]);
+        let left = if is_seen { SEVEN.replace("six", "SIX") } else { SEVEN.to_owned() };
+        assert_eq!((world.text("new.txt"), world.read("a.txt")), (left, None));
+        world.ic(&["redo", "--yes"]);
+        assert!(world.text("new.txt").contains("TWO"));
+    }
 }
 
 #[test]

@@ -154,6 +154,13 @@ impl Work<'_> {
         }
         let now = self.finder.find(path)?;
         let own = self.backwards.own;
+        // Others gave the file another name: it is the same file, and the work's changes go out of it there.
+        let stood = pairs.iter().all(|(before, after)| before.is_some() && after.is_some());
+        if let Some(name) = self.renamed.get(path).filter(|_| stood && now.is_none()).cloned()
+            && !own.changes.contains_key(&name)
+        {
+            return self.step_back(&name, pairs);
+        }
         let to = match self.backwards.back(path, pairs, now.as_ref())? {
             PathReversal::To { state, mut texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
