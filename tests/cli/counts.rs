@@ -146,3 +146,32 @@ fn what_a_person_does_after_an_interruption_is_no_prompts_work() {
         assert!(!project.root().join("its").exists(), "{calls:?}");
     }
 }
+
+#[test]
+fn dispatches_side_by_side_are_counted_by_what_they_recorded() {
+    let project = in_git();
+    let run = project.ok("run create --goal g --phases a,b");
+    let begin = |name: &str| {
+        let id = project.ok(&format!("dispatch create {run} --name {name}"));
+        project.ok(&format!("dispatch start {id}"));
+        id
+    };
+    let (form, api) = (begin("form"), begin("api"));
+    for (id, path) in [(&form, "form.c"), (&api, "api.c")] {
+        project.write(path, "1\n");
+        project.ok(&format!("dispatch record {id} --file {path}"));
+    }
+    project.ok(&format!("dispatch complete {form}"));
+    project.ok(&format!("dispatch complete {api}"));
+    assert_eq!((counts(&project, "form"), counts(&project, "api")), (created(1), created(1)));
+}
+
+#[test]
+fn a_log_of_what_is_no_run_says_how_to_see_it() {
+    let project = in_git();
+    let run = project.ok("run create --goal g --phases a,b");
+    let id = project.ok(&format!("dispatch create {run} --name form"));
+    let refused = project.run(&format!("log dispatch:{id} --json"));
+    assert_eq!(refused.error(), "run_not_found", "{refused:?}");
+    assert!(refused.stderr.contains(&format!("ic show dispatch:{id}")), "{refused:?}");
+}

@@ -4,7 +4,7 @@
 //! It tells commits that were made here from those that a switch, a pull or a merge that needed none brought, on whichever branch they are
 //! by now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,26 @@ pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> 
         at += line.len() as u64;
     }
     Some(taken)
+}
+
+/// The commits to which a pull, a merge, a switch or a reset moved what is checked out, as far as the last of the log tells: they may have
+/// brought commits that were not made here.
+pub fn moved_to(root: &Path) -> BTreeSet<String> {
+    let text = log_of_head(root).and_then(|log| open_regular(&log).ok()).and_then(|mut file| {
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST))).ok()?;
+        let mut text = Vec::new();
+        file.take(MOST).read_to_end(&mut text).ok().map(|_| text)
+    });
+    let moved = |line: &[u8]| {
+        let (ids, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
+        let is_move = ["pull", "merge", "checkout", "reset", "rebase"]
+            .iter()
+            .any(|deed| message[1..].starts_with(deed.as_bytes()));
+        let after = ids.split(|b| *b == b' ').nth(1).filter(|_| is_move)?;
+        Some(String::from_utf8_lossy(after).into_owned())
+    };
+    text.unwrap_or_default().split(|b| *b == b'\n').filter_map(moved).collect()
 }
 
 fn log_of_head(root: &Path) -> Option<PathBuf> {

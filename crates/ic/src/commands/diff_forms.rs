@@ -74,7 +74,7 @@ pub(crate) struct ShownDiff<'d> {
     differences: Vec<Difference>,
     /// Paths that the caller named and that cannot be compared, and why.
     skipped: Vec<(Vec<u8>, String)>,
-    /// Texts of the older side that no checkpoint holds.
+    /// Texts that no checkpoint holds.
     texts: Vec<Vec<u8>>,
     /// The older checkpoint, if one is the older side; the newer one.
     ends: (Option<CheckpointId>, Option<CheckpointId>),
@@ -117,9 +117,9 @@ impl<'d> ShownDiff<'d> {
         Ok(diff)
     }
 
-    /// Differences whose content the store has.
-    pub(crate) fn of(workspace: &'d Workspace<'d>, differences: Vec<Difference>) -> Self {
-        Self { workspace, differences, skipped: Vec::new(), texts: Vec::new(), ends: (None, None), is_to_tree: false }
+    /// Differences whose content the store has, or is among these texts.
+    pub(crate) fn of(workspace: &'d Workspace<'d>, differences: Vec<Difference>, texts: Vec<Vec<u8>>) -> Self {
+        Self { workspace, differences, skipped: Vec::new(), texts, ends: (None, None), is_to_tree: false }
     }
 
     /// What a planned restore would take out of the tree: from what it would leave to what stands there.
@@ -141,7 +141,7 @@ impl<'d> ShownDiff<'d> {
         });
         let is_shown = |one: &Difference| one.change().is_some() && ic_worktree::is_among(&one.path, paths);
         let differences = reversed.filter(is_shown).collect();
-        Self { texts: plan.texts.clone(), is_to_tree: true, ..Self::of(workspace, differences) }
+        Self { is_to_tree: true, ..Self::of(workspace, differences, plan.texts.clone()) }
     }
 
     /// Prints it in the form that is asked for.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::DispatchId;
-use ic_checkpoint::diff::Difference;
 use ic_kernel::Kernel;
 use ic_phase::Run;
 use ic_session::outside_files::{self, OutsideFile};
+use ic_undo::WorkChanges;
 use ic_undo::points::log::{self, LogEntry, LogPage, PointLog, What};
 use ic_undo::points::place_log::{PlaceChoice, of_place};
 use ic_undo::points::{NamedWork, PlaceEntry, work_at};
@@ -68,7 +68,14 @@ impl LogArgs {
         let kernel = session.kernel()?;
         match &self.run {
             Some(run) => {
-                let run = kernel.read(|snapshot| kernel.run(snapshot, run))?;
+                let found = kernel.read(|snapshot| kernel.run(snapshot, run));
+                let run = found.map_err(|error| match error.code() {
+                    Code::RunNotFound => error.hint(format!(
+                        "runs: ic run list; one prompt, dispatch or change: ic show {}",
+                        ic_base::shell_word(run)
+                    )),
+                    _ => error,
+                })?;
                 self.of_run(session, &kernel, &run)
             }
             None => self.of_place(session, &kernel),
@@ -199,16 +206,18 @@ impl LogArgs {
                 None => Workspace::here(kernel, &settings)?,
             };
             let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
-            let mut differences = match differences(&workspace, session, entry) {
+            let WorkChanges { mut differences, texts, .. } = match changes(&workspace, session, entry) {
                 // Its line says that the tree was not captured, or that its content was pruned.
-                Err(error) if matches!(error.code(), Code::NoCheckpoint | Code::CheckpointNotFound) => Vec::new(),
+                Err(error) if matches!(error.code(), Code::NoCheckpoint | Code::CheckpointNotFound) => {
+                    WorkChanges::default()
+                }
                 found => found?,
             };
             differences.retain(|one| ic_worktree::is_among(&one.path, &paths));
             if differences.is_empty() {
                 session.output.exact(|sink| write_text(sink, &line))?;
             } else {
-                ShownDiff::of(&workspace, differences).print_below(session, shape, &line)?;
+                ShownDiff::of(&workspace, differences, texts).print_below(session, shape, &line)?;
             }
         }
         Ok(ExitStatus::Done)
@@ -229,13 +238,13 @@ pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: P
 }
 
 /// What changed at an entry; nothing for a rollback or another place.
-fn differences(workspace: &Workspace<'_>, session: &CliSession, one: &LoggedEntry) -> Result<Vec<Difference>> {
+fn changes(workspace: &Workspace<'_>, session: &CliSession, one: &LoggedEntry) -> Result<WorkChanges> {
     if let Some(looks) = one.entry.looks() {
-        return ic_undo::changes_between(workspace, looks);
+        return Ok(WorkChanges { differences: ic_undo::changes_between(workspace, looks)?, ..WorkChanges::default() });
     }
     let work = one.run.as_ref().map_or(Ok(None), |run| work_of(workspace.kernel, run, &one.entry))?;
     let changes = work.map(|work| ic_undo::changes_of_entry(workspace, session.options(), &work)).transpose()?;
-    Ok(changes.unwrap_or_default().differences)
+    Ok(changes.unwrap_or_default())
 }
 
 /// The work that begins at an entry; `None` for a rollback or another place.

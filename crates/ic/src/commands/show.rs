@@ -71,8 +71,8 @@ impl ShowArgs {
             Err(why) => (WorkChanges::default(), Some(why)),
         };
         let (calls, of_session, outside) = told(&kernel, &work)?;
-        let WorkChanges { differences, unsure, commits, .. } = found;
-        let diff = ShownDiff::of(&workspace, differences);
+        let WorkChanges { differences, texts, unsure, commits, .. } = found;
+        let diff = ShownDiff::of(&workspace, differences, texts);
         let shown = ShownWork {
             text: text(&kernel, session, &work, of_session.as_ref()),
             files: diff.files()?,
@@ -104,7 +104,7 @@ impl ShowArgs {
             None => Vec::new(),
         };
         differences.retain(|one| ic_worktree::is_among(&one.path, &paths));
-        let diff = ShownDiff::of(&workspace, differences);
+        let diff = ShownDiff::of(&workspace, differences, Vec::new());
         let shown = ShownChange { logged: logged_entry(kernel, found)?, files: diff.files()? };
         let now = kernel.context.now();
         if let Some(shape) = self.forms.asked(&session.output) {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ic_base::{DispatchId, Result};
-use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::attributes::Attributes;
+use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git::{self, GitCommit};
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::hash_of;
@@ -65,13 +66,27 @@ impl OwnCommit {
     }
 }
 
+/// The state in which a commit brought this text to a path that the work then changed.
+pub(super) fn brought(change: &Difference, text: &[u8]) -> Option<DiffState> {
+    let looks = change.after.as_ref().or(change.before.as_ref());
+    let (mode, attributes) = match looks {
+        Some(DiffState::File { mode, attributes, .. }) => (*mode, attributes.clone()),
+        _ => (0o644, Attributes::default()),
+    };
+    Some(DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes })
+}
+
 /// What commits that the work did not make have at paths that it changed.
 #[derive(Default)]
 pub(super) struct OthersCommits {
     /// Contents that commits brought into the tree, by path; `None` in the set for a path that one of them removed.
     brought: HashMap<Vec<u8>, HashSet<Option<Hash>>>,
+    /// The content of the newest of them, by path; `None` where it removed the path.
+    newest: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// Paths that a checkpoint shows with such a content.
     seen: HashSet<Vec<u8>>,
+    /// In how many of the times between checkpoints each of these paths changed.
+    changed: HashMap<Vec<u8>, usize>,
     /// Whether git's log of HEAD does not tell which of the commits were made from the tree's content.
     is_unsure: bool,
     /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
@@ -79,15 +94,20 @@ pub(super) struct OthersCommits {
 }
 
 /// The maker of a change that happened in a tool call of the work.
-pub(super) enum MadeCommits {
+pub(super) enum MadeCommits<'m> {
     ByWork,
     ByCommit,
+    /// A commit brought this text, and the work changed it then.
+    AfterCommit(&'m [u8]),
     /// It cannot be known, and why.
     Unsure(&'static str),
 }
 
 impl OthersCommits {
     /// `known`: the paths that the work changed; `recorded`: its own commits.
+    ///
+    /// Of work whose client tells no calls, all commits that were made here count as its own: only what a pull, a merge or a switch brought
+    /// is of others.
     pub(super) fn of(
         workspace: &Workspace<'_>,
         (attribution, ids): (&Attribution, &[DispatchId]),
@@ -103,6 +123,10 @@ impl OthersCommits {
             _ => heads_between(workspace, looks, MOST)?,
         };
         shas.retain(|sha| !is_recorded(recorded, sha));
+        let is_told = attribution.are_told_by_calls(ids);
+        if !is_told {
+            leave_made_here(workspace, &mut shas);
+        }
         if shas.is_empty() {
             return Ok(Self::default());
         }
@@ -113,7 +137,7 @@ impl OthersCommits {
             let found = taken.as_ref().map(|(taken, since)| taken.get(sha).is_some_and(|at| at >= since));
             found.unwrap_or(false)
         };
-        let mut others = Self { is_unsure: taken.is_none(), ..Self::default() };
+        let mut others = Self { is_unsure: is_told && taken.is_none(), ..Self::default() };
         let mut asked = Vec::new();
         for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
             let paths: BTreeSet<Vec<u8>> = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
@@ -129,7 +153,8 @@ impl OthersCommits {
         }
         let contents = git::contents(&workspace.root, &asked);
         for ((_, path), content) in asked.into_iter().zip(contents) {
-            others.brought.entry(path).or_default().insert(content.map(|content| hash_of(&content)));
+            others.brought.entry(path.clone()).or_default().insert(content.as_deref().map(hash_of));
+            others.newest.insert(path, content);
         }
         others.look(workspace, attribution)?;
         Ok(others)
@@ -145,6 +170,8 @@ impl OthersCommits {
             diff::diff(&workspace.objects, Some(from), Some(to), &mut |difference| {
                 if self.has_brought(&difference.path, difference.after.as_ref()) {
                     self.seen.insert(difference.path);
+                } else if self.brought.contains_key(&difference.path) {
+                    *self.changed.entry(difference.path).or_default() += 1;
                 }
                 Ok(())
             })?;
@@ -165,7 +192,7 @@ impl OthersCommits {
     }
 
     /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in the call brought content of others.
-    pub(super) fn made(&self, path: &[u8], after: Option<&DiffState>) -> MadeCommits {
+    pub(super) fn made(&self, path: &[u8], after: Option<&DiffState>) -> MadeCommits<'_> {
         if !self.brought.contains_key(path) {
             return MadeCommits::ByWork;
         }
@@ -175,6 +202,12 @@ impl OthersCommits {
             ),
             true => MadeCommits::ByCommit,
             false if self.seen.contains(path) => MadeCommits::ByWork,
+            false if self.changed.get(path) == Some(&1) && !self.is_unsure => match self.newest.get(path) {
+                Some(Some(text)) => MadeCommits::AfterCommit(text),
+                _ => {
+                    MadeCommits::Unsure("a commit that this work did not make removed it, and this work made it again")
+                }
+            },
             false => {
                 MadeCommits::Unsure("a commit that this work did not make changed it too, while the work was under way")
             }
@@ -230,12 +263,19 @@ pub(super) fn leave_unstashed(
     Ok(())
 }
 
+/// The commits that were made here between the first checkpoint and the last, newest first.
+pub(super) fn made_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord]) -> Result<Vec<String>> {
+    /// No more commits of one piece of work are named.
+    const MOST: usize = 200;
+    let mut made = heads_between(workspace, captures, MOST)?;
+    let mut brought = made.clone();
+    leave_made_here(workspace, &mut brought);
+    made.retain(|sha| !brought.contains(sha));
+    Ok(made)
+}
+
 /// The commits that are reached from HEAD at the last checkpoint and were not at the first, newest first.
-pub(super) fn heads_between(
-    workspace: &Workspace<'_>,
-    captures: &[CheckpointRecord],
-    at_most: usize,
-) -> Result<Vec<String>> {
+fn heads_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord], at_most: usize) -> Result<Vec<String>> {
     let first = captures.iter().find(|look| has_git(look));
     let ends = head_of(workspace, first)?.zip(head_of(workspace, last_of(captures))?);
     let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
@@ -254,6 +294,16 @@ fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
 fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
     let Some(look) = look else { return Ok(None) };
     Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
+}
+
+/// Leaves out the commits that were made here, and all where nothing says that any was brought.
+fn leave_made_here(workspace: &Workspace<'_>, shas: &mut Vec<String>) {
+    let moved = git::moved_to(&workspace.root);
+    let made = git::committed_since(&workspace.root, 0);
+    match made.filter(|_| shas.iter().any(|sha| moved.contains(sha))) {
+        Some(made) => shas.retain(|sha| !made.contains(sha)),
+        None => shas.clear(),
+    }
 }
 
 /// Leaves out the commits that other work recorded, and this one did not.

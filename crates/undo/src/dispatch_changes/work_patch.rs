@@ -8,7 +8,7 @@ use ic_ledger::Snapshot;
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-use super::commits::{OwnCommit, commits_of, heads_between, leave_recorded, leave_unstashed};
+use super::commits::{OwnCommit, commits_of, leave_recorded, leave_unstashed, made_between};
 use super::span::{WorkSpan, missing};
 use super::{own_changes, recorded_by};
 
@@ -17,6 +17,8 @@ use super::{own_changes, recorded_by};
 pub struct WorkChanges {
     /// Its changes by path, oldest first at each path: a path at which others changed something in between has several.
     pub differences: Vec<Difference>,
+    /// Texts of these changes that no checkpoint holds.
+    pub texts: Vec<Vec<u8>>,
     /// Paths that changed while it was under way, and of which it is not known whether it changed them; and why.
     pub unsure: Vec<(Vec<u8>, String)>,
     /// The commits that it made, or that were recorded for it, newest first.
@@ -43,7 +45,7 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
         leave_unstashed(workspace, &mut own, &attribution.looks)?;
         recorded.clone()
     } else {
-        let mut made = heads_between(workspace, &attribution.looks, MOST_COMMITS)?;
+        let mut made = made_between(workspace, &attribution.looks)?;
         workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
         made
     };
@@ -60,14 +62,12 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
     }
     Ok(WorkChanges {
         differences,
+        texts: own.texts().cloned().collect(),
         unsure: own.unsure().map(|(path, why)| (path.clone(), why.clone())).collect(),
         commits: commits_of(workspace, shas, &recorded, is_shared),
         looks: attribution.looks.into_iter().map(|look| look.id).collect(),
     })
 }
-
-/// The most commits of one piece of work that are named.
-const MOST_COMMITS: usize = 200;
 
 /// What is known of the time in which the work was under way. `ids`: the work, and what it began.
 fn attribution_of(

@@ -7,6 +7,7 @@ use ic_ledger::events::Hash;
 use super::path_state::is_same;
 use crate::diff::{DiffState, Difference};
 use crate::manifest::GitContent;
+use crate::objects::hash_of;
 
 /// What stood at a path before a piece of work and what it left; `None`: nothing.
 pub type LookPair = (Option<DiffState>, Option<DiffState>);
@@ -108,6 +109,16 @@ impl Own {
             let (from, to) = &since.change;
             part(from.as_ref()) == before && part(to.as_ref()) != before
         })
+    }
+
+    /// Adds a text of a state that no checkpoint holds.
+    pub fn add_text(&mut self, text: Vec<u8>) {
+        self.texts.insert(hash_of(&text), text);
+    }
+
+    /// The texts of its states that no checkpoint holds.
+    pub fn texts(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.texts.values()
     }
 
     /// Lets a directory that the work did not make go if its undo leaves nothing in it.
