@@ -9,10 +9,11 @@ mod line_conflicts;
 mod people;
 mod returned;
 mod set_back;
+mod untold;
 
 use std::os::unix::fs::PermissionsExt;
 
-use ic_testkit::TestWorld;
+use ic_testkit::{TestWorld, git_in};
 use serde_json::{Value, json};
 
 use crate::project::{Work as _, asked, in_git};

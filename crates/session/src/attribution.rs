@@ -36,6 +36,8 @@ pub struct Attribution {
     cut_off: HashSet<CallId>,
     /// The paths that a person says are the work's.
     sure: BTreeSet<Vec<u8>>,
+    /// Whether a person says that of all paths.
+    is_all_sure: bool,
     named: Named,
 }
 
@@ -164,7 +166,7 @@ impl Attribution {
         }
         let cut_off = cut_off_of(&workers, &calls);
         let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
-        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), named })
+        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
     }
 
     /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
@@ -182,7 +184,16 @@ impl Attribution {
     #[must_use]
     pub fn with_unsure(mut self) -> Self {
         self.cut_off.clear();
+        self.is_all_sure = true;
         self
+    }
+
+    /// Whether nothing tells that a piece of work made a change at a path: it tells no calls and has no process, was not completed, and
+    /// recorded other paths or none.
+    pub fn is_untold_of(&self, work: &Dispatch, recorded: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
+        let is_open = !matches!(work.status, DispatchStatus::Completed | DispatchStatus::Failed);
+        let is_sure = self.is_all_sure || self.sure.contains(path);
+        is_open && work.pid().is_none() && !self.told.contains(&work.id) && !is_sure && !recorded.contains(path)
     }
 
     /// As [`Attribution::with_unsure`], at these paths alone.

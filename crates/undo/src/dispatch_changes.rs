@@ -11,7 +11,7 @@ mod work_patch;
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
-use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::RestoreRecord;
@@ -21,14 +21,14 @@ use ic_effects::action::{CompensatedFile, EffectBefore};
 use ic_effects::{Compensation, EffectAction, compensation};
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{Choices, RollbackStatus};
-use ic_ledger::{Snapshot, path_from_bytes};
+use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
 use ic_session::outside_files;
 use ic_worktree::{TreeChanges, Workspace};
 
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{MadeCommits, OthersCommits, commits_of, heads_between, leave_recorded, leave_unstashed};
+use commits::{MadeCommits, OthersCommits, brought, commits_of, leave_recorded, leave_unstashed, made_between};
 pub(crate) use history::{made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
@@ -40,7 +40,15 @@ pub(crate) use work_patch::changes_of_work;
 pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
 
 /// The reason for a path that is unsure: a person may have changed it too.
-pub(super) const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
+const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
+
+/// The reason for a path that is unsure because nobody told what the work did, or that it ended.
+const UNTOLD: &str = "it changed during work that tells no calls and was not completed, so it may be yours";
+
+/// Whether a path is unsure: a person may have changed it, and can say so.
+pub(super) fn is_unsure(reason: &str) -> bool {
+    matches!(reason, CUT_OFF | UNTOLD)
+}
 
 /// The tree before some work, and what the work did to it.
 pub(super) struct OwnWork {
@@ -119,7 +127,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
         leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {
-        let mut made = heads_between(workspace, &captures, 200)?;
+        let mut made = made_between(workspace, &captures)?;
         // A commit that other work recorded is not this work's, and its revert is not offered.
         workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
         commits_of(workspace, made, &recorded, others)
@@ -255,7 +263,7 @@ fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<b
 }
 
 /// The differences between the checkpoints that are of the work, and what commits of others have of them. The commits of work whose client
-/// reports calls are all on record: any other commit was pulled, or made by others.
+/// reports calls are all on record: any other commit was pulled, or made by others. Of other work, all commits count that were made here.
 fn own_changes(
     workspace: &Workspace<'_>,
     (attribution, ids): (&Attribution, &[DispatchId]),
@@ -263,9 +271,6 @@ fn own_changes(
 ) -> Result<(Own, OthersCommits)> {
     // Without commits at first: which of them matter depends on the paths that the work changed.
     let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
-    if !attribution.are_told_by_calls(ids) {
-        return Ok((changes, OthersCommits::default()));
-    }
     let others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
     if !others.brought_any() {
         return Ok((changes, others));
@@ -281,9 +286,10 @@ fn changes_of(
     by_others: &OthersCommits,
 ) -> Result<Own> {
     // Ignored files that a call named are kept, and restored, by themselves.
-    let named = workspace.kernel.read(|snapshot| {
+    let (named, recorded) = workspace.kernel.read(|snapshot| {
         let of_all = ids.iter().map(|id| outside_files::paths_of(snapshot, id)).collect::<Result<Vec<_>>>()?;
-        Ok(of_all.into_iter().flatten().collect::<BTreeSet<_>>())
+        let recorded = code::named_by(snapshot, ids.iter())?.into_iter().map(|file| path_bytes(&file.path).to_vec());
+        Ok((of_all.into_iter().flatten().collect::<BTreeSet<_>>(), recorded.collect::<BTreeSet<_>>()))
     })?;
     let is_by_itself = |path: &[u8]| named.contains(&workspace.root.join(path_from_bytes(path)));
     let is_own = |work: &&Dispatch| ids.contains(&work.id);
@@ -301,6 +307,12 @@ fn changes_of(
                 (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
                     changes.share(difference.path, CUT_OFF);
                 }
+                (true, [])
+                    if difference.change().is_some()
+                        && makers.iter().any(|one| attribution.is_untold_of(one, &recorded, &difference.path)) =>
+                {
+                    changes.share(difference.path, UNTOLD);
+                }
                 (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
                     MadeCommits::ByWork => {
                         if let Some(why) = skipped_files::unkept(&difference) {
@@ -309,6 +321,7 @@ fn changes_of(
                         changes.add(difference);
                     }
                     MadeCommits::ByCommit => changes.add_since(difference),
+                    MadeCommits::AfterCommit(text) => add_after_commit(&mut changes, difference, text),
                     MadeCommits::Unsure(why) => changes.share(difference.path, why),
                 },
                 (true, others) if difference.change().is_some() => {
@@ -329,6 +342,15 @@ fn changes_of(
     }
     changes.sources = differences.sources;
     Ok(changes)
+}
+
+/// Adds a change of which a commit of others made the first part, with this text, and the work the rest.
+fn add_after_commit(changes: &mut Own, difference: Difference, text: &[u8]) {
+    let brought = brought(&difference, text);
+    let Difference { path, before, after } = difference;
+    changes.add_text(text.to_vec());
+    changes.add_since(Difference { path: path.clone(), before, after: brought.clone() });
+    changes.add(Difference { path, before: brought, after });
 }
 
 /// Adds what others did to the paths of the work after its last checkpoint.

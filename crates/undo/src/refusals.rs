@@ -3,7 +3,7 @@
 use ic_base::{Code, Diagnosis, shell_word};
 use serde_json::json;
 
-use super::dispatch_changes::{AT_ONCE, CUT_OFF};
+use super::dispatch_changes::{AT_ONCE, is_unsure};
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
 use super::request::{LayeredRequest, RollbackTarget, before};
@@ -101,7 +101,7 @@ fn refused_works(
         _ => String::new(),
     };
     let without_step = open.iter().find(|one| !has_step(tree, one));
-    let (hint, flag) = if open.iter().any(|one| one.reason == CUT_OFF) {
+    let (hint, flag) = if open.iter().any(|one| is_unsure(&one.reason)) {
         // Only the person can tell whose change it is.
         let hint = format!(
             "if the agent changed these paths: ic {words} --force-files --yes; if you did, leave them as they are (then the work does not count \
@@ -144,5 +144,5 @@ fn has_step(tree: &RestoreReport, conflict: &Conflict) -> bool {
 
 /// Whether a decision can take the work out of a path in conflict. Otherwise it is not known what to take, or nothing can come back there.
 pub fn can_be_taken(tree: &RestoreReport, conflict: &Conflict) -> bool {
-    has_step(tree, conflict) || conflict.reason == CUT_OFF
+    has_step(tree, conflict) || is_unsure(&conflict.reason)
 }
