@@ -105,10 +105,10 @@ fn what_a_person_wrote_while_a_redo_was_interrupted_is_no_work_of_the_prompt() {
     let (code, report) = ends(&project, &format!("rollback resume {id} --yes"));
     assert_eq!(code, Some(0), "{report}");
     assert_eq!((read(&project, "a.txt").is_some(), status(&project)), (true, "undone".to_owned()));
-    // A return of the whole run asks about it, and the undo of the prompt leaves it.
-    let (code, plan) = ends(&project, "undo created --dry-run");
-    assert_eq!((code, &plan["files"]["conflicts"][0]["path"]), (Some(1), &"notes.txt".into()), "{plan}");
-    assert_eq!(project.refused("undo created --yes").1, "file_conflict");
+    // The return of the whole run leaves it, and so does the undo of the prompt.
+    let plan = project.json("undo created --dry-run");
+    let changes = plan["files"]["changes"].as_array().expect("a list");
+    assert!(!changes.is_empty() && changes.iter().all(|one| one["path"] != "notes.txt"), "{plan}");
     let undone = project.json("undo --yes");
     let changes = undone["files"]["changes"].as_array().expect("a list");
     assert!(changes.iter().all(|one| one["path"] != "notes.txt"), "{undone}");

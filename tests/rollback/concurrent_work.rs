@@ -36,12 +36,9 @@ fn files_and_rows_of_another_run_in_the_tree_stay() {
     let (world, other, _) = with_another();
     let rows = rows_of(&world.cli, &other);
     assert!(rows.len() >= 5, "{rows:?}");
-    let mut words = world.all("a", &[]);
-    words.push("--yes");
-    let refused = world.cli.run(&words);
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
-    assert!(refused.stderr.contains("other/file"), "{refused:?}");
-    world.roll_back("a", &["--keep-theirs"]);
+    let report = world.roll_back("a", &[]);
+    // A file that only the other run changed is in no plan and in no report.
+    assert!(!report.to_string().contains("other/file"), "{report}");
     assert_eq!(world.read("other/file").as_deref(), Some("theirs\n"));
     assert_eq!((world.read("src/a.rs"), world.read("notes/todo")), (None, None));
     assert_eq!(rows_of(&world.cli, &other), rows);
@@ -72,10 +69,9 @@ fn commits_of_another_run_are_not_taken_off_the_branch() {
     text.retain(|word| *word != "--json");
     let text = world.ic(&text);
     assert!(text.contains(&format!("recorded by the run {}", &other[other.len() - 8..])), "{text}");
-    assert!(text.contains("CONFLICT") && !text.contains("be refused"), "{text}");
+    assert!(!text.contains("CONFLICT") && !text.contains("be refused"), "{text}");
     assert!(world.state() == before, "a refusal changed something");
-    let words =
-        ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files", "--keep-theirs", "--yes"];
+    let words = ["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,effects,files", "--yes"];
     world.ic(&words);
     assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
     assert_eq!(world.read("other/file").as_deref(), Some("theirs\n"));
@@ -286,7 +282,7 @@ fn a_commit_that_another_run_made_since_on_a_branch_beside_stands_against_an_und
 }
 
 #[test]
-fn files_that_another_run_changed_and_did_not_record_stay_or_refuse() {
+fn files_that_another_run_changed_and_did_not_record_stay() {
     let world = in_git().begun();
     let work = |run: &str, name: &str| {
         let id = world.ic(&["dispatch", "create", run]);
@@ -299,11 +295,7 @@ fn files_that_another_run_changed_and_did_not_record_stay_or_refuse() {
     work(&other, "theirs");
     work(&world.run, "later");
     let words = ["undo", "created", "--run", &world.run, "--yes"];
-    let refused = world.cli.run(words);
-    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()), "{refused:?}");
-    assert!(refused.stderr.contains("theirs") && !refused.stderr.contains("later"), "{refused:?}");
-    assert!(["mine", "theirs", "later"].iter().all(|name| world.read(name).is_some()));
-    world.ic(&[&words[..], &["--keep-theirs"]].concat());
+    world.ic(&words);
     assert_eq!((world.read("mine"), world.read("later")), (None, None));
     assert_eq!(world.text("theirs"), "theirs");
 }

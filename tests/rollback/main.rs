@@ -7,6 +7,7 @@ mod begun_late;
 mod closed_runs;
 mod concurrent_work;
 mod crowd;
+mod cuts_beside_others;
 mod data;
 mod decided;
 mod effects_bracket;

@@ -269,7 +269,7 @@ fn on_a_terminal_nothing_else_is_done_than_what_was_shown() {
     terminal.sees("Roll back to before which checkpoint? [number]");
     terminal.types("2\n");
     terminal.sees("Roll it back? [y/N]");
-    world.write("new", "by hand\n");
+    world.remove("two.txt");
     let now = world.state();
     terminal.types("y\n");
     let (code, said) = terminal.ends();

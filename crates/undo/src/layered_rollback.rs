@@ -277,7 +277,8 @@ fn fence(
         let strategy = parts.tree.as_ref().map(|tree| tree.strategy);
         let state = parts.data.as_ref().and(saga.settings.state.as_ref());
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, strategy, state);
-        let choices = choices.with_paths(&request.decisions);
+        let beside = parts.tree.as_ref().map(|tree| tree.beside.clone()).unwrap_or_default();
+        let choices = choices.with_paths(&request.decisions).with_beside(beside);
         remembered[choices::KEY] = json!(choices);
         // The row and its steps are committed before anything outside of the ledger changes, so that a crash leaves a rollback to resume.
         table::insert(tx, now, &whole.row(id, seq, &layers, &remembered))?;

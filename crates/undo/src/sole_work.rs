@@ -10,7 +10,7 @@ use ic_dispatch::Dispatch;
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
-use super::concurrent_work::is_changed_since;
+use super::unsure_changes::is_changed_since;
 
 /// Whether each of these steps reverts what these works made since `target`, or later work whose undo stands. What changed while no call of
 /// theirs ran, in a call of others too, or around a call without an end, may be of others.

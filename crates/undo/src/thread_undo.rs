@@ -28,13 +28,13 @@ use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, Workspace, root_of};
 
 use super::apply;
-use super::concurrent_work::{BETWEEN_CALLS, UNTOLD};
 use super::later_restores;
 use super::outcome::LayeredRollback;
 use super::plan;
 use super::preflight;
 use super::request::{LayeredRequest, Layers, RollbackRequest, RollbackTarget};
 use super::sole_work;
+use super::unsure_changes::{BETWEEN_CALLS, UNTOLD};
 use crate::points;
 
 /// A request whose target is decided, and its plan where the decision made it.
@@ -225,7 +225,9 @@ fn takes_others(by_whole: &Result<LayeredRollback>) -> bool {
     match by_whole {
         Err(error) => is_of_others(error),
         Ok(planned) => {
-            planned.refusals.iter().any(|refusal| is_of_others(&refusal.error)) || warns_of(planned, BETWEEN_CALLS)
+            planned.refusals.iter().any(|refusal| is_of_others(&refusal.error))
+                || warns_of(planned, BETWEEN_CALLS)
+                || planned.parts.tree.as_ref().is_some_and(|tree| !tree.beside.is_empty())
         }
     }
 }

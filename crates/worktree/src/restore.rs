@@ -79,12 +79,31 @@ pub fn restore(
     run::run(&workspace, task, request, watch)
 }
 
+/// What others did since the target of a restore, where it is known whose each change is.
+#[derive(Debug, Clone, Default)]
+pub struct OthersPaths {
+    /// Paths that others alone changed. They stay as they are, and no report names them.
+    pub theirs: BTreeSet<Vec<u8>>,
+    /// What is to go at paths that others changed too: it is merged out, and what others did stays.
+    pub mixed: Own,
+}
+
+impl OthersPaths {
+    /// The paths that do not become as the target has them.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        self.theirs.union(&self.mixed.paths()).cloned().collect()
+    }
+}
+
 /// The deed that a restore is a part of.
+#[derive(Default)]
 pub struct RestoreDeed {
     /// These paths stay as they are.
     pub keep: BTreeSet<Vec<u8>>,
-    /// Checkpoints since this event belong to the deed: what they hold is not what was there before it.
-    pub until: Seq,
+    /// What others did that stays.
+    pub others: OthersPaths,
+    /// Checkpoints since this event belong to the deed: what they hold is not what was there before it. `None`: there are none.
+    pub until: Option<Seq>,
     /// The checkpoints from before and after what the deed did to the tree already, oldest first; without a second one it died in it.
     pub did: Vec<(CheckpointId, Option<CheckpointId>)>,
     /// The tree as the deed has just left it, recorded, with nothing of what rules hide: no other picture is taken of it.
@@ -95,14 +114,17 @@ pub struct RestoreDeed {
 pub fn restore_into(
     workspace: &Workspace<'_>,
     target: CheckpointRecord,
-    RestoreDeed { keep, until, did, taken }: RestoreDeed,
+    RestoreDeed { mut keep, others, until, did, taken }: RestoreDeed,
     request: &RestoreRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<RestoreReport> {
     require_kept(&target)?;
     queries::require_same_root(workspace, &target)?;
+    keep.extend(others.theirs.iter().cloned());
     let limits = Limits { keep, ..Limits::default() };
-    let task = run::RestoreTask { until, did, taken, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let until = until.unwrap_or(Seq::MAX);
+    let task =
+        run::RestoreTask { until, did, taken, others, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

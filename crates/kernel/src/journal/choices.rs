@@ -1,6 +1,9 @@
 //! The decisions that were made when a rollback began, as its journal keeps them. A call that resumes the rollback is bound by them.
 
+use std::collections::BTreeSet;
+
 use ic_base::{Code, Diagnosis, Result};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::reverse::LineDecision;
 use ic_phase::RunStatus;
@@ -28,6 +31,9 @@ pub struct Choices {
     /// The paths in conflict that were decided one by one.
     #[serde(default, skip_serializing_if = "PathDecisions::is_empty")]
     pub paths: PathDecisions,
+    /// Paths that do not go back to the point because others changed them since: what the run did there is merged out.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub beside: BTreeSet<PathText>,
     /// How the tree is restored; `None` where no tree is restored.
     strategy: Option<Strategy>,
     /// The state database; `None` where no rows go, or where its path is not UTF-8, which JSON cannot hold.
@@ -44,7 +50,13 @@ impl Choices {
         state: Option<&RewindTarget>,
     ) -> Self {
         let (paths, state) = (PathDecisions::default(), state.and_then(|target| serde_json::to_value(target).ok()));
-        Self { force, keep_theirs, mine, paths, strategy, state }
+        Self { force, keep_theirs, mine, paths, beside: BTreeSet::new(), strategy, state }
+    }
+
+    /// The same choices, with the paths that others changed since.
+    #[must_use]
+    pub fn with_beside(self, beside: BTreeSet<PathText>) -> Self {
+        Self { beside, ..self }
     }
 
     /// The same choices, with these about single paths.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::reverse::{ChangeOwner, LineDecision, Own, Past, ReplayedPath, without_returns};
@@ -20,7 +21,7 @@ use ic_phase::run;
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
-use super::commits::{MadeCommits, OthersCommits};
+use super::commits::{MadeCommits, OthersCommits, brought};
 use super::span::WorkSpan;
 
 /// The work whose paths are replayed.
@@ -74,6 +75,9 @@ struct Facts {
     /// The makers of what restores left, and effects of undos of works, by the checkpoint that shows it. For a checkpoint that is
     /// not in it nothing is known.
     restored: HashMap<CheckpointId, ChangeOwner>,
+    /// The paths that a rollback of a run did not take back to its point, because others had changed them: there the run's changes were
+    /// merged out. By the checkpoint that its restore left.
+    merged: HashMap<CheckpointId, BTreeSet<PathText>>,
     attribution: Attribution,
 }
 
@@ -137,7 +141,27 @@ fn facts(
     let until = ic_ledger::events::head(snapshot)?.0;
     let attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
     let restored = restored(snapshot, workspace, &all)?;
-    Ok(Some(Facts { undos, restored, attribution }))
+    let merged = merged(snapshot, workspace, &all)?;
+    Ok(Some(Facts { undos, restored, merged, attribution }))
+}
+
+/// The paths that rollbacks of runs left beside others, by the checkpoints that their restores left.
+fn merged(
+    snapshot: &Snapshot<'_>,
+    workspace: &Workspace<'_>,
+    all: &[RollbackRecord],
+) -> Result<HashMap<CheckpointId, BTreeSet<PathText>>> {
+    let mut merged = HashMap::new();
+    for one in all.iter().filter(|one| !one.is_of_works()) {
+        let Some(beside) = Choices::of(one).ok().map(|choices| choices.beside).filter(|paths| !paths.is_empty()) else {
+            continue;
+        };
+        let safety: HashSet<CheckpointId> = steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of).collect();
+        let restores = journal::finished(snapshot, &workspace.root)?.into_iter();
+        let own = restores.filter(|restore| safety.contains(&restore.safety_id));
+        merged.extend(own.filter_map(|restore| restore.restored_id).map(|left| (left, beside.clone())));
+    }
+    Ok(merged)
 }
 
 /// The makers of what restores left in this tree. An undo of works, or any rollback that was undone or aborted, cancels out with
@@ -309,8 +333,20 @@ fn histories(
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             if known.contains(&difference.path) {
                 let whose = whose(&window, &difference, work, facts, until);
-                let change = (difference.before, difference.after);
-                histories.entry(difference.path).or_default().push(Past { seq: window.to.seq, whose, change });
+                let made = work.by_others.made(&difference.path, difference.after.as_ref());
+                let brought = match made {
+                    MadeCommits::AfterCommit(text) if whose == ChangeOwner::Work => brought(&difference, text),
+                    _ => None,
+                };
+                let Difference { path, before, after } = difference;
+                let history = histories.entry(path).or_default();
+                let past = |whose, change| Past { seq: window.to.seq, whose, change };
+                if brought.is_some() {
+                    history.push(past(ChangeOwner::Others, (before, brought.clone())));
+                    history.push(past(whose, (brought, after)));
+                } else {
+                    history.push(past(whose, (before, after)));
+                }
             }
             Ok(())
         })?;
@@ -330,6 +366,11 @@ fn whose(
     at: Option<Seq>,
 ) -> ChangeOwner {
     let restored = facts.restored.get(&window.to.id).copied();
+    let is_merged =
+        || facts.merged.get(&window.to.id).is_some_and(|paths| paths.iter().any(|path| path.0 == difference.path));
+    if window.is_restore() && matches!(restored, Some(ChangeOwner::Back { .. })) && is_merged() {
+        return ChangeOwner::Others;
+    }
     if window.is_restore() {
         return restored.unwrap_or(ChangeOwner::Others);
     }
@@ -337,7 +378,11 @@ fn whose(
     let is_of = |ids: &[DispatchId]| !makers.is_empty() && makers.iter().all(|maker| ids.contains(&maker.id));
     let made = || work.by_others.made(&difference.path, difference.after.as_ref());
     if is_of(work.ids) {
-        if matches!(made(), MadeCommits::ByWork) { ChangeOwner::Work } else { ChangeOwner::Others }
+        if matches!(made(), MadeCommits::ByWork | MadeCommits::AfterCommit(_)) {
+            ChangeOwner::Work
+        } else {
+            ChangeOwner::Others
+        }
     } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
         ChangeOwner::Undone
     } else if makers.is_empty() {

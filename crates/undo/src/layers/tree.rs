@@ -9,7 +9,7 @@ mod tree_revert;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{Code, Diagnosis, Result, Seq, Timestamp, shell_word};
+use ic_base::{Code, Diagnosis, DispatchId, Result, Timestamp, shell_word};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
@@ -17,24 +17,25 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::journal::steps::{self, StepEvent};
-use ic_kernel::journal::{Course, LayerName as Name, RollbackStep, layer};
+use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep, layer};
 use ic_session::call;
 use ic_worktree::capture::Shot;
 use ic_worktree::forced_files::FORCED;
 use ic_worktree::{
-    Conflict, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace, files_of_database,
-    left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
+    Conflict, OthersPaths, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace,
+    files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
 };
 use serde_json::{Value, json};
 
 use super::layer::{LayerDriver, LayerWork, Site};
-use crate::concurrent_work::{self, ConcurrentWork};
 use crate::coverage::Covered;
 use crate::dispatch_changes;
 use crate::leaving_commits;
+use crate::others_paths::{self, Back};
 use crate::plan_approval;
 use crate::refusals::{alone_first, command_alone};
 use crate::rollback_marks::cancelled_dispatches;
+use crate::unsure_changes;
 
 pub(crate) use target::detail_of_skipped;
 use target::{require_content, require_whole_project, target};
@@ -107,6 +108,14 @@ impl LayerDriver for TreeLayer {
         }
         failed.map_or(Ok(detail), Err)
     }
+}
+
+/// What a restore of the whole tree leaves to others.
+#[derive(Default)]
+struct Beside {
+    others: OthersPaths,
+    /// The paths of which it is not known whose a change is.
+    unknown: Vec<Conflict>,
 }
 
 /// The state to which a rollback restores the tree.
@@ -191,15 +200,58 @@ impl<'a> Goal<'a> {
         if let Some(work) = &self.work {
             return restore_without(workspace, target, work.clone(), &request, site.watch);
         }
-        let theirs = self.kept_for_others(site, &request)?;
+        let cancelled = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
+        let back = self.back(site, &cancelled)?;
+        let (others, unknown) = match self.covered.remembered() {
+            Some(remembered) => {
+                let others = others_paths::decided(workspace, back, remembered.seq, &said.beside)?;
+                (others, self.kept_for_others(site, &request, back)?)
+            }
+            // An exact undo of works is planned only to learn whether others are in its way.
+            None if request.mine => (OthersPaths::default(), Vec::new()),
+            None => {
+                // Whether others are in the way is asked without the decisions about that.
+                let mut report = self.restore_beside(site, &undecided(&request), Beside::default(), None)?;
+                let (others, unknown) = others_paths::among(workspace, back, &report)?;
+                if others.paths().is_empty() && !decides(&request) {
+                    report.add_conflicts(unknown);
+                    return Ok(report);
+                }
+                (others, unknown)
+            }
+        };
+        self.restore_beside(site, &request, Beside { others, unknown }, taken)
+    }
+
+    /// What tells whose the changes since the target are.
+    fn back<'b>(&'b self, site: &Site<'_, '_>, called_off: &'b [DispatchId]) -> Result<Back<'b>> {
+        let run = &self.covered.run;
+        let beside_runs = match self.covered.as_planned() {
+            Some(planned) => planned.beside_runs,
+            None => site.kernel.read(|snapshot| (site.kernel.above.is_of_session)(snapshot, &run.id))?,
+        };
+        Ok(Back { run, target: &self.target, beside_runs, called_off })
+    }
+
+    /// Restores the tree but for what others did, or says what that would do.
+    fn restore_beside(
+        &self,
+        site: &Site<'_, '_>,
+        request: &RestoreRequest<'_>,
+        Beside { others, unknown }: Beside,
+        taken: Option<Shot>,
+    ) -> Result<RestoreReport> {
+        let (workspace, target) = (&self.workspace, self.target.clone());
+        let theirs = if request.keep_theirs { unknown.clone() } else { Vec::new() };
         let remembered = self.covered.remembered();
         let deed = RestoreDeed {
             keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
-            until: remembered.map_or(Seq::MAX, |remembered| remembered.seq),
+            others,
+            until: remembered.map(|remembered| remembered.seq),
             did: remembered.map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
             taken,
         };
-        let mut report = restore_into(workspace, target, deed, &request, site.watch)?;
+        let mut report = restore_into(workspace, target, deed, request, site.watch)?;
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(effects_bracket::ended(&report));
         report.warnings.extend(self.running_call(site.kernel)?);
@@ -211,16 +263,10 @@ impl<'a> Goal<'a> {
             }
             (None, None) => None,
         };
-        let between = concurrent_work::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
+        let between = unsure_changes::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
         report.warnings.extend(between);
-        let others = self.others_asked();
-        if let Some(others) = others.filter(|_| !request.force.files) {
-            let asked = (others, &[][..]);
-            let steps = &report.plan.steps;
-            let mut found = concurrent_work::conflicts(site.kernel, workspace, &self.target.id, asked, steps)?;
-            found.retain(|one| report.conflicts.iter().all(|known| known.path != one.path));
-            report.conflicts.append(&mut found);
-            report.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+        if !request.force.files && !request.keep_theirs {
+            report.add_conflicts(unknown);
         }
         Ok(report)
     }
@@ -252,28 +298,21 @@ impl<'a> Goal<'a> {
         })
     }
 
-    /// The runs whose changes are checked; `None`: that was decided when the rollback began.
-    fn others_asked(&self) -> Option<ConcurrentWork> {
-        // A run whose agent reports each call changed nothing else, so its conflicts are certain.
-        let asked = |all: bool| if all { ConcurrentWork::All } else { ConcurrentWork::Told };
-        self.covered.as_planned().map(|planned| asked(planned.beside_runs))
-    }
-
-    /// Conflicts that stay because another session's agent may have changed them, where the caller keeps what others changed.
-    fn kept_for_others(&self, site: &Site<'_, '_>, request: &RestoreRequest<'_>) -> Result<Vec<Conflict>> {
-        let kernel = site.kernel;
+    /// The paths that stay because it is not known whose a change there is, where the caller keeps what others changed. The plan itself is not
+    /// at hand when it is carried out, so it is asked again.
+    fn kept_for_others(
+        &self,
+        site: &Site<'_, '_>,
+        request: &RestoreRequest<'_>,
+        back: Back<'_>,
+    ) -> Result<Vec<Conflict>> {
         if !request.keep_theirs {
             return Ok(Vec::new());
         }
-        // The question that the plan asked; the plan itself is not at hand when it is carried out.
-        let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &self.covered.run.id))?;
-        let others = if of_session { ConcurrentWork::All } else { self.others_asked().unwrap_or(ConcurrentWork::Told) };
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
-        let deed = RestoreDeed { keep: self.keep.clone(), until: Seq::MAX, did: Vec::new(), taken: None };
+        let deed = RestoreDeed { keep: self.keep.clone(), ..RestoreDeed::default() };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
-        let called_off = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
-        let asked = (others, called_off.as_slice());
-        concurrent_work::conflicts(kernel, &self.workspace, &self.target.id, asked, &report.plan.steps)
+        Ok(others_paths::among(&self.workspace, back, &report)?.1)
     }
 
     /// Restores the tree as the caller approved it in a plan: less may be done by now, but nothing else. `taken`: the capture of the tree
@@ -380,6 +419,17 @@ impl<'a> Goal<'a> {
             _ => error,
         }
     }
+}
+
+/// The same request, as a preview in which nothing is decided about what others did.
+fn undecided<'r>(request: &RestoreRequest<'r>) -> RestoreRequest<'r> {
+    let force = Force { files: false, ..request.force };
+    RestoreRequest { force, keep_theirs: false, decisions: None, ..*request }
+}
+
+/// Whether anything is decided about what others did.
+fn decides(request: &RestoreRequest<'_>) -> bool {
+    request.force.files || request.keep_theirs || request.decisions.is_some_and(|paths| !paths.is_empty())
 }
 
 /// The steps of an earlier attempt, which a later one found done, together with those of the later one.

@@ -12,6 +12,7 @@ use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_checkpoint::restore::plan::RestorePlan;
 use ic_checkpoint::restore::reverse::LineDecision;
 use ic_kernel::journal::{Force, PathDecisions};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -103,6 +104,13 @@ impl RestoreReport {
         self.lacks_any || !self.plan.left_changed.is_empty()
     }
 
+    /// Adds conflicts at paths that have none yet.
+    pub fn add_conflicts(&mut self, more: Vec<Conflict>) {
+        let known: BTreeSet<PathText> = self.conflicts.iter().map(|one| one.path.clone()).collect();
+        self.conflicts.extend(more.into_iter().filter(|one| !known.contains(&one.path)));
+        self.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
     /// Removes paths that another step restored from the list of what stays.
     pub fn forget_left(&mut self, is_restored: impl Fn(&PathText) -> bool) {
         self.parts_left.retain(|path| !is_restored(path));
@@ -157,6 +165,8 @@ pub struct RestoreReport {
     pub lacks_any: bool,
     /// Nothing was left out by paths, by owner or by what an earlier restore changed.
     pub is_whole: bool,
+    /// Paths that did not become as the checkpoint has them because others changed them: what the run did there is merged out.
+    pub beside: BTreeSet<PathText>,
     /// Only what one piece of work did is undone, which began at the target; the tree need not become as the target has it.
     pub is_without: bool,
     /// Paths at which something of that work stays: `plan.skipped` says why.

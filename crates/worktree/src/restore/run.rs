@@ -16,6 +16,7 @@ use super::super::git::Brought;
 use super::super::named_paths;
 use super::super::skipped_files::ContentSources;
 use super::super::workspace::{Workspace, require_kept};
+use super::OthersPaths;
 use super::assumed_tree::AsIf;
 use super::client_settings;
 use super::execution::Done;
@@ -53,6 +54,8 @@ pub(super) struct RestoreTask {
     pub(super) taken: Option<Shot>,
     /// Only what this work did is undone: the target is the tree before it, and whatever others did since stays.
     pub(super) work: Option<Own>,
+    /// What others did that stays where the rest becomes as the target has it.
+    pub(super) others: OthersPaths,
 }
 
 impl RestoreTask {
@@ -72,6 +75,7 @@ impl RestoreTask {
             past: Vec::new(),
             taken: None,
             work: None,
+            others: OthersPaths::default(),
         }
     }
 }
@@ -143,7 +147,7 @@ fn carry(
     watch: &RestoreWatch,
 ) -> Result<RestoreReport> {
     let (kind, is_whole_target) = (workspace.kind_of(&task)?, task.work.is_none());
-    let Planned { mut report, open, limits, sources } = plan_report(workspace, task, request, watch)?;
+    let Planned { mut report, open, mut limits, sources } = plan_report(workspace, task, request, watch)?;
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(plan_changed(&report));
     }
@@ -182,7 +186,9 @@ fn carry(
     let left = report.carried_out(done);
     // Where it goes to what no checkpoint is, each step was compared with the plan.
     if is_whole_target {
+        limits.keep.extend(report.beside.iter().map(|path| path.0.clone()));
         report.differs = workspace.differs(&report, &limits, &left)?;
+        report.differs.retain(|(path, _)| !selective_undo::holds_any(&path.0, &report.beside));
     }
     Ok(report)
 }
@@ -194,7 +200,8 @@ fn plan_report<'w>(
     request: &RestoreRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<Planned<'w>> {
-    let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, .. } = task;
+    let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, others, .. } =
+        task;
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
     workspace.narrow(&mut limits, &target, strategy, request.mine.then_some(whose))?;
@@ -205,6 +212,10 @@ fn plan_report<'w>(
     let shot = &open.shot;
     let passed = named_paths::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
     let (differences, mut reversed) = workspace.aimed(work, (as_if, differences), shot, &usual, &databases, request)?;
+    if let Some(only) = limits.only.as_mut().filter(|_| reversed.is_some()) {
+        // Files of the work may have other names by now.
+        only.extend(differences.iter().map(|one| one.path.clone()));
+    }
     let Attained { differences, lost, ties } = Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()
@@ -215,6 +226,8 @@ fn plan_report<'w>(
         Some(reversed) => reversed.conflicts.clone(),
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
+    let (differences, mut mixed) =
+        workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;
     let stay = reversed.is_none() && !request.force.files;
     let settings = client_settings::take_from(&mut conflicts, stay);
     limits.keep.extend(selective_undo::kept(&settings, &differences));
@@ -227,12 +240,13 @@ fn plan_report<'w>(
         None if strategy.has_files() => workspace.name_changed_gaps(&target, shot, &limits, &mut plan)?,
         None => {}
     }
+    let beside = selective_undo::name_beside(&mut plan, mixed.as_mut(), &others);
     let meant = MeantChanges { target: &target, strategy, mine: request.mine, is_without: reversed.is_some() };
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
     plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
-    let mut rest = selective_undo::open_conflicts(&mut plan, conflicts, reversed, request);
+    let mut rest = selective_undo::open_conflicts(&mut plan, conflicts, (reversed, mixed), request);
     moved_files::name_moved(moved, &mut plan, &mut rest);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
     let plan_hash = hash_of(&plan, git.as_ref().map(|git| &git.plan), &target.id)?;
@@ -245,6 +259,7 @@ fn plan_report<'w>(
         lacks_any,
         is_whole: is_whole && strategy != Strategy::Partial,
         is_without: rest.is_without,
+        beside,
         parts_left: rest.parts,
         texts: rest.texts,
         warnings: shot.warnings.iter().cloned().chain(own_warnings).collect(),
@@ -282,6 +297,7 @@ pub(super) fn planned_report(
         lacks_any: false,
         is_whole: false,
         is_without: false,
+        beside: BTreeSet::new(),
         parts_left: Vec::new(),
         texts: Vec::new(),
         warnings: Vec::new(),

@@ -1,11 +1,11 @@
 //! Undoing only what one piece of work did: the tree does not go to a checkpoint, but to what it would be without that work.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ic_base::Result;
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan};
+use ic_checkpoint::restore::plan::{HOLDS_KEPT, Limits, PlannedDatabase, RestorePlan, is_at_or_below};
 use ic_checkpoint::restore::reverse::{LineDecision, Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
@@ -13,6 +13,7 @@ use ic_ledger::path_from_bytes;
 
 use super::super::capture::Shot;
 use super::super::workspace::Workspace;
+use super::OthersPaths;
 use super::assumed_tree::AsIf;
 use super::request::{Conflict, RestoreRequest};
 
@@ -73,6 +74,33 @@ impl Workspace<'_> {
     }
 }
 
+impl Workspace<'_> {
+    /// Lets a restore of a whole tree leave what others did: where they changed what the run changed too, that is merged out. Of their
+    /// paths, only those remain in conflict that cannot be merged.
+    pub(super) fn beside(
+        &self,
+        (differences, conflicts): (Vec<Difference>, &mut Vec<Conflict>),
+        others: &OthersPaths,
+        (shot, usual, databases): (&Shot, &Hash, &[PlannedDatabase]),
+        request: &RestoreRequest<'_>,
+    ) -> Result<(Vec<Difference>, Option<SelectiveUndo>)> {
+        let paths = others.paths();
+        if paths.is_empty() {
+            return Ok((differences, None));
+        }
+        let (mut merged, mut back) = self.without(&others.mixed, shot, usual, databases)?;
+        back.leave_lines(&mut merged, request);
+        // What is already without the run's work needs no decision, and is nothing that stays.
+        back.left.retain(|(path, _)| back.parts.contains(path));
+        conflicts.retain(|one| !paths.contains(&one.path.0));
+        conflicts.extend(back.conflicts.iter().cloned());
+        let as_target = differences.into_iter().filter(|one| !others.mixed.paths().contains(&one.path));
+        // Sorted by path, because a plan needs a directory before what lies in it.
+        let by_path = as_target.chain(merged).map(|one| (one.path.clone(), one));
+        Ok((by_path.collect::<BTreeMap<_, _>>().into_values().collect(), Some(back)))
+    }
+}
+
 impl SelectiveUndo {
     /// Carries out the decisions that lines of others stay: the rest of the work goes from the same file. Where nothing else of it is there,
     /// the conflict is left.
@@ -102,6 +130,26 @@ impl SelectiveUndo {
         plan.skipped.append(&mut self.left);
         self.unkept.drain(..).for_each(|(path, why)| plan.leave_changed(path, why));
     }
+}
+
+/// Adds to the plan what stays beside others though the run changed it. A directory is not named for what others have in it. Returns the paths
+/// that do not become as the target has them.
+pub(super) fn name_beside(
+    plan: &mut RestorePlan,
+    mixed: Option<&mut SelectiveUndo>,
+    others: &OthersPaths,
+) -> BTreeSet<PathText> {
+    let beside: BTreeSet<PathText> = others.paths().into_iter().map(PathText).collect();
+    plan.skipped.retain(|(path, why)| why != HOLDS_KEPT || !holds_any(&path.0, &beside));
+    if let Some(back) = mixed {
+        back.name_what_stays(plan);
+    }
+    beside
+}
+
+/// Whether one of these paths lies in a directory.
+pub(super) fn holds_any(directory: &[u8], paths: &BTreeSet<PathText>) -> bool {
+    paths.iter().any(|path| path.0 != directory && is_at_or_below(&path.0, directory))
 }
 
 fn kept_because(reason: &str) -> String {
@@ -150,7 +198,7 @@ pub(super) struct Rest {
 pub(super) fn open_conflicts(
     plan: &mut RestorePlan,
     conflicts: Vec<Conflict>,
-    back: Option<SelectiveUndo>,
+    (back, mixed): (Option<SelectiveUndo>, Option<SelectiveUndo>),
     request: &RestoreRequest<'_>,
 ) -> Rest {
     let is_left = |one: &&Conflict| request.decision(&one.path.0) == Some(LineDecision::Leave);
@@ -160,11 +208,11 @@ pub(super) fn open_conflicts(
     let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
-    let Some(SelectiveUndo { texts, mut parts, .. }) = back else {
+    let Some(SelectiveUndo { texts, mut parts, conflicts: of_work, .. }) = back.or(mixed) else {
         return Rest { conflicts: open, ..Rest::default() };
     };
     parts.extend(kept);
-    for one in without_a_step {
+    for one in without_a_step.into_iter().filter(|one| of_work.contains(one)) {
         match request.decision(&one.path.0) {
             // What has no place to come back into stays even where a decision lets the others go.
             Some(LineDecision::Take) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_base::{CheckpointId, Code, Diagnosis, Result};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreRecord;
@@ -64,7 +64,7 @@ fn discarded(
         beside_others: false,
         expect_plan: None,
     };
-    let deed = RestoreDeed { keep: BTreeSet::new(), until: Seq::MAX, did: Vec::new(), taken: None };
+    let deed = RestoreDeed::default();
     // This is the hint of a refusal, which must not fail because no plan can be made.
     let Ok(report) = restore_into(workspace, target, deed, &request, watch) else { return Ok(String::new()) };
     let commits = report.git.as_ref().map_or(0, |git| git.plan.new_commits.len());

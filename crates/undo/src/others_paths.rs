@@ -1,0 +1,273 @@
+//! What others did since the point to which a run goes back, at the paths that it would restore. There the run's changes are merged out,
+//! and what others did stays.
+//!
+//! ```text
+//!   who changed the path since the point?
+//!     others alone            it stays as it is
+//!     others and the run      the run's changes are merged out
+//!     it is not known         a conflict: a person decides
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
+use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::journal::{self, RestoreRecord};
+use ic_dispatch::{Dispatch, code};
+use ic_kernel::journal::step_results::safety_of;
+use ic_kernel::journal::{steps, table};
+use ic_ledger::{Snapshot, path_bytes};
+use ic_phase::{Run, RunStatus, run};
+use ic_session::attribution::{Attribution, Window};
+use ic_worktree::{Conflict, OthersPaths, RestoreReport, Workspace, root_of};
+
+use super::unsure_changes::is_changed_since;
+
+/// Whose a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    Run,
+    Others,
+    /// A person, beside several runs. Alone it goes back with the run; where others changed the path, it stays with what they did.
+    Person,
+    Unknown,
+}
+
+/// The run that goes back, and the checkpoint to which it does.
+#[derive(Clone, Copy)]
+pub(super) struct Back<'b> {
+    pub(super) run: &'b Run,
+    pub(super) target: &'b CheckpointRecord,
+    /// Whether work of the run tells nothing of what it does, so that what changed beside another run may be of either.
+    pub(super) beside_runs: bool,
+    /// The work that ran until the rollback cancelled it.
+    pub(super) called_off: &'b [DispatchId],
+}
+
+/// What others did at the paths of a plan that restores the whole tree, and the paths of which it is not known whose a change is.
+pub(super) fn among(
+    workspace: &Workspace<'_>,
+    back: Back<'_>,
+    report: &RestoreReport,
+) -> Result<(OthersPaths, Vec<Conflict>)> {
+    let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, Seq::MAX))?;
+    let steps = || report.plan.steps.iter().filter(|step| !step.is_of_directory());
+    let mut paths: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
+    if !facts.is_alone() {
+        paths.extend(steps().map(|step| step.path.0.clone()));
+    }
+    if paths.is_empty() {
+        return Ok((OthersPaths::default(), Vec::new()));
+    }
+    let mut changes = facts.changes(workspace, &paths)?;
+    if let Some((last, now)) = &facts.attribution.until_now(workspace.kernel.context.now()) {
+        let window = facts.attribution.window(last, now);
+        for step in steps().filter(|step| paths.contains(&step.path.0)) {
+            if is_changed_since(workspace, last, step)? {
+                changes.entry(step.path.0.clone()).or_default().add(facts.maker(&window, &step.path.0), None);
+            }
+        }
+    }
+    let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && facts.plans(report, path));
+    let conflict =
+        |(path, _): (&Vec<u8>, &PathChanges)| Conflict { path: PathText(path.clone()), reason: facts.why_unknown() };
+    let conflicts = unknown.map(conflict).collect();
+    changes.retain(|_, of_path| of_path.has_others && !of_path.is_unknown());
+    Ok((gather(changes), conflicts))
+}
+
+/// What others did at paths of which a plan decided that it stays. `until`: the event of that decision.
+pub(super) fn decided(
+    workspace: &Workspace<'_>,
+    back: Back<'_>,
+    until: Seq,
+    paths: &BTreeSet<PathText>,
+) -> Result<OthersPaths> {
+    if paths.is_empty() {
+        return Ok(OthersPaths::default());
+    }
+    let paths: BTreeSet<Vec<u8>> = paths.iter().map(|path| path.0.clone()).collect();
+    let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, until))?;
+    let mut changes = facts.changes(workspace, &paths)?;
+    // What others did there after the last checkpoint was seen when it was decided.
+    paths.into_iter().for_each(|path| _ = changes.entry(path).or_default());
+    Ok(gather(changes))
+}
+
+fn gather(changes: BTreeMap<Vec<u8>, PathChanges>) -> OthersPaths {
+    let mut found = OthersPaths::default();
+    for (path, PathChanges { all, .. }) in changes {
+        if !all.iter().any(|(maker, _)| *maker == Maker::Run) {
+            found.theirs.insert(path);
+            continue;
+        }
+        for (maker, change) in all {
+            if maker == Maker::Run { found.mixed.add(change) } else { found.mixed.add_since(change) }
+        }
+    }
+    found
+}
+
+/// What changed at a path since the target, oldest first.
+#[derive(Default)]
+struct PathChanges {
+    all: Vec<(Maker, Difference)>,
+    has_others: bool,
+    has_unknown: bool,
+    /// Whether the run changed it after the last checkpoint: that cannot be merged out.
+    is_unseen: bool,
+}
+
+impl PathChanges {
+    /// Adds a change; `None` for one that no checkpoint shows.
+    fn add(&mut self, maker: Maker, change: Option<Difference>) {
+        self.has_others |= maker == Maker::Others;
+        self.has_unknown |= maker == Maker::Unknown;
+        self.is_unseen |= maker == Maker::Run && change.is_none();
+        self.all.extend(change.map(|change| (maker, change)));
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.has_unknown || self.has_others && self.is_unseen
+    }
+}
+
+/// What is needed to tell whose a change is.
+struct Facts<'b> {
+    back: Back<'b>,
+    attribution: Attribution,
+    /// Whether the run is that of a session, whose client reports all that its agent does.
+    is_of_session: bool,
+    /// Whether work of the run told that it began since the target.
+    has_work: bool,
+    /// The paths that others recorded since the target, and the run did not.
+    named: BTreeSet<Vec<u8>>,
+    /// The first and the last checkpoint of each other run, and whether it has ended.
+    others: Vec<(Seq, Seq, bool)>,
+    /// Whose rollback, or the undo of it, left a checkpoint. What a person restored is not among them.
+    restored: HashMap<CheckpointId, Maker>,
+}
+
+impl<'b> Facts<'b> {
+    fn of(snapshot: &Snapshot<'_>, back: Back<'b>, until: Seq) -> Result<Self> {
+        let Back { run, target, called_off, .. } = back;
+        let attribution = Attribution::between(snapshot, &target.root, (target.seq, until), target.created_at)?
+            .with_running(called_off);
+        let mut of_run: BTreeMap<&RunId, (Seq, Seq)> = BTreeMap::new();
+        for look in &attribution.looks {
+            if let Some(other) = look.link.run_id.as_ref().filter(|id| **id != run.id) {
+                of_run.entry(other).or_insert((look.seq, look.seq)).1 = look.seq;
+            }
+        }
+        let mut others = Vec::new();
+        for (id, (first, last)) in of_run {
+            let is_open = matches!(run::get(snapshot, id)?.status, RunStatus::Active | RunStatus::RollingBack);
+            let is_of_session = ic_session::is_own_run(snapshot, id)?;
+            // What a session does outside of its prompts is a person's work.
+            others.extend((!is_of_session).then_some((first, last, !is_open)));
+        }
+        let has_work = attribution.workers.iter().any(|one| one.run_id == run.id);
+        let is_of_session = ic_session::is_own_run(snapshot, &run.id)?;
+        let restored = restored(snapshot, run, target)?;
+        let own: BTreeSet<PathBuf> =
+            code::files_of_run(snapshot, &run.id, target.seq)?.into_iter().map(|file| file.path).collect();
+        let others_files = code::files_of_others(snapshot, std::slice::from_ref(&run.id), target.seq)?.into_iter();
+        let is_here = |path: &PathBuf, project: &Path| root_of(project) == target.root && !own.contains(path);
+        let named = others_files.filter(|(path, _, project)| is_here(path, project));
+        let named = named.map(|(path, ..)| path_bytes(&path).to_vec()).collect();
+        Ok(Self { named, back, attribution, is_of_session, has_work, others, restored })
+    }
+
+    /// Whether all that changed here since the target goes back with the run. What changes between the prompts of a session is a person's.
+    fn is_alone(&self) -> bool {
+        !self.is_of_session
+            && self.others.is_empty()
+            && self.attribution.workers.iter().all(|one| one.run_id == self.back.run.id)
+    }
+
+    /// What checkpoints show of these paths.
+    fn changes(&self, workspace: &Workspace<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<BTreeMap<Vec<u8>, PathChanges>> {
+        let mut changes: BTreeMap<Vec<u8>, PathChanges> = BTreeMap::new();
+        for window in self.attribution.all().filter(|window| window.from.tree != window.to.tree) {
+            let trees = (Some(&window.from.tree), Some(&window.to.tree));
+            diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
+                if paths.contains(&difference.path) && difference.change().is_some() {
+                    let maker = self.maker(&window, &difference.path);
+                    changes.entry(difference.path.clone()).or_default().add(maker, Some(difference));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(changes)
+    }
+
+    fn maker(&self, window: &Window<'_>, path: &[u8]) -> Maker {
+        if window.is_restore() {
+            return self.restored.get(&window.to.id).copied().unwrap_or_else(|| self.maker_without_work(window, path));
+        }
+        let is_of_run = |one: &&Dispatch| one.run_id == self.back.run.id;
+        let makers = window.makers(path);
+        if !makers.is_empty() {
+            return match makers.iter().filter(|one| is_of_run(one)).count() {
+                0 => Maker::Others,
+                all if all == makers.len() => Maker::Run,
+                _ => Maker::Unknown,
+            };
+        }
+        if !window.is_idle() {
+            // In the pause of a prompt its agent may have left a program running, or a person wrote: the plan warns of that.
+            return if window.owners(path).iter().any(is_of_run) { Maker::Run } else { Maker::Others };
+        }
+        self.maker_without_work(window, path)
+    }
+
+    /// Whose a change is that no work was under way for: in a place where one run alone is open that no session made, it is that run's. A
+    /// script that advances a run may tell of no other work.
+    fn maker_without_work(&self, window: &Window<'_>, path: &[u8]) -> Maker {
+        let is_ended = |seq: Seq, has_ended: bool| has_ended && seq <= window.from.seq;
+        let was_open = match self.back.run.completed_at {
+            Some(at) => window.to.created_at <= at,
+            None => true,
+        };
+        let is_beside =
+            self.others.iter().any(|(first, last, has_ended)| *first < window.to.seq && !is_ended(*last, *has_ended));
+        match (self.is_of_session || !was_open, is_beside) {
+            (true, _) => Maker::Others,
+            _ if self.named.contains(path) => Maker::Others,
+            (false, true) if self.has_work => Maker::Person,
+            (false, true) if self.back.beside_runs => Maker::Unknown,
+            (false, _) => Maker::Run,
+        }
+    }
+
+    /// Whether a path is a step of the plan that is not in conflict for another reason.
+    fn plans(&self, report: &RestoreReport, path: &[u8]) -> bool {
+        let is_known = report.conflicts.iter().any(|one| one.path.0 == path);
+        !is_known && report.plan.steps.iter().any(|step| step.path.0 == path)
+    }
+
+    fn why_unknown(&self) -> String {
+        let others = self.attribution.workers.iter().map(|one| &one.run_id).filter(|id| **id != self.back.run.id);
+        match others.last() {
+            Some(other) => format!("changed while run {} worked here too, and may be its work", other.short()),
+            None => "changed while another run was open here too, and may be its work".to_owned(),
+        }
+    }
+}
+
+/// Whose rollbacks, and undos of them, left these checkpoints.
+fn restored(snapshot: &Snapshot<'_>, run: &Run, target: &CheckpointRecord) -> Result<HashMap<CheckpointId, Maker>> {
+    let mut of_safety = HashMap::new();
+    for one in table::all(snapshot)? {
+        let maker = if one.run_id == run.id { Maker::Run } else { Maker::Others };
+        let steps = steps::of_rollback(snapshot, &one.id)?;
+        of_safety.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, maker)));
+    }
+    let restores = journal::finished(snapshot, &target.root)?.into_iter();
+    // The undo of a rollback restores its safety checkpoint.
+    let maker = |one: &RestoreRecord| of_safety.get(&one.safety_id).or(of_safety.get(&one.target_id)).copied();
+    Ok(restores.filter_map(|one| Some((one.restored_id.clone()?, maker(&one)?))).collect())
+}
