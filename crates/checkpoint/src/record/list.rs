@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
-use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
+use ic_ledger::{Param, Snapshot, path_bytes, path_from_bytes};
 
 use super::{CheckpointLink, CheckpointRecord};
 
@@ -37,7 +37,7 @@ pub fn list(
     let root = filter.root.map(path_bytes);
     let run_id = filter.run_id.map(RunId::as_str);
     // The narrowest column leads, so that its index is used; the rest are looked at row by row.
-    let (column, key): (&str, ic_ledger::Param<'_>) = match (&run_id, &filter.conversation, &filter.workflow) {
+    let (column, key): (&str, Param<'_>) = match (&run_id, &filter.conversation, &filter.workflow) {
         (Some(id), ..) => ("run_id", id),
         (None, Some(conversation), _) => ("conversation", conversation),
         (None, None, Some(workflow)) => ("workflow", workflow),
@@ -52,14 +52,28 @@ pub fn list(
     })
 }
 
-fn first(
-    snapshot: &Snapshot<'_>,
-    condition: &str,
-    params: &[ic_ledger::Param<'_>],
-) -> Result<Option<CheckpointRecord>> {
+fn first(snapshot: &Snapshot<'_>, condition: &str, params: &[Param<'_>]) -> Result<Option<CheckpointRecord>> {
     let sql =
         format!("SELECT {} FROM checkpoints WHERE {condition} ORDER BY seq DESC LIMIT 1", CheckpointRecord::COLUMNS);
     snapshot.query_opt(&sql, params, CheckpointRecord::from_row)
+}
+
+/// All checkpoints that satisfy a condition, which ends with their order.
+fn all(snapshot: &Snapshot<'_>, condition: &str, params: &[Param<'_>]) -> Result<Vec<CheckpointRecord>> {
+    let sql = format!("SELECT {} FROM checkpoints WHERE {condition}", CheckpointRecord::COLUMNS);
+    snapshot.query_all(&sql, params, CheckpointRecord::from_row)
+}
+
+/// The first of them, at most `at_most`.
+fn some(
+    snapshot: &Snapshot<'_>,
+    condition: &str,
+    params: &[Param<'_>],
+    at_most: usize,
+) -> Result<Vec<CheckpointRecord>> {
+    let condition = format!("{condition} LIMIT ${}", params.len() + 1);
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    all(snapshot, &condition, &[params, &[&at_most]].concat())
 }
 
 /// The newest checkpoint of the same conversation, else of the same run, else among those of the root that have neither:
@@ -147,13 +161,9 @@ pub fn by_hand_between(
     (after, before): (Seq, Seq),
     at_most: usize,
 ) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE root = $1 AND seq > $2 AND seq < $3 AND run_id IS NULL AND kind = 'manual' \
-         AND pruned_at IS NULL ORDER BY seq DESC LIMIT $4",
-        CheckpointRecord::COLUMNS
-    );
-    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&path_bytes(root), &after, &before, &at_most], CheckpointRecord::from_row)
+    let condition = "root = $1 AND seq > $2 AND seq < $3 AND run_id IS NULL AND kind = 'manual' \
+                     AND pruned_at IS NULL ORDER BY seq DESC";
+    some(snapshot, condition, &[&path_bytes(root), &after, &before], at_most)
 }
 
 /// The newest checkpoints of a run that a person asked for, from before the event `before`, newest first, pruned ones too.
@@ -163,12 +173,8 @@ pub fn manual_of_run(
     before: Seq,
     at_most: usize,
 ) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq < $2 ORDER BY seq DESC LIMIT $3",
-        CheckpointRecord::COLUMNS
-    );
-    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run.as_str(), &before, &at_most], CheckpointRecord::from_row)
+    let condition = "run_id = $1 AND kind = 'manual' AND seq < $2 ORDER BY seq DESC";
+    some(snapshot, condition, &[&run.as_str(), &before], at_most)
 }
 
 /// The oldest of them at the event `from` or after it, oldest first.
@@ -178,21 +184,14 @@ pub fn manual_of_run_since(
     from: Seq,
     at_most: usize,
 ) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE run_id = $1 AND kind = 'manual' AND seq >= $2 ORDER BY seq LIMIT $3",
-        CheckpointRecord::COLUMNS
-    );
-    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&run.as_str(), &from, &at_most], CheckpointRecord::from_row)
+    let condition = "run_id = $1 AND kind = 'manual' AND seq >= $2 ORDER BY seq";
+    some(snapshot, condition, &[&run.as_str(), &from], at_most)
 }
 
 /// The kept checkpoints of a root from one event to another, both included, oldest first.
 pub fn of_root_between(snapshot: &Snapshot<'_>, root: &Path, from: Seq, to: Seq) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE root = $1 AND seq >= $2 AND seq <= $3 AND pruned_at IS NULL ORDER BY seq",
-        CheckpointRecord::COLUMNS
-    );
-    snapshot.query_all(&sql, &[&path_bytes(root), &from, &to], CheckpointRecord::from_row)
+    let condition = "root = $1 AND seq >= $2 AND seq <= $3 AND pruned_at IS NULL ORDER BY seq";
+    all(snapshot, condition, &[&path_bytes(root), &from, &to])
 }
 
 /// The newest kept checkpoints of a root between two events that show another tree than the one before them, newest first: those of tool
@@ -204,15 +203,11 @@ pub fn changed_between(
     at_most: usize,
 ) -> Result<Vec<CheckpointRecord>> {
     // The tree before each is one search by the index, so rows that show no change are not read into memory.
-    let sql = format!(
-        "SELECT {} FROM checkpoints AS look WHERE root = $1 AND seq > $2 AND seq < $3 AND of_call = 0 \
-         AND kind <> 'restored' AND pruned_at IS NULL AND tree <> (SELECT earlier.tree FROM checkpoints AS earlier \
-         WHERE earlier.root = $1 AND earlier.seq < look.seq AND earlier.pruned_at IS NULL \
-         ORDER BY earlier.seq DESC LIMIT 1) ORDER BY seq DESC LIMIT $4",
-        CheckpointRecord::COLUMNS
-    );
-    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&path_bytes(root), &after, &before, &at_most], CheckpointRecord::from_row)
+    let condition = "root = $1 AND seq > $2 AND seq < $3 AND of_call = 0 AND kind <> 'restored' \
+                     AND pruned_at IS NULL AND tree <> (SELECT earlier.tree FROM checkpoints AS earlier \
+                     WHERE earlier.root = $1 AND earlier.seq < checkpoints.seq AND earlier.pruned_at IS NULL \
+                     ORDER BY earlier.seq DESC LIMIT 1) ORDER BY seq DESC";
+    some(snapshot, condition, &[&path_bytes(root), &after, &before], at_most)
 }
 
 /// The first kept checkpoint of a root at an event or after it.
@@ -226,8 +221,7 @@ pub fn look_since(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<Op
 
 /// Every checkpoint whose content is kept, of every root, oldest first.
 pub fn all_kept(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!("SELECT {} FROM checkpoints WHERE pruned_at IS NULL ORDER BY seq", CheckpointRecord::COLUMNS);
-    snapshot.query_all(&sql, &[], CheckpointRecord::from_row)
+    all(snapshot, "pruned_at IS NULL ORDER BY seq", &[])
 }
 
 /// Every root that has kept checkpoints, and how many.
@@ -250,12 +244,7 @@ pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
 /// The kept ones of all roots, oldest first, at most `at_most`.
 pub fn oldest_kept(snapshot: &Snapshot<'_>, at_most: usize) -> Result<Vec<CheckpointRecord>> {
     // From the first seq on: a search by the index, which ends at the limit.
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE pruned_at IS NULL AND seq > 0 ORDER BY seq LIMIT $1",
-        CheckpointRecord::COLUMNS
-    );
-    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    snapshot.query_all(&sql, &[&at_most], CheckpointRecord::from_row)
+    some(snapshot, "pruned_at IS NULL AND seq > 0 ORDER BY seq", &[], at_most)
 }
 
 /// The checkpoints that unfinished runs took when they moved or began.
@@ -270,9 +259,5 @@ pub fn of_unfinished_runs(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
 
 /// The checkpoints that follow this one, oldest first.
 pub fn children(snapshot: &Snapshot<'_>, id: &CheckpointId) -> Result<Vec<CheckpointRecord>> {
-    let sql = format!(
-        "SELECT {} FROM checkpoints WHERE parent_id = $1 AND pruned_at IS NULL ORDER BY seq",
-        CheckpointRecord::COLUMNS
-    );
-    snapshot.query_all(&sql, &[&id.as_str()], CheckpointRecord::from_row)
+    all(snapshot, "parent_id = $1 AND pruned_at IS NULL ORDER BY seq", &[&id.as_str()])
 }
