@@ -19,7 +19,7 @@ mod settings;
 pub use closure::{
     close_for_rollback, fence, reopen, reopen_cancelled, reopen_completed, settle_rollback, undo_rollback,
 };
-pub use list::{RunFilter, by_activity, list, projects, search};
+pub use list::{PlaceRun, RunFilter, list, of_place, projects, search};
 pub use row::{Run, RunStatus, get};
 pub use settings::{MAX_METADATA, RunSettings, redact_settings, set};
 

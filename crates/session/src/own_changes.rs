@@ -5,7 +5,8 @@ use std::path::Path;
 
 use ic_base::{Result, Seq, Timestamp};
 use ic_checkpoint::record::{self, CheckpointRecord};
-use ic_ledger::{LedgerRow, Snapshot, path_bytes, project_root};
+use ic_ledger::Snapshot;
+use ic_phase::run::{self, PlaceRun};
 
 use crate::attribution::Attribution;
 
@@ -18,20 +19,11 @@ pub struct OwnChange {
     pub to: CheckpointRecord,
 }
 
-/// A run that a person or a script opened: what changes while it is open, without other work, counts at its points.
-struct OpenRun {
-    since: Seq,
-    /// When it ended, and its last event; `None`: it is open.
-    ended: Option<(Timestamp, Seq)>,
-}
-
-impl OpenRun {
-    fn was_open(&self, from: &CheckpointRecord, to: &CheckpointRecord) -> bool {
-        // A run that ends with an advance ends at the time of the checkpoint that the advance took. Of one moment, events tell the order.
-        let had_not_ended =
-            |(at, last): (Timestamp, Seq)| at > from.created_at || (at >= to.created_at && last > to.seq);
-        self.since < to.seq && self.ended.is_none_or(had_not_ended)
-    }
+/// Whether a run was open at some time between two checkpoints.
+fn was_open(run: &PlaceRun, from: &CheckpointRecord, to: &CheckpointRecord) -> bool {
+    // A run that ends with an advance ends at the time of the checkpoint that the advance took. Of one moment, events tell the order.
+    let had_not_ended = |at: Timestamp| at > from.created_at || (at >= to.created_at && run.newest > to.seq);
+    run.seq < to.seq && run.ended_at.is_none_or(had_not_ended)
 }
 
 /// Passes on what a person changed in a root, newest first, until `visit` breaks: what was seen after the event `after`, and whose first
@@ -58,7 +50,7 @@ pub fn each_between(
             until = to.seq;
             let runs = match &runs {
                 Some(runs) => runs,
-                None => &*runs.insert(open_runs(snapshot, root)?),
+                None => &*runs.insert(opened_runs(snapshot, root)?),
             };
             if let Some(own) = own_until(snapshot, to, runs)?
                 && own.from.seq < before
@@ -77,14 +69,14 @@ pub fn each_between(
 pub fn since(snapshot: &Snapshot<'_>, from: &CheckpointRecord) -> Result<Option<OwnChange>> {
     let next = record::look_since(snapshot, &from.root, from.seq + 1)?;
     match next.filter(|next| !next.link.of_call && next.tree != from.tree) {
-        Some(to) => own_until(snapshot, to, &open_runs(snapshot, &from.root)?),
+        Some(to) => own_until(snapshot, to, &opened_runs(snapshot, &from.root)?),
         None => Ok(None),
     }
 }
 
-fn own_until(snapshot: &Snapshot<'_>, to: CheckpointRecord, runs: &[OpenRun]) -> Result<Option<OwnChange>> {
+fn own_until(snapshot: &Snapshot<'_>, to: CheckpointRecord, runs: &[PlaceRun]) -> Result<Option<OwnChange>> {
     let Some(from) = record::newest_of_root_until(snapshot, &to.root, to.seq)? else { return Ok(None) };
-    if runs.iter().any(|run| run.was_open(&from, &to)) {
+    if runs.iter().any(|run| was_open(run, &from, &to)) {
         return Ok(None);
     }
     let attribution = Attribution::between(snapshot, &to.root, (from.seq, to.seq), from.created_at)?;
@@ -92,29 +84,9 @@ fn own_until(snapshot: &Snapshot<'_>, to: CheckpointRecord, runs: &[OpenRun]) ->
     Ok(is_own.then_some(OwnChange { from, to }))
 }
 
-/// The runs of a root, but for those that were made for sessions.
-fn open_runs(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<OpenRun>> {
-    let sql = |range: &str| {
-        format!(
-            "SELECT r.seq, r.project_dir, r.status, r.completed_at, r.updated_at, \
-             (SELECT MAX(e.seq) FROM events e WHERE e.run_id = r.id) FROM runs r WHERE {range} AND NOT EXISTS \
-             (SELECT 1 FROM dispatches d JOIN prompts p ON p.dispatch_id = d.id WHERE d.run_id = r.id AND p.owns_run = 1)"
-        )
-    };
-    let found = |row: &LedgerRow<'_>| {
-        let is_open = matches!(row.get::<String>(2)?.as_str(), "active" | "rolling_back");
-        let at = Timestamp(row.get::<Option<i64>>(3)?.unwrap_or(row.get(4)?));
-        let last = row.get::<Option<i64>>(5)?.unwrap_or_default();
-        Ok((row.path(1)?, OpenRun { since: row.get(0)?, ended: (!is_open).then_some((at, last)) }))
-    };
-    let own = path_bytes(root);
-    let mut runs = snapshot.query_all(&sql("r.project_dir = $1"), &[&own], found)?;
-    // '0' is the byte after '/': the range holds whatever lies below the directory.
-    let stem = own.strip_suffix(b"/").unwrap_or(own);
-    let (from, to) = ([stem, b"/"].concat(), [stem, b"0"].concat());
-    let below = sql("r.project_dir > $1 AND r.project_dir < $2");
-    runs.extend(snapshot.query_all(&below, &[&from.as_slice(), &to.as_slice()], found)?);
-    // A work tree below the root is a place of its own.
-    let is_here = |directory: &Path| directory == root || project_root(directory) == root;
-    Ok(runs.into_iter().filter(|(directory, _)| is_here(directory)).map(|(_, run)| run).collect())
+/// The runs that a person or a script opened: what changes while one is open, without other work, counts at its points.
+fn opened_runs(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<PlaceRun>> {
+    let is_of_no_session = "NOT EXISTS (SELECT 1 FROM dispatches d JOIN prompts p ON p.dispatch_id = d.id \
+                            WHERE d.run_id = r.id AND p.owns_run = 1)";
+    run::of_place(snapshot, root, is_of_no_session)
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ic_base::{Result, RunId, Seq};
-use ic_ledger::{LedgerRow, Snapshot, containing, path_bytes, path_from_bytes};
+use ic_base::{Result, RunId, Seq, Timestamp};
+use ic_ledger::{LedgerRow, Snapshot, containing, path_bytes, path_from_bytes, project_root};
 
 use super::row::{Run, get};
 
@@ -60,27 +60,45 @@ pub fn projects(snapshot: &Snapshot<'_>) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, project)| project).collect())
 }
 
-/// The runs of a directory and of those below it, each with its directory and its newest event, the one with the newest first.
-pub fn by_activity(snapshot: &Snapshot<'_>, directory: &Path) -> Result<Vec<(RunId, PathBuf, Seq)>> {
+/// A run of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceRun {
+    /// Names the run in commands and events.
+    pub id: RunId,
+    /// The event that created it.
+    pub seq: Seq,
+    /// The event of it that was recorded last.
+    pub newest: Seq,
+    /// When it ended; `None`: it is open.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// The runs of a root, the one with the newest event first. A work tree below the root is a place of its own. `condition` is SQL of the
+/// caller about the run `r`, for what its own tables know of a run: asked run by run, it would be a query each.
+pub fn of_place(snapshot: &Snapshot<'_>, root: &Path, condition: &str) -> Result<Vec<PlaceRun>> {
     let sql = |range: &str| {
         format!(
-            "SELECT r.id, r.project_dir, (SELECT MAX(e.seq) FROM events e WHERE e.run_id = r.id) \
-             FROM runs r WHERE {range}"
+            "SELECT r.project_dir, r.id, r.seq, (SELECT MAX(e.seq) FROM events e WHERE e.run_id = r.id), \
+             CASE WHEN r.status NOT IN ('active', 'rolling_back') THEN COALESCE(r.completed_at, r.updated_at) END \
+             FROM runs r WHERE {range} AND {condition}"
         )
     };
     let found = |row: &LedgerRow<'_>| {
-        let newest = row.get::<Option<i64>>(2)?.unwrap_or_default();
-        Ok((RunId::from_ledger(row.get(0)?), path_from_bytes(&row.get::<Vec<u8>>(1)?), newest))
+        let (id, newest) = (RunId::from_ledger(row.get(1)?), row.get::<Option<i64>>(3)?.unwrap_or_default());
+        let ended_at = row.get::<Option<i64>>(4)?.map(Timestamp);
+        Ok((row.path(0)?, PlaceRun { id, seq: row.get(2)?, newest, ended_at }))
     };
-    let own = path_bytes(directory);
+    let own = path_bytes(root);
     let mut runs = snapshot.query_all(&sql("r.project_dir = $1"), &[&own], found)?;
     // '0' is the byte after '/': the range holds whatever lies below the directory.
     let stem = own.strip_suffix(b"/").unwrap_or(own);
     let (from, to) = ([stem, b"/"].concat(), [stem, b"0"].concat());
     let below = sql("r.project_dir > $1 AND r.project_dir < $2");
     runs.extend(snapshot.query_all(&below, &[&from.as_slice(), &to.as_slice()], found)?);
-    runs.sort_by_key(|(_, _, newest)| std::cmp::Reverse(*newest));
-    Ok(runs)
+    // A directory is looked up in the file system, so the root itself is not asked about.
+    runs.retain(|(directory, _)| directory == root || project_root(directory) == root);
+    runs.sort_by_key(|(_, run)| std::cmp::Reverse(run.newest));
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
 }
 
 /// The newest runs whose goal contains this text, newest first; the case of ASCII letters does not count.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
-use ic_ledger::{Snapshot, project_root};
+use ic_ledger::Snapshot;
 use ic_phase::{Run, run};
 
 use super::list::{ListedPoint, list};
@@ -11,12 +11,9 @@ use super::list::{ListedPoint, list};
 /// The kinds of points before which work begins.
 pub(super) const WORK: [&str; 3] = ["prompt", "dispatch", "step"];
 
-/// The runs of a place, each with its newest event, the one with the newest first. A work tree below the root is a place of its own.
+/// The runs of a place, each with its newest event, the one with the newest first.
 pub(super) fn runs(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<(RunId, Seq)>> {
-    let found = run::by_activity(snapshot, root)?;
-    // A directory is looked up in the file system, so the root itself is not asked about.
-    let is_here = |directory: &Path| directory == root || project_root(directory) == root;
-    Ok(found.into_iter().filter(|(_, at, _)| is_here(at)).map(|(id, _, seq)| (id, seq)).collect())
+    Ok(run::of_place(snapshot, root, "TRUE")?.into_iter().map(|run| (run.id, run.newest)).collect())
 }
 
 /// How many works before the newest one `@` or `@~2` means; `None` for any other text.
