@@ -1,7 +1,6 @@
 //! Restores after a point that a restore to that point would revert, though they are not of the work after it: those by hand, and those that
 //! undid or redid older work.
 
-use std::ops::Range;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Result, Seq};
@@ -12,15 +11,7 @@ use ic_kernel::journal::steps;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::Snapshot;
 
-use crate::dispatch_changes;
-
-/// What a rollback restored in a tree, and when that was reverted.
-struct Restoring {
-    safeties: Vec<CheckpointId>,
-    reverts: Vec<Range<Seq>>,
-    /// Whether it is of work after the point alone.
-    is_of_later_work: bool,
-}
+use crate::{dispatch_changes, manual_restores};
 
 /// Whether any restore of a root after an event is not of work that began after it.
 pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<bool> {
@@ -30,23 +21,24 @@ pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq)
     if restores.is_empty() {
         return Ok(false);
     }
-    let mut known = Vec::new();
-    for one in table::all(snapshot)? {
-        let all = steps::of_rollback(snapshot, &one.id)?;
-        known.push(Restoring {
-            safeties: all.iter().flat_map(safety_of).collect(),
-            reverts: dispatch_changes::reverts(snapshot, &one)?,
-            is_of_later_work: is_of_later_work(snapshot, &one, since)?,
-        });
+    if !manual_restores::between(snapshot, root, (since, Seq::MAX))?.is_empty() {
+        return Ok(true);
     }
-    Ok(restores.iter().any(|restore| {
-        let is_its = |one: &&Restoring| {
-            one.safeties.contains(&restore.safety_id) || one.reverts.iter().any(|during| during.contains(&restore.seq))
+    for one in table::all(snapshot)? {
+        if is_of_later_work(snapshot, &one, since)? {
+            continue;
+        }
+        let all = steps::of_rollback(snapshot, &one.id)?;
+        let made: Vec<CheckpointId> = all.iter().flat_map(safety_of).collect();
+        let reverts = dispatch_changes::reverts(snapshot, &one)?;
+        let is_its = |restore: &journal::RestoreRecord| {
+            made.contains(&restore.safety_id) || reverts.iter().any(|during| during.contains(&restore.seq))
         };
-        // A restore of no rollback was made by hand.
-        let mut of = known.iter().filter(is_its).peekable();
-        of.peek().is_none() || !of.all(|one| one.is_of_later_work)
-    }))
+        if restores.iter().any(is_its) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_of_later_work(snapshot: &Snapshot<'_>, one: &RollbackRecord, since: Seq) -> Result<bool> {
