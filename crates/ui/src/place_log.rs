@@ -6,7 +6,7 @@ use ic_kernel::journal::table::RollbackRecord;
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_session::AgentSession;
-use ic_undo::points::log::{Files, LogPage, PointLog, What};
+use ic_undo::points::log::{Files, LogPage, What};
 use ic_undo::points::place_log::{PlaceChoice, of_place};
 use ic_undo::points::{ListedPoint, PlaceEntry};
 use maud::{Markup, html};
@@ -26,8 +26,7 @@ const AT_ONCE: usize = 40;
 pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let before = ask.params.seq("before")?;
     let wanted = LogPage { all: false, before, at_most: AT_ONCE };
-    let mut log = of_place(ask.kernel, ask.app.project.options(), wanted, PlaceChoice::default())?;
-    end_between_events(&mut log);
+    let log = of_place(ask.kernel, ask.app.project.options(), wanted, PlaceChoice::default())?;
     let more = log.entries.last().filter(|_| log.has_more).map(|last| {
         let before = last.entry.seq.to_string();
         format!("/?{}", query(&[("before", before.as_str())]))
@@ -43,17 +42,6 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
         @if let Some(elsewhere) = &elsewhere { p.quiet { (ShownText(elsewhere)) } }
     };
     Ok(PageLayout::new("Timeline", body).following("all"))
-}
-
-/// Leaves the entries of a page's last event to the next page, which begins before the event of the last entry: others of that event may be
-/// among those that were left out.
-fn end_between_events(log: &mut PointLog<PlaceEntry>) {
-    if let (true, Some(first), Some(last)) = (log.has_more, log.entries.first(), log.entries.last())
-        && first.entry.seq != last.entry.seq
-    {
-        let last = last.entry.seq;
-        log.entries.retain(|one| one.entry.seq != last);
-    }
 }
 
 fn nothing(ask: &Ask<'_>, before: Option<Seq>) -> Result<Markup> {
@@ -96,7 +84,8 @@ fn point_row(
 ) -> Result<LogRow> {
     let works = works(one, point);
     let (session, run) = ask.read(|snapshot| Ok((session_of(snapshot, &works)?, known_run(snapshot, one)?)))?;
-    let who = who(point, session.as_ref().map(|(_, session)| session), &works);
+    let client = session.as_ref().map(|(_, session)| session.client.as_str());
+    let who = point.who(client, !works.is_empty()).to_owned();
     // The first prompt of a session is its title, and a run begins with its own.
     let session = session.as_ref().filter(|(first, _)| first != title(point));
     let run = run.filter(|_| point.kind != "created");
@@ -107,7 +96,7 @@ fn point_row(
         address: address_of(one, point),
         title: html! { @if point.is_of_subagent() { "↳ " } (ShownText(title(point))) },
         facts: html! {
-            code { (ShownText(name(point))) }
+            code { (ShownText(point.name())) }
             (point_facts(point, files, commits))
             (when(ask.now, point.created_at))
             @if let Some((first, session)) = session {
@@ -137,27 +126,6 @@ fn known_run<'e>(snapshot: &Snapshot<'_>, one: &'e PlaceEntry) -> Result<Option<
     match &one.run {
         Some(run) if !ic_session::is_own_run(snapshot, &run.id)? => Ok(Some(run)),
         _ => Ok(None),
-    }
-}
-
-/// Who did it: the client of a session, a dispatch or step, you.
-fn who(point: &ListedPoint, session: Option<&AgentSession>, works: &[DispatchId]) -> String {
-    match (session, point.kind) {
-        (Some(session), _) => session.client.clone(),
-        (None, "phase" | "created") => "run".to_owned(),
-        // Work of several sessions was in a call.
-        (None, "restore") if !works.is_empty() => "restore".to_owned(),
-        (None, "checkpoint" | "restore" | "own") => "you".to_owned(),
-        (None, kind) => kind.to_owned(),
-    }
-}
-
-/// The name that commands take: the end of an id, or the whole reference where that alone would name something else.
-fn name(point: &ListedPoint) -> &str {
-    let bare = point.reference.split_once(':').map_or(point.reference.as_str(), |(_, bare)| bare);
-    match point.kind {
-        "prompt" | "dispatch" | "step" | "checkpoint" | "restore" => bare,
-        _ => &point.reference,
     }
 }
 

@@ -37,11 +37,6 @@ impl PlaceEntry {
 }
 
 impl LogEntry {
-    /// Whether it is what a person changed between the works of a place.
-    pub fn is_own(&self) -> bool {
-        matches!(&self.what, What::Point { point, .. } if point.kind == "own")
-    }
-
     /// The checkpoints before and after a change that no work made: a restore, or what a person changed.
     pub fn looks(&self) -> Option<(&CheckpointId, &CheckpointId)> {
         match &self.what {
@@ -57,6 +52,27 @@ impl ListedPoint {
     /// Whether it is a change that no work made: a restore, or what a person changed.
     pub fn is_without_work(&self) -> bool {
         matches!(self.kind, "restore" | "own")
+    }
+
+    /// The name that commands take: the end of an id, or the whole reference where that alone would name something else. What a person
+    /// changed is named by the checkpoint before it, which alone would mean that checkpoint.
+    pub fn name(&self) -> &str {
+        match (self.kind, self.reference.split_once(':')) {
+            ("prompt" | "dispatch" | "step" | "checkpoint" | "restore", Some((_, bare))) => bare,
+            _ => &self.reference,
+        }
+    }
+
+    /// Who did it: the client of the session, if it is of one; a dispatch or step, you. `is_in_calls`: it was made while work was in calls.
+    pub fn who<'w>(&'w self, client: Option<&'w str>, is_in_calls: bool) -> &'w str {
+        match (client, self.kind) {
+            (Some(client), _) => client,
+            (None, "phase" | "created") => "run",
+            // Work of several sessions was in a call.
+            (None, "restore") if is_in_calls => "restore",
+            (None, "checkpoint" | "restore" | "own") => "you",
+            (None, kind) => kind,
+        }
     }
 }
 

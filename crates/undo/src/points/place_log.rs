@@ -87,13 +87,14 @@ fn newest_first(found: &mut Vec<(PlaceEntry, usize)>, wanted: usize) {
     found.truncate(wanted);
 }
 
-/// Cuts a page. The next page begins before the event of the last entry. What a person changed after a checkpoint has the event of that
-/// checkpoint, so both are on one page.
+/// Cuts a page. The next page begins before the event of the last entry, so entries of one event are on one page: several points may have
+/// one, and what a person changed after a checkpoint has the event of that checkpoint.
 fn cut(found: &mut Vec<(PlaceEntry, usize)>, at_most: usize) {
-    let next = found.get(at_most).map(|(one, _)| one.entry.seq);
+    let seq = |(one, _): &(PlaceEntry, usize)| one.entry.seq;
+    let (first, next) = (found.first().map(seq), found.get(at_most).map(seq));
     found.truncate(at_most);
-    if found.len() > 1 && found.last().is_some_and(|(one, _)| one.entry.is_own() && Some(one.entry.seq) == next) {
-        found.pop();
+    if first != next {
+        found.retain(|one| Some(seq(one)) != next);
     }
 }
 

@@ -59,15 +59,7 @@ pub(crate) fn lines(view: &PlaceView<'_>, logged: &[LoggedEntry]) -> Vec<String>
 /// What a person types to name an entry: the end of an id, or a name.
 pub(crate) fn name(entry: &LogEntry) -> String {
     match &entry.what {
-        What::Point { point, .. } => match point.kind {
-            "prompt" | "dispatch" | "step" | "checkpoint" | "restore" => {
-                let bare = point.reference.split_once(':').map_or(point.reference.as_str(), |(_, bare)| bare);
-                shell_word(bare)
-            }
-            // A phase, and the beginning of a run, have no name without what kind of place they are. What a person changed is named by the
-            // checkpoint before it, which alone would mean that checkpoint.
-            _ => shell_word(&point.reference),
-        },
+        What::Point { point, .. } => shell_word(point.name()),
         What::Rollback(rollback) => rollback.id.short().to_owned(),
     }
 }
@@ -75,13 +67,7 @@ pub(crate) fn name(entry: &LogEntry) -> String {
 /// Who did it: the client of a session, a dispatch or step, you.
 pub(crate) fn who(one: &LoggedEntry) -> String {
     let What::Point { point, .. } = &one.entry.what else { return "undo".to_owned() };
-    match (&one.session, point.kind) {
-        (Some(session), _) => plain(&session.client),
-        (None, "phase" | "created") => "run".to_owned(),
-        (None, "restore") if one.is_unknown => "restore".to_owned(),
-        (None, "checkpoint" | "restore" | "own") => "you".to_owned(),
-        (None, kind) => kind.to_owned(),
-    }
+    plain(point.who(one.session.as_ref().map(|session| session.client.as_str()), one.is_unknown))
 }
 
 pub(crate) fn is_undone(entry: &LogEntry) -> bool {
