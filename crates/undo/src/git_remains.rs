@@ -112,13 +112,12 @@ fn left_of(
             found.extend(switched(&before, &after, (now.0.as_ref(), &now.1)));
             let mut index = git::index_changes(&workspace.root, &workspace.objects, &before, &after)?;
             // Once it is done, the index itself says what is left.
-            let stays = |one: &git::StagedPath| is_done || !taken_back.iter().any(|path| path.0 == one.path);
-            index.staged.retain(stays);
-            let is_left = |path: &Vec<u8>| is_done || !taken_back.iter().any(|taken| taken.0 == *path);
-            found.extend(index.restaged.iter().filter(|path| is_left(path)).map(|path| restaged_said(path)));
-            found.extend(index.removed.iter().filter(|path| is_left(path)).map(|path| removed_said(path)));
+            let stays = |path: &[u8]| is_done || !taken_back.iter().any(|taken| taken.0 == path);
+            index.staged.retain(|one| stays(&one.path));
+            found.extend(index.restaged.iter().filter(|path| stays(path)).map(|path| restaged_said(path)));
+            found.extend(index.removed.iter().filter(|path| stays(path)).map(|path| removed_said(path)));
             // What one of the works had staged is not missing.
-            index.unstaged.retain(|one| stays(one) && !staged.contains(one));
+            index.unstaged.retain(|one| stays(&one.path) && !staged.contains(one));
             staged.extend(index.made);
             found.extend(index.unstaged.iter().map(unstaged_said));
             found.extend(index.staged.iter().take(MOST_STAGED).map(staged_said));
