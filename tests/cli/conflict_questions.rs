@@ -75,6 +75,7 @@ fn each_path_in_conflict_is_asked_about_before_anything_is_done() {
         }
         let (ended, shown) = terminal.ends();
         assert_eq!(ended, Some(code), "{keys:?}: {shown}");
+        assert!(shown.contains("leave what others changed [l], take this work out anyway [t]"), "{keys:?}: {shown}");
         let Some((takes_f, takes_g)) = taken else {
             assert_eq!(ic_testkit::tree(project.root()), before, "{keys:?}: {shown}");
             continue;

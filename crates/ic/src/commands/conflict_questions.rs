@@ -66,7 +66,7 @@ impl ConflictQuestions<'_> {
         (conflict, count): (&Conflict, usize),
     ) -> Result<Answer> {
         let can_take = ic_undo::can_be_taken(self.tree, conflict);
-        let mut question = "leave it as others have it [l]".to_owned();
+        let mut question = "leave what others changed [l]".to_owned();
         if can_take {
             question += ", take this work out anyway [t], see the difference [d]";
         }
