@@ -283,7 +283,7 @@ fn a_killed_undo_is_finished_by_another_undo_and_goes_no_further() {
         }
         let told = ic_testkit::CliOutcome::of(&mut cli.command(["status", "--json"]));
         let safety = cli.last_restore();
-        let way = format!("take it back: ic undo {} --yes", &safety[safety.len() - 8..]);
+        let way = format!("undo it: ic undo {} --yes", &safety[safety.len() - 8..]);
         assert!(told.stderr.contains(&way), "{when}: {told:?}");
         if round % 2 == 0 {
             let preview = cli.json(["redo", "--dry-run", "--json"]);

@@ -53,7 +53,7 @@ pub use restore::{
     GitRestorePlan, LeftLock, Moved, MovedByOthers, OutsideChanges, StandingLock, apply_index, apply_refs,
     branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,
     leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in,
-    other_work_trees, plan, remove_locks, take_entries_back, with_tags,
+    other_work_trees, plan, remove_locks, revert_entries, with_tags,
 };
 pub use standing_refs::{ref_ids, stash_ids};
 pub use state::{GitPack, GitState, Index, Stash};

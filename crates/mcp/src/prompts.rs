@@ -28,7 +28,7 @@ pub(crate) fn all() -> Vec<Prompt> {
         .with_title("Undo"),
         Prompt::new(
             PromptName::WhatChanged.as_str(),
-            Some("Say what changed since a point, and how to take it back"),
+            Some("Say what changed since a point, and how to undo it"),
             point("Since this point, as log names it [default: list the points]"),
         )
         .with_title("What changed"),

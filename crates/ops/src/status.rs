@@ -102,11 +102,9 @@ pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> D
     let interrupted = interrupted.ok().flatten();
     let Some(restore) = interrupted else { return error };
     match unfinished_work::interrupted(kernel, options, &restore) {
-        Some(left) => error.but(&left.message).hint(format!(
-            "finish it: {}; or take it back: {}",
-            left.command,
-            way_back(&restore)
-        )),
+        Some(left) => {
+            error.but(&left.message).hint(format!("finish it: {}; or undo it: {}", left.command, way_back(&restore)))
+        }
         None => error,
     }
 }

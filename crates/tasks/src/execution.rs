@@ -122,7 +122,7 @@ impl WorkflowExecutor<'_> {
         }
     }
 
-    pub(super) fn take_back(&mut self) -> Result<(RollbackReport, Option<RollbackId>)> {
+    pub(super) fn undo_tasks(&mut self) -> Result<(RollbackReport, Option<RollbackId>)> {
         // Closed first: while the run rolls back, no other process can advance it.
         self.journal.as_ref().map_or(Ok(()), Journal::close)?;
         let mut report = RollbackReport::default();

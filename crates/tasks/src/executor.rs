@@ -304,7 +304,7 @@ impl<'k> WorkflowExecutor<'k> {
         };
         let cause = format!("task {failed} failed: {}", error.message());
         self.cause = Some(cause.clone());
-        let (rollback, id) = self.take_back().map_err(|problem| problem.detail("because", cause))?;
+        let (rollback, id) = self.undo_tasks().map_err(|problem| problem.detail("because", cause))?;
         report.status = if rollback.is_success() { Status::RolledBack } else { Status::RollingBack };
         (report.rollback, report.rollback_id) = (Some(rollback), id);
         Ok(report)
@@ -318,6 +318,6 @@ impl<'k> WorkflowExecutor<'k> {
         if !self.is_begun {
             return Err(Diagnosis::new(Code::Conflict, "Nothing was executed that could be rolled back."));
         }
-        self.take_back().map(|(report, _)| report)
+        self.undo_tasks().map(|(report, _)| report)
     }
 }

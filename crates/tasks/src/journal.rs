@@ -152,7 +152,7 @@ impl<'k> Journal<'k> {
             self.saga.reopen_in(tx, now)?;
             let run = ic_phase::run::get(tx, &self.run.id)?;
             let first = run.chain.first().to_owned();
-            ic_undo::take_back(tx, now, &id, run, (&first, true), Some(reason))?;
+            ic_undo::roll_back_record(tx, now, &id, run, (&first, true), Some(reason))?;
             rows::mark_rolled_back(tx, &self.run.id, &id)
         })?;
         self.run = self.saga.run()?;

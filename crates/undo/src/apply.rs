@@ -93,7 +93,7 @@ fn at_once(
 /// functions of a program, which no journal can hold.
 ///
 /// Errors: those of [`rollback`].
-pub fn take_back(
+pub fn roll_back_record(
     tx: &Transaction<'_>,
     now: Timestamp,
     id: &RollbackId,

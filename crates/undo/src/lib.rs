@@ -44,7 +44,7 @@ mod thread_undo;
 mod undo_preconditions;
 mod unsure_changes;
 
-pub use apply::{rollback, rollback_asked_at, take_back};
+pub use apply::{roll_back_record, rollback, rollback_asked_at};
 pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
 pub use entry_changes::{changes_between, changes_of_entry, has_changed, newest_change};
 pub use git_remains::git_remains;

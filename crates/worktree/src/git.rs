@@ -144,10 +144,10 @@ fn naming(error: Diagnosis, target: &CheckpointId) -> Diagnosis {
 }
 
 impl Workspace<'_> {
-    /// Takes entries of the index back that work left there, or makes them again: [`git::take_entries_back`].
-    pub fn take_entries_back(&self, edits: &[IndexEdit], is_back: bool) -> Result<()> {
+    /// Reverts entries of the index to before the work that left them there, or makes them again: [`git::revert_entries`].
+    pub fn revert_entries(&self, edits: &[IndexEdit], is_back: bool) -> Result<()> {
         let _held = self.lock(LockMode::Exclusive)?;
-        git::take_entries_back(&self.root, edits, is_back)
+        git::revert_entries(&self.root, edits, is_back)
     }
 
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.

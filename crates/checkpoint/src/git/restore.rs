@@ -27,7 +27,7 @@ use crate::objects::Objects;
 
 use change::dirs;
 pub use change::{GitRestorePlan, Moved};
-pub use entries::take_entries_back;
+pub use entries::revert_entries;
 #[cfg(test)]
 pub(super) use index::LOCK_MARK;
 pub use index::{apply_index, clear_own_lock, look_again};

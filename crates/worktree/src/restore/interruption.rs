@@ -87,7 +87,7 @@ pub(super) fn unless_interrupted(workspace: &Workspace<'_>, error: Diagnosis) ->
     let Some(restore) = unfinished.ok().flatten() else { return error };
     let id = restore.target_id.short();
     Diagnosis::new(error.code(), format!("A restore of checkpoint {id} was interrupted, and is not finished."))
-        .hint(format!("the command that finishes it: ic status; to take it back: {}", way_back(&restore)))
+        .hint(format!("the command that finishes it: ic status; to undo it: {}", way_back(&restore)))
         .detail("unfinished", restore.target_id.as_str())
 }
 
@@ -97,7 +97,7 @@ pub fn settle_note(workspace: &Workspace<'_>) -> Result<Option<Warning>> {
     Ok(unfinished.map(|restore| Warning {
         code: "restore_interrupted",
         message: format!(
-            "a restore of checkpoint {} was begun on {} and is not finished; the command that finishes it: ic status; to take it back: {}",
+            "a restore of checkpoint {} was begun on {} and is not finished; the command that finishes it: ic status; to undo it: {}",
             restore.target_id.short(),
             restore.created_at,
             way_back(&restore)

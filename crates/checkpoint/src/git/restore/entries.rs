@@ -10,11 +10,11 @@ use super::super::pack::existing;
 use super::super::program::Git;
 use super::index::edit_index;
 
-/// Takes entries of the index back, or makes them again what the work had left. `is_back`: the latter. An entry that is something else by
+/// Reverts entries of the index to before the work, or makes them again what the work had left. `is_back`: the latter. An entry that is something else by
 /// now stays, and so does one whose content git has lost.
 ///
 /// The caller holds the lock of the root. Errors: `git_busy` if another command holds the index; `git_failed`.
-pub fn take_entries_back(root: &Path, edits: &[IndexEdit], is_back: bool) -> Result<()> {
+pub fn revert_entries(root: &Path, edits: &[IndexEdit], is_back: bool) -> Result<()> {
     if ic_ledger::git_dirs(root).is_none() {
         return Ok(());
     }

@@ -49,7 +49,7 @@ pub(super) fn take_back(
     let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else { return Ok(()) };
     detail[INDEX] = json!(edits);
     saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(detail)))?;
-    workspace.take_entries_back(&edits, false)
+    workspace.revert_entries(&edits, false)
 }
 
 /// Makes the entries again what the works had left.
@@ -58,7 +58,7 @@ pub(super) fn take_back(
 pub(super) fn make_again(site: &Site<'_, '_>, step: &RollbackStep) -> Result<()> {
     let Some(edits) = of_step(step).filter(|edits| !edits.is_empty() && !site.is_dry()) else { return Ok(()) };
     let workspace = Workspace::of_run(site.kernel, &site.covered.run, site.settings)?;
-    workspace.take_entries_back(&edits, true)
+    workspace.revert_entries(&edits, true)
 }
 
 /// The entries that an earlier attempt decided on.

@@ -247,7 +247,7 @@ impl TreeBack<'_> {
     fn require_exact(&self, look: Look<'_>) -> Result<()> {
         // Conflicts with records of other runs come first: their hint also leads around what was merely changed.
         for at in 0..self.restores.len() {
-            let report = self.take_back(at, look.only())?;
+            let report = self.undo_restore(at, look.only())?;
             refuse_conflict(&report).map_err(|error| self.with_moved_git(&report, look.watch, error))?;
         }
         require_untouched(&self.workspace, &self.restores, &self.effects, look.watch)?;
@@ -315,7 +315,7 @@ impl TreeBack<'_> {
     }
 
     /// Undoes one restore, once the later ones are undone.
-    fn take_back(&self, at: usize, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<RestoreReport> {
+    fn undo_restore(&self, at: usize, Look { force, dry_run, watch, .. }: Look<'_>) -> Result<RestoreReport> {
         let restore = &self.restores[at];
         let request = RestoreRequest {
             dry_run,
@@ -342,7 +342,7 @@ impl TreeBack<'_> {
             return self.with_git(report, look, reports);
         }
         for at in (0..self.restores.len()).rev() {
-            let report = self.take_back(at, look)?;
+            let report = self.undo_restore(at, look)?;
             let is_whole = report.failed.is_empty();
             reports.push(report);
             if !is_whole {

@@ -24,7 +24,7 @@ impl TreeBack<'_> {
         reports: &mut Vec<RestoreReport>,
     ) -> Result<()> {
         for restore in self.restores.iter().rev().filter(|restore| restore.strategy == Strategy::Full) {
-            match take_git_back(&self.workspace, restore, look) {
+            match undo_git_restore(&self.workspace, restore, look) {
                 Ok(git) if git.git.as_ref().is_some_and(|git| !git.plan.is_empty()) => reports.push(git),
                 Ok(_) => {}
                 Err(error) if error.code() == Code::ForeignCommits => {
@@ -44,7 +44,7 @@ impl TreeBack<'_> {
 }
 
 /// Undoes one restore, as far as it moved git.
-fn take_git_back(
+fn undo_git_restore(
     workspace: &Workspace<'_>,
     restore: &RestoreRecord,
     Look { force, dry_run, watch, .. }: Look<'_>,
@@ -65,7 +65,7 @@ fn restage(workspace: &Workspace<'_>, restore: &RestoreRecord, look: Look<'_>) -
     let ends = state_of(workspace, &restore.safety_id)?.zip(state_of(workspace, left)?);
     let edits = ends.map(|(before, after)| git::unstaged_by(&workspace.objects, &before, &after)).transpose()?;
     match edits.filter(|edits| !edits.is_empty()) {
-        Some(edits) => workspace.take_entries_back(&edits, true),
+        Some(edits) => workspace.revert_entries(&edits, true),
         None => Ok(()),
     }
 }
