@@ -343,9 +343,40 @@ fn after_work_that_was_undone_in_part_the_next_undo_means_the_work_before_it() {
     std::fs::rename(project.root().join("b"), project.root().join("moved")).expect("rename it");
     let undone = project.run("undo --yes --json");
     assert_eq!((undone.code, has(&project, "c"), has(&project, "moved")), (Some(4), false, true), "{undone:?}");
-    let undone = project.json("undo --yes");
-    assert_eq!(taken(&undone), [id_of(&project, "one")], "{undone}");
+    let rest = format!("ic undo --only {} --dry-run", id_of(&project, "two"));
+    let undone = project.run("undo --yes --json");
+    assert_eq!((undone.code, taken(&undone.json())), (Some(4), vec![id_of(&project, "one")]), "{undone:?}");
+    assert!(undone.json()["warnings"].to_string().contains(&rest), "{undone:?}");
     assert_eq!(read(&project, "f"), lines(&[]));
+}
+
+#[test]
+fn the_rest_of_a_later_prompt_stays_with_a_word() {
+    let project = with_lines();
+    turn(&project, "A", "one", || set(&project, 3, "one"));
+    turn(&project, "A", "two", || {
+        set(&project, 20, "two");
+        set(&project, 50, "two");
+    });
+    let [one, two] = ["one", "two"].map(|text| id_of(&project, text));
+    set(&project, 20, "hand");
+    assert_eq!(project.run(&format!("undo {two} --keep-theirs --yes --json")).code, Some(4));
+    // A person takes the line of the prompt after all, so what the prompt wrote stands there.
+    set(&project, 20, "two");
+    let whole = ic_testkit::tree(project.root());
+    let rest = format!("ic undo --only {two} --dry-run");
+    for call in ["--dry-run", "--yes"] {
+        let undone = project.run(&format!("undo {one} {call} --json"));
+        assert_eq!((undone.code, taken(&undone.json())), (Some(4), vec![one.clone()]), "{undone:?}");
+        let warnings = undone.json()["warnings"].clone();
+        assert!(warnings[0]["code"] == "rest_stays" && warnings.to_string().contains(&rest), "{warnings}");
+    }
+    assert_eq!(read(&project, "f"), lines(&[(20, "two")]));
+    assert_eq!([&one, &two].map(|id| is_undone(&project, id)), [true, false]);
+    project.json("redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), whole);
+    // Alone means alone: later work is not meant.
+    project.json(&format!("undo {one} --only --yes"));
 }
 
 #[test]

@@ -333,7 +333,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
         && work_trees.is_empty()
         && effects.is_empty()
         && whole.rows_stay.is_none()
-        && whole.elsewhere.is_empty()
+        && whole.work_stays.is_empty()
     {
         return EMPTY;
     }
@@ -350,7 +350,7 @@ fn what_stays(whole: &LayeredRollback) -> Markup {
                 @for (path, why) in unknown.iter().take(SHOWN) { (left(path, why)) }
                 @for (path, why) in work_trees.iter().take(SHOWN) { (left(path, why)) }
                 @if let Some(rows) = &whole.rows_stay { li { (ShownText(&rows.message)) } }
-                @for place in whole.elsewhere.iter().take(SHOWN) { li { (ShownText(&place.message)) } }
+                @for work in whole.work_stays.iter().take(SHOWN) { li { (ShownText(&work.message)) } }
             }
             (more(skipped.len().max(lost.len()).max(unknown.len()).max(work_trees.len())))
         }

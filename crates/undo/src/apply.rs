@@ -140,7 +140,7 @@ pub(super) fn planned_by_cut(
         RollbackTarget::Point(text) | RollbackTarget::Thread(text) => crate::points::resolve(snapshot, &run, text)?,
         RollbackTarget::Only(text) => PointGoal::Works(vec![crate::points::work_of(snapshot, &run, text)?]),
         RollbackTarget::Since(text) | RollbackTarget::Exactly(text) => {
-            PointGoal::Works(crate::points::thread_since(snapshot, &run, text)?)
+            PointGoal::Works(crate::points::thread_since(snapshot, &run, text)?.0)
         }
     };
     let is_exact = matches!(request.to, RollbackTarget::Exactly(_));

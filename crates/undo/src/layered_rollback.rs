@@ -116,7 +116,7 @@ pub fn roll_back(
         refusals: Vec::new(),
         rows_stay: begun.rows_stay,
         git_stays: begun.git_stays,
-        elsewhere: begun.elsewhere,
+        work_stays: begun.work_stays,
         git_remains,
     })
 }

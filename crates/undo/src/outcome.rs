@@ -151,8 +151,8 @@ pub struct LayeredRollback {
     pub rows_stay: Option<Warning>,
     /// A warning about git's state that stays, though everything was to go back.
     pub git_stays: Option<Warning>,
-    /// Warnings about what the same prompts changed in other places, where it stays.
-    pub elsewhere: Vec<Warning>,
+    /// Warnings about work that stays: of the same prompts in other places, and of later prompts that were undone in part before.
+    pub work_stays: Vec<Warning>,
     /// Warnings about what the work did to tags, branches and the stash, where it stays.
     pub git_remains: Vec<Warning>,
 }
@@ -160,7 +160,7 @@ pub struct LayeredRollback {
 impl LayeredRollback {
     /// The warnings about what stays, in addition to what the layers report.
     pub fn stays(&self) -> impl Iterator<Item = &Warning> {
-        self.rows_stay.iter().chain(&self.git_stays).chain(&self.elsewhere).chain(&self.git_remains)
+        self.rows_stay.iter().chain(&self.git_stays).chain(&self.work_stays).chain(&self.git_remains)
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use ic_base::{Code, CompensationId, Diagnosis, Result};
+use ic_base::{Code, CompensationId, Diagnosis, Result, title};
+use ic_dispatch::Dispatch;
 use ic_effects::owner::OwnerLock;
 use ic_kernel::Kernel;
 use ic_kernel::journal::table::{self, RollbackStatus};
 use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep};
+use ic_ledger::Snapshot;
+use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, Warning, root_of};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -20,7 +23,7 @@ use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Ro
 use super::outside_change::OutsideChange;
 use super::plan::RollbackPlan;
 use super::refusals::refusals;
-use super::request::LayeredRequest;
+use super::request::{LayeredRequest, RollbackTarget};
 use super::straddling_work::{self, Lost};
 
 pub(super) fn plan(
@@ -51,11 +54,14 @@ pub(super) fn plan(
     require_expected(&rollback, request.base.expect_plan)?;
     let is_everything = request.layers.is_everything(request.base.to);
     let rows_stay = if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
-    let elsewhere = if layers.contains(&Name::Files) {
-        kernel.read(|snapshot| other_places::changed(snapshot, &rollback.plan))?
-    } else {
-        Vec::new()
-    };
+    let mut work_stays = Vec::new();
+    if layers.contains(&Name::Files) {
+        kernel.read(|snapshot| {
+            work_stays.extend(other_places::changed(snapshot, &rollback.plan)?);
+            work_stays.extend(rests(snapshot, &rollback.plan.run, request.base.to)?);
+            Ok(())
+        })?;
+    }
     let git_remains = git_remains::remaining(kernel, settings, &rollback.plan, &parts, false)?;
     Ok(LayeredRollback {
         rollback,
@@ -66,9 +72,24 @@ pub(super) fn plan(
         refusals: refused,
         rows_stay,
         git_stays: is_everything.then(|| git_stays(settings, &root)).flatten(),
-        elsewhere,
+        work_stays,
         git_remains,
     })
+}
+
+/// A warning for each later work of a thread that was undone in part, and that an undo from this target on leaves as it is.
+fn rests(snapshot: &Snapshot<'_>, run: &Run, to: RollbackTarget<'_>) -> Result<Vec<Warning>> {
+    let (RollbackTarget::Since(first) | RollbackTarget::Exactly(first)) = to else { return Ok(Vec::new()) };
+    let (_, in_part) = crate::points::thread_since(snapshot, run, first)?;
+    let warning = |work: &Dispatch| {
+        let name = title(work.work.name.as_deref().unwrap_or_default());
+        let message = format!(
+            "the later prompt {name:?} was undone in part before, and its rest stays: ic undo --only {} --dry-run",
+            work.id.short()
+        );
+        Warning { code: "rest_stays", message }
+    };
+    Ok(in_part.iter().map(warning).collect())
 }
 
 /// What each layer would undo, and what it refuses.

@@ -124,7 +124,7 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
     if ic_session::prompt_of(snapshot, &work.id)?.is_none() {
         return Ok(None);
     }
-    let works = points::thread_since(snapshot, &run, point)?;
+    let (works, _) = points::thread_since(snapshot, &run, point)?;
     let seq = points::place_of(snapshot, &run, &work)?.seq;
     let is_beside_others = others_since(snapshot, &run, seq, &works)?
         || !plan::undone_across(snapshot, &run.id, seq)?.is_empty()

@@ -199,7 +199,7 @@ fn finish(
     }
     let leaves_parts = whole.parts.tree.as_ref().is_some_and(|tree| !tree.parts_left.is_empty());
     let leaves_any =
-        leaves_parts || whole.parts.is_partial() || !whole.elsewhere.is_empty() || !whole.git_remains.is_empty();
+        leaves_parts || whole.parts.is_partial() || !whole.work_stays.is_empty() || !whole.git_remains.is_empty();
     Ok(match whole.status {
         _ if leaves_any => ExitStatus::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => ExitStatus::Done,

@@ -43,7 +43,7 @@ use crate::commands::workflow::WorkflowWatch;
 
 `ic log` lists the points. docs/UNDO.md says which command undoes what. Exit 1 when others changed what would be undone: the conflict is
 named, and nothing changes. Exit 4 when a step failed: the run stays closed until ic rollback resume or abort ends it; and when something stays,
-which is named: a file, then the work does not count as undone; or a tag, a branch, a stash entry.")]
+which is named: a file, then the work does not count as undone; or a tag, a branch, a stash entry, the rest of a later prompt.")]
 pub(crate) struct UndoArgs {
     /// The work or the point, as ic log prints it: the end of an id, a name, @, @~2, phase:P, or created
     point: Option<String>,

@@ -118,11 +118,11 @@ pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatc
 }
 
 /// The dispatch that `text` names and what came after it in its thread, oldest first: the later prompts of its session; where no prompt
-/// began it, the later work of its run. Without what was rolled back already, and without later work that was undone in part: its rest was left
-/// by a decision, or cannot be taken out.
+/// began it, the later work of its run. Without what was rolled back already. Later work that was undone in part is by itself, as the second:
+/// its rest was left by a decision, or cannot be taken out.
 ///
 /// Errors: `point_of_other_run`, and those of the lookup.
-pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Vec<Dispatch>> {
+pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<(Vec<Dispatch>, Vec<Dispatch>)> {
     let first = work_of(snapshot, run, text)?;
     let later = match ic_session::prompt_of(snapshot, &first.id)? {
         Some(prompt) => {
@@ -135,8 +135,9 @@ pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Ve
     let rollbacks = table::of_run(snapshot, &run.id)?;
     let in_part = undone_in_part(snapshot, &rollbacks)?;
     let is_in_part = |one: &Dispatch| in_part.iter().any(|by| by.works().contains(&one.id));
-    let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none() && !is_in_part(one);
-    Ok(std::iter::once(first).chain(later.into_iter().filter(is_in_it)).collect())
+    let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none();
+    let (in_part, whole): (_, Vec<Dispatch>) = later.into_iter().filter(is_in_it).partition(is_in_part);
+    Ok((std::iter::once(first).chain(whole).collect(), in_part))
 }
 
 /// The work of a run that began after this work, without subagents' and prompts of sessions: those are other threads.
