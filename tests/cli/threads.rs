@@ -435,7 +435,13 @@ fn what_a_prompt_staged_goes_off_the_index_with_its_undo_and_comes_back() {
     project.write("f", "mine\n");
     git(&project, &["add", "f"]);
     project.write("f", &lines(&[]));
-    project.json("redo --yes");
+    let again = serde_json::json!(["gone", "mine", "moved", "new"]);
+    let planned = project.json("redo --dry-run");
+    assert_eq!(planned["files"][0]["index"], again, "{planned}");
+    let shown = project.ok("redo --dry-run --format text");
+    assert!(shown.contains("index     new  staged as this work left it") && !shown.contains("index     f"), "{shown}");
+    let redone = project.json("redo --yes");
+    assert_eq!(redone["files"][0]["index"], again, "{redone}");
     assert!(status(&project).contains("A  new") && status(&project).contains("R  gone -> moved"), "{staged}");
     assert_eq!(git(&project, &["show", ":f"]), "mine");
     git(&project, &["add", "f"]);

@@ -41,7 +41,9 @@ pub use commits::{
 };
 pub use deadline::{Limited, limited};
 pub use ic_refs::forget as forget_refs;
-pub use index_entries::{IndexChanges, IndexEdit, StagedPath, index_changes, index_edits, unstaged_by};
+pub use index_entries::{
+    IndexChanges, IndexEdit, StagedPath, index_changes, index_edits, paths_as_undone, unstaged_by,
+};
 pub use large::{blobs_of, copy_content};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since};
 pub use pack::{KeptObjects, PackBase};

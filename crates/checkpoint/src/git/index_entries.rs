@@ -157,6 +157,18 @@ pub fn index_edits(
     Ok(edits)
 }
 
+/// The paths whose entries are what an undo made of them: a redo makes them again what the work had left.
+///
+/// Errors: `git_failed`.
+pub fn paths_as_undone(root: &Path, edits: &[IndexEdit]) -> Result<Vec<PathText>> {
+    if edits.is_empty() || ic_ledger::git_dirs(root).is_none() {
+        return Ok(Vec::new());
+    }
+    let now = entries(&index::listing(&Git::new(root))?);
+    let is_as_undone = |edit: &&IndexEdit| now.get(&edit.path.0) == edit.becomes.as_ref();
+    Ok(edits.iter().filter(is_as_undone).map(|edit| edit.path.clone()).collect())
+}
+
 /// The entries that a restore took off the index: staged in `before`, the state before it, and something else in `after`.
 ///
 /// Errors: `corrupt` if a kept index cannot be read.

@@ -142,7 +142,8 @@ pub struct RestoreReport {
     pub plan: RestorePlan,
     /// What is done about git; `None` if its state is not restored.
     pub git: Option<GitRestore>,
-    /// Paths whose entries of the index go back though git's state is not restored: the undone work had staged them.
+    /// Paths whose entries of the index go back though git's state is not restored: the undone work had staged them. Of a redo: that are
+    /// staged again.
     pub index: Vec<PathText>,
     /// Names the plan: the same for the same changes.
     pub plan_hash: String,

@@ -62,7 +62,7 @@ shape! {
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<RefusalJson> = report.refusal.as_ref().map(RefusalJson::from),
         git: Option<GitRestoreJson> = report.git.as_ref().map(GitRestoreJson::from),
-        /// Paths that the undone work had staged: their entries of the index go back, though git's state is not restored.
+        /// Paths that the undone work had staged: their entries of the index go back, or come again, though git's state is not restored.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         index: Vec<String> = report.index.iter().map(|path| String::from_utf8_lossy(&path.0).into_owned()).collect(),
         #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -93,8 +93,8 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
     list("is lost", style::BAD, &mut tree.plan.not_kept.iter().map(|(path, what)| (path, what)));
     list("differs", style::BAD, &mut tree.differs.iter().map(|(path, what)| (path, what)));
     list("history", style::BAD, &mut tree.repositories.iter().map(|(path, why)| (path, why)));
-    let unstaged = "staged as before this work".to_owned();
-    list("index", style::WARN, &mut tree.index.iter().map(|path| (path, &unstaged)));
+    let staged = if is_back { "staged as this work left it" } else { "staged as before this work" }.to_owned();
+    list("index", style::WARN, &mut tree.index.iter().map(|path| (path, &staged)));
     list("place", style::DIM, &mut tree.work_trees.iter().map(|(path, why)| (path, why)));
     list("failed", style::BAD, &mut tree.failed.iter().map(|(path, why)| (path, why)));
     out += &warnings(tree);

@@ -9,7 +9,7 @@ use ic_base::Result;
 use ic_checkpoint::git::{self, IndexEdit};
 use ic_checkpoint::manifest::PathText;
 use ic_kernel::journal::RollbackStep;
-use ic_kernel::journal::steps::{self, StepEvent};
+use ic_kernel::journal::steps::{self, StepEvent, StepKind};
 use ic_worktree::{RestoreReport, Workspace};
 use serde_json::{Value, json};
 
@@ -50,6 +50,16 @@ pub(super) fn take_back(
     detail[INDEX] = json!(edits);
     saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(detail)))?;
     workspace.revert_entries(&edits, false)
+}
+
+/// The paths of the entries that [`make_again`] is to make again.
+///
+/// Errors: `git_failed`.
+pub(super) fn coming_again(site: &Site<'_, '_>, workspace: &Workspace<'_>) -> Result<Vec<PathText>> {
+    let Some(remembered) = site.covered.remembered() else { return Ok(Vec::new()) };
+    let steps = site.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    let tree = steps.iter().find(|step| step.kind == StepKind::Tree);
+    git::paths_as_undone(&workspace.root, &tree.and_then(of_step).unwrap_or_default())
 }
 
 /// Makes the entries again what the works had left.

@@ -20,7 +20,7 @@ use ic_worktree::{
 };
 
 use super::target::{require_not_lost, require_project};
-use super::{effects_bracket, manual_restore};
+use super::{effects_bracket, index_entries, manual_restore};
 use crate::coverage::Covered;
 use crate::dispatch_changes;
 use crate::layers::layer::{LayerWork, Site, has_tree, until};
@@ -63,6 +63,9 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> R
         report.warnings.push(settled);
     }
     put_back?;
+    if let Some(report) = work.tree[first..].last_mut() {
+        report.index = index_entries::coming_again(site, &found.workspace)?;
+    }
     let failed = work.tree.last().filter(|_| !look.dry_run).and_then(|report| report.failed.first());
     failed.map_or(Ok(()), |(path, why)| {
         let path = String::from_utf8_lossy(&path.0).into_owned();
