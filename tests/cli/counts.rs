@@ -172,6 +172,6 @@ fn a_log_of_what_is_no_run_says_how_to_see_it() {
     let run = project.ok("run create --goal g --phases a,b");
     let id = project.ok(&format!("dispatch create {run} --name form"));
     let refused = project.run(&format!("log dispatch:{id} --json"));
-    assert_eq!(refused.error(), "run_not_found", "{refused:?}");
+    assert_eq!(refused.error(), "invalid_reference", "{refused:?}");
     assert!(refused.stderr.contains(&format!("ic show dispatch:{id}")), "{refused:?}");
 }

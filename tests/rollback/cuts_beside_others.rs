@@ -20,7 +20,9 @@ fn lines(changed: &[(usize, &str)]) -> String {
 fn work(world: &TestWorld, run: &str, files: &[(&str, &str)]) -> String {
     let id = world.ic(&["dispatch", "create", run]);
     world.ic(&["dispatch", "start", &id]);
-    files.iter().for_each(|(path, content)| world.write(path, content));
+    for (path, content) in files {
+        world.write(path, content);
+    }
     world.ic(&["dispatch", "complete", &id]);
     id
 }

@@ -95,7 +95,6 @@ impl WantedUndo {
             keep_theirs,
             decisions: PathDecisions::default(),
             mine: false,
-            beside_runs: false,
         }
     }
 

@@ -39,8 +39,6 @@ pub(super) struct PlannedCoverage {
     pub(super) point: Option<String>,
     /// The same, where the work after it can be undone alone.
     pub(super) point_of_one: Option<String>,
-    /// Whether files are checked that another run may have changed since.
-    pub(super) beside_runs: bool,
     /// Whether the tree goes back exactly, though only work is undone.
     is_exact: bool,
 }
@@ -66,7 +64,6 @@ impl Covered {
             choices,
             point: plan.point.clone(),
             point_of_one: plan.point_of_one().map(str::to_owned),
-            beside_runs: request.beside_runs,
             is_exact: plan.is_exact,
         };
         Self { run: plan.run.clone(), cut: plan.cut.clone(), layers: layers.to_vec(), basis: Basis::Planned(planned) }

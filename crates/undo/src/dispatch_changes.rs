@@ -346,7 +346,7 @@ fn changes_of(
 
 /// Adds a change of which a commit of others made the first part, with this text, and the work the rest.
 fn add_after_commit(changes: &mut Own, difference: Difference, text: &[u8]) {
-    let brought = brought(&difference, text);
+    let brought = Some(brought(&difference, text));
     let Difference { path, before, after } = difference;
     changes.add_text(text.to_vec());
     changes.add_since(Difference { path: path.clone(), before, after: brought.clone() });

@@ -20,7 +20,7 @@ use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::{steps, table};
 use ic_ledger::{Snapshot, path_bytes};
-use ic_phase::{Run, RunStatus, run};
+use ic_phase::Run;
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::{Conflict, OthersPaths, RestoreReport, Workspace, root_of};
 
@@ -41,8 +41,6 @@ enum Maker {
 pub(super) struct Back<'b> {
     pub(super) run: &'b Run,
     pub(super) target: &'b CheckpointRecord,
-    /// Whether work of the run tells nothing of what it does, so that what changed beside another run may be of either.
-    pub(super) beside_runs: bool,
     /// The work that ran until the rollback cancelled it.
     pub(super) called_off: &'b [DispatchId],
 }
@@ -56,6 +54,7 @@ pub(super) fn among(
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, Seq::MAX))?;
     let steps = || report.plan.steps.iter().filter(|step| !step.is_of_directory());
     let mut paths: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
+    // Alone, a run goes back with all that changed, so only what another rule found in conflict is looked at.
     if !facts.is_alone() {
         paths.extend(steps().map(|step| step.path.0.clone()));
     }
@@ -71,7 +70,8 @@ pub(super) fn among(
             }
         }
     }
-    let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && facts.plans(report, path));
+    // A path that is in conflict already has a reason of its own.
+    let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && plans(report, path));
     let conflict =
         |(path, _): (&Vec<u8>, &PathChanges)| Conflict { path: PathText(path.clone()), reason: facts.why_unknown() };
     let conflicts = unknown.map(conflict).collect();
@@ -93,8 +93,16 @@ pub(super) fn decided(
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, until))?;
     let mut changes = facts.changes(workspace, &paths)?;
     // What others did there after the last checkpoint was seen when it was decided.
-    paths.into_iter().for_each(|path| _ = changes.entry(path).or_default());
+    for path in paths {
+        changes.entry(path).or_default();
+    }
     Ok(gather(changes))
+}
+
+/// Whether a path is a step of the plan that is not in conflict for another reason.
+fn plans(report: &RestoreReport, path: &[u8]) -> bool {
+    let is_known = report.conflicts.iter().any(|one| one.path.0 == path);
+    !is_known && report.plan.steps.iter().any(|step| step.path.0 == path)
 }
 
 fn gather(changes: BTreeMap<Vec<u8>, PathChanges>) -> OthersPaths {
@@ -145,8 +153,8 @@ struct Facts<'b> {
     has_work: bool,
     /// The paths that others recorded since the target, and the run did not.
     named: BTreeSet<Vec<u8>>,
-    /// The first and the last checkpoint of each other run, and whether it has ended.
-    others: Vec<(Seq, Seq, bool)>,
+    /// Whether another run worked here since the target that no session made. What a session does outside of its prompts is a person's.
+    is_beside: bool,
     /// Whose rollback, or the undo of it, left a checkpoint. What a person restored is not among them.
     restored: HashMap<CheckpointId, Maker>,
 }
@@ -156,18 +164,10 @@ impl<'b> Facts<'b> {
         let Back { run, target, called_off, .. } = back;
         let attribution = Attribution::between(snapshot, &target.root, (target.seq, until), target.created_at)?
             .with_running(called_off);
-        let mut of_run: BTreeMap<&RunId, (Seq, Seq)> = BTreeMap::new();
-        for look in &attribution.looks {
-            if let Some(other) = look.link.run_id.as_ref().filter(|id| **id != run.id) {
-                of_run.entry(other).or_insert((look.seq, look.seq)).1 = look.seq;
-            }
-        }
-        let mut others = Vec::new();
-        for (id, (first, last)) in of_run {
-            let is_open = matches!(run::get(snapshot, id)?.status, RunStatus::Active | RunStatus::RollingBack);
-            let is_of_session = ic_session::is_own_run(snapshot, id)?;
-            // What a session does outside of its prompts is a person's work.
-            others.extend((!is_of_session).then_some((first, last, !is_open)));
+        let runs: BTreeSet<&RunId> = attribution.looks.iter().filter_map(|look| look.link.run_id.as_ref()).collect();
+        let mut is_beside = false;
+        for other in runs.into_iter().filter(|other| **other != run.id) {
+            is_beside = is_beside || !ic_session::is_own_run(snapshot, other)?;
         }
         let has_work = attribution.workers.iter().any(|one| one.run_id == run.id);
         let is_of_session = ic_session::is_own_run(snapshot, &run.id)?;
@@ -178,13 +178,13 @@ impl<'b> Facts<'b> {
         let is_here = |path: &PathBuf, project: &Path| root_of(project) == target.root && !own.contains(path);
         let named = others_files.filter(|(path, _, project)| is_here(path, project));
         let named = named.map(|(path, ..)| path_bytes(&path).to_vec()).collect();
-        Ok(Self { named, back, attribution, is_of_session, has_work, others, restored })
+        Ok(Self { back, attribution, is_of_session, has_work, named, is_beside, restored })
     }
 
     /// Whether all that changed here since the target goes back with the run. What changes between the prompts of a session is a person's.
     fn is_alone(&self) -> bool {
         !self.is_of_session
-            && self.others.is_empty()
+            && !self.is_beside
             && self.attribution.workers.iter().all(|one| one.run_id == self.back.run.id)
     }
 
@@ -227,31 +227,25 @@ impl<'b> Facts<'b> {
     /// Whose a change is that no work was under way for: in a place where one run alone is open that no session made, it is that run's. A
     /// script that advances a run may tell of no other work.
     fn maker_without_work(&self, window: &Window<'_>, path: &[u8]) -> Maker {
-        let is_ended = |seq: Seq, has_ended: bool| has_ended && seq <= window.from.seq;
         let was_open = match self.back.run.completed_at {
             Some(at) => window.to.created_at <= at,
             None => true,
         };
-        let is_beside =
-            self.others.iter().any(|(first, last, has_ended)| *first < window.to.seq && !is_ended(*last, *has_ended));
-        match (self.is_of_session || !was_open, is_beside) {
-            (true, _) => Maker::Others,
-            _ if self.named.contains(path) => Maker::Others,
-            (false, true) if self.has_work => Maker::Person,
-            (false, true) if self.back.beside_runs => Maker::Unknown,
-            (false, _) => Maker::Run,
+        // A session tells all that its agent does, and a run that has ended does nothing more.
+        if self.is_of_session || !was_open || self.named.contains(path) {
+            Maker::Others
+        } else if self.is_beside && self.has_work {
+            // It told of other work, so it would have told of this.
+            Maker::Person
+        } else {
+            // A script that only advances its run tells of nothing.
+            Maker::Run
         }
     }
 
-    /// Whether a path is a step of the plan that is not in conflict for another reason.
-    fn plans(&self, report: &RestoreReport, path: &[u8]) -> bool {
-        let is_known = report.conflicts.iter().any(|one| one.path.0 == path);
-        !is_known && report.plan.steps.iter().any(|step| step.path.0 == path)
-    }
-
     fn why_unknown(&self) -> String {
-        let others = self.attribution.workers.iter().map(|one| &one.run_id).filter(|id| **id != self.back.run.id);
-        match others.last() {
+        let mut others = self.attribution.workers.iter().map(|one| &one.run_id).filter(|id| **id != self.back.run.id);
+        match others.next_back() {
             Some(other) => format!("changed while run {} worked here too, and may be its work", other.short()),
             None => "changed while another run was open here too, and may be its work".to_owned(),
         }

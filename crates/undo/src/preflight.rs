@@ -37,10 +37,6 @@ pub(super) fn plan(
         kernel.calling_dispatch(snapshot)?;
         super::apply::planned_by_cut(kernel, snapshot, &request.base)
     })?;
-    // Agents of several sessions write in one tree without a record of whose work it is, so changes that others may have made are looked
-    // for.
-    let of_session = kernel.read(|snapshot| (kernel.above.is_of_session)(snapshot, &plan.run.id))?;
-    let request = &LayeredRequest { beside_runs: request.beside_runs || of_session, ..request.clone() };
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     let (parts, mut refused) = look(kernel, settings, (plan, request), layers, watch)?;
     let root = root_of(&plan.run.project_dir);

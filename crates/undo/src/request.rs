@@ -165,8 +165,6 @@ pub struct LayeredRequest<'a> {
     pub decisions: PathDecisions,
     /// Whether only files that this run recorded are restored.
     pub mine: bool,
-    /// Whether files that another run may have changed are checked too, though no record says whose they are.
-    pub beside_runs: bool,
 }
 
 impl LayeredRequest<'_> {

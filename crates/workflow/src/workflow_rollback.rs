@@ -128,7 +128,6 @@ fn request<'a>(
         keep_theirs: false,
         decisions: PathDecisions::default(),
         mine: false,
-        beside_runs: true,
     }
 }
 

@@ -53,6 +53,7 @@ pub use restore_revert::{
     NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option, restores_since,
     settle, steps_of, take_changes_back, take_restore_back,
 };
+pub use selective_undo::OthersPaths;
 
 /// Restores a checkpoint into its root.
 ///
@@ -77,22 +78,6 @@ pub fn restore(
     let task =
         run::RestoreTask { whose: LimitOwner::Caller, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
-}
-
-/// What others did since the target of a restore, where it is known whose each change is.
-#[derive(Debug, Clone, Default)]
-pub struct OthersPaths {
-    /// Paths that others alone changed. They stay as they are, and no report names them.
-    pub theirs: BTreeSet<Vec<u8>>,
-    /// What is to go at paths that others changed too: it is merged out, and what others did stays.
-    pub mixed: Own,
-}
-
-impl OthersPaths {
-    /// The paths that do not become as the target has them.
-    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
-        self.theirs.union(&self.mixed.paths()).cloned().collect()
-    }
 }
 
 /// The deed that a restore is a part of.

@@ -119,7 +119,6 @@ impl UndoPreview {
             keep_theirs: false,
             decisions: PathDecisions::default(),
             mine: false,
-            beside_runs: false,
         };
         let mut progress = WorkflowWatch::new(session);
         let whole = ic_undo::roll_back(kernel, &settings, &request, &mut progress, &RestoreWatch::default())?;
@@ -260,15 +259,8 @@ impl UndoArgs {
             expect_plan: self.expect_plan.as_deref(),
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
-        let request = LayeredRequest {
-            base,
-            layers,
-            force,
-            keep_theirs,
-            decisions: PathDecisions::default(),
-            mine: false,
-            beside_runs: false,
-        };
+        let request =
+            LayeredRequest { base, layers, force, keep_theirs, decisions: PathDecisions::default(), mine: false };
         // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)

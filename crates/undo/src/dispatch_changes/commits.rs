@@ -67,13 +67,13 @@ impl OwnCommit {
 }
 
 /// The state in which a commit brought this text to a path that the work then changed.
-pub(super) fn brought(change: &Difference, text: &[u8]) -> Option<DiffState> {
+pub(super) fn brought(change: &Difference, text: &[u8]) -> DiffState {
     let looks = change.after.as_ref().or(change.before.as_ref());
     let (mode, attributes) = match looks {
         Some(DiffState::File { mode, attributes, .. }) => (*mode, attributes.clone()),
         _ => (0o644, Attributes::default()),
     };
-    Some(DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes })
+    DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes }
 }
 
 /// What commits that the work did not make have at paths that it changed.
@@ -202,6 +202,7 @@ impl OthersCommits {
             ),
             true => MadeCommits::ByCommit,
             false if self.seen.contains(path) => MadeCommits::ByWork,
+            // It changed once, so the commit's content stood there in between: git brings none onto changes that are not committed.
             false if self.changed.get(path) == Some(&1) && !self.is_unsure => match self.newest.get(path) {
                 Some(Some(text)) => MadeCommits::AfterCommit(text),
                 _ => {
@@ -300,6 +301,7 @@ fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result
 fn leave_made_here(workspace: &Workspace<'_>, shas: &mut Vec<String>) {
     let moved = git::moved_to(&workspace.root);
     let made = git::committed_since(&workspace.root, 0);
+    // A program that keeps no log of HEAD may have made all of them.
     match made.filter(|_| shas.iter().any(|sha| moved.contains(sha))) {
         Some(made) => shas.retain(|sha| !made.contains(sha)),
         None => shas.clear(),

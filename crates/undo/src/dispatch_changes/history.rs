@@ -335,12 +335,13 @@ fn histories(
                 let whose = whose(&window, &difference, work, facts, until);
                 let made = work.by_others.made(&difference.path, difference.after.as_ref());
                 let brought = match made {
-                    MadeCommits::AfterCommit(text) if whose == ChangeOwner::Work => brought(&difference, text),
+                    MadeCommits::AfterCommit(text) if whose == ChangeOwner::Work => Some(brought(&difference, text)),
                     _ => None,
                 };
                 let Difference { path, before, after } = difference;
                 let history = histories.entry(path).or_default();
                 let past = |whose, change| Past { seq: window.to.seq, whose, change };
+                // Two changes in one: what the commit brought, then what the work made of it.
                 if brought.is_some() {
                     history.push(past(ChangeOwner::Others, (before, brought.clone())));
                     history.push(past(whose, (brought, after)));

@@ -9,7 +9,8 @@ mod tree_revert;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{Code, Diagnosis, DispatchId, Result, Timestamp, shell_word};
+use ic_base::{Code, Diagnosis, Result, Timestamp, shell_word};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
@@ -201,19 +202,22 @@ impl<'a> Goal<'a> {
             return restore_without(workspace, target, work.clone(), &request, site.watch);
         }
         let cancelled = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
-        let back = self.back(site, &cancelled)?;
+        // What tells whose the changes since the target are.
+        let back = Back { run: &self.covered.run, target: &self.target, called_off: &cancelled };
         let (others, unknown) = match self.covered.remembered() {
             Some(remembered) => {
                 let others = others_paths::decided(workspace, back, remembered.seq, &said.beside)?;
                 (others, self.kept_for_others(site, &request, back)?)
             }
-            // An exact undo of works is planned only to learn whether others are in its way.
             None if request.mine => (OthersPaths::default(), Vec::new()),
             None => {
                 // Whether others are in the way is asked without the decisions about that.
                 let mut report = self.restore_beside(site, &undecided(&request), Beside::default(), None)?;
                 let (others, unknown) = others_paths::among(workspace, back, &report)?;
-                if others.paths().is_empty() && !decides(&request) {
+                // An exact undo of works is planned only to learn whether others are in its way.
+                let is_told = self.covered.cut.is_of_works() && !others.paths().is_empty();
+                if is_told || others.paths().is_empty() && !decides(&request) {
+                    report.beside = others.paths().into_iter().map(PathText).collect();
                     report.add_conflicts(unknown);
                     return Ok(report);
                 }
@@ -221,16 +225,6 @@ impl<'a> Goal<'a> {
             }
         };
         self.restore_beside(site, &request, Beside { others, unknown }, taken)
-    }
-
-    /// What tells whose the changes since the target are.
-    fn back<'b>(&'b self, site: &Site<'_, '_>, called_off: &'b [DispatchId]) -> Result<Back<'b>> {
-        let run = &self.covered.run;
-        let beside_runs = match self.covered.as_planned() {
-            Some(planned) => planned.beside_runs,
-            None => site.kernel.read(|snapshot| (site.kernel.above.is_of_session)(snapshot, &run.id))?,
-        };
-        Ok(Back { run, target: &self.target, beside_runs, called_off })
     }
 
     /// Restores the tree but for what others did, or says what that would do.

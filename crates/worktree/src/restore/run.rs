@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result, Seq};
+use ic_checkpoint::diff::Difference;
 use ic_checkpoint::manifest::{CheckpointManifest, PathText};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::{self, NewRestore, RestoreKind};
-use ic_checkpoint::restore::plan::{Limits, RestorePlan};
+use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan};
 use ic_checkpoint::restore::reverse::Own;
 
 use super::super::capture::{GitPart, OpenCapture, Shot};
@@ -16,7 +17,6 @@ use super::super::git::Brought;
 use super::super::named_paths;
 use super::super::skipped_files::ContentSources;
 use super::super::workspace::{Workspace, require_kept};
-use super::OthersPaths;
 use super::assumed_tree::AsIf;
 use super::client_settings;
 use super::execution::Done;
@@ -24,8 +24,8 @@ use super::kept_plan::{hash_of, touched};
 use super::limits::LimitOwner;
 use super::moved_files;
 use super::refusal::{plan_changed, refused};
-use super::request::{RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
-use super::selective_undo;
+use super::request::{Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
+use super::selective_undo::{self, OthersPaths};
 use super::ties::Attained;
 use super::tree_survey::{MeantChanges, SurveyedTree};
 
@@ -211,11 +211,8 @@ fn plan_report<'w>(
         workspace.compare(&target, (git, taken), &mut limits, &own, watch)?;
     let shot = &open.shot;
     let passed = named_paths::passed_over(workspace, &limits.paths, &target.tree, &shot.captured.root)?;
-    let (differences, mut reversed) = workspace.aimed(work, (as_if, differences), shot, &usual, &databases, request)?;
-    if let Some(only) = limits.only.as_mut().filter(|_| reversed.is_some()) {
-        // Files of the work may have other names by now.
-        only.extend(differences.iter().map(|one| one.path.clone()));
-    }
+    let (differences, mut reversed) =
+        workspace.aimed(work, (as_if, differences), shot, &usual, (&databases, &mut limits), request)?;
     let Attained { differences, lost, ties } = Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()
@@ -228,10 +225,7 @@ fn plan_report<'w>(
     };
     let (differences, mut mixed) =
         workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;
-    let stay = reversed.is_none() && !request.force.files;
-    let settings = client_settings::take_from(&mut conflicts, stay);
-    limits.keep.extend(selective_undo::kept(&settings, &differences));
-    selective_undo::keep_left(&mut limits, &mut databases, (&conflicts, &differences), request);
+    let settings = keep(&mut limits, &mut databases, (&mut conflicts, &differences), reversed.is_none(), request);
     let moved = workspace.keep_moved(&mut limits, &target, &differences, request)?;
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);
@@ -267,6 +261,20 @@ fn plan_report<'w>(
     };
     workspace.name_what_is_outside(&mut report, &open.shot, &limits)?;
     Ok(Planned { report, open, limits, sources })
+}
+
+/// Keeps the settings of clients in a restore of the `whole` tree, and the paths in conflict that stay by decision. Returns the settings.
+fn keep(
+    limits: &mut Limits,
+    databases: &mut Vec<PlannedDatabase>,
+    (conflicts, differences): (&mut Vec<Conflict>, &[Difference]),
+    whole: bool,
+    request: &RestoreRequest<'_>,
+) -> Vec<Conflict> {
+    let settings = client_settings::take_from(conflicts, whole && !request.force.files);
+    limits.keep.extend(selective_undo::kept(&settings, differences));
+    selective_undo::keep_left(limits, databases, (conflicts, differences), request);
+    settings
 }
 
 /// The report of a plan of which nothing more is known.

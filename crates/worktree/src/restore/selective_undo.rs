@@ -13,9 +13,24 @@ use ic_ledger::path_from_bytes;
 
 use super::super::capture::Shot;
 use super::super::workspace::Workspace;
-use super::OthersPaths;
 use super::assumed_tree::AsIf;
 use super::request::{Conflict, RestoreRequest};
+
+/// What others did since the target of a restore, where it is known whose each change is.
+#[derive(Debug, Clone, Default)]
+pub struct OthersPaths {
+    /// Paths that others alone changed. They stay as they are, and no report names them.
+    pub theirs: BTreeSet<Vec<u8>>,
+    /// What is to go at paths that others changed too: it is merged out, and what others did stays.
+    pub mixed: Own,
+}
+
+impl OthersPaths {
+    /// The paths that do not become as the target has them.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        self.theirs.union(&self.mixed.paths()).cloned().collect()
+    }
+}
 
 /// What hinders the undo of a piece of work, and what it needs.
 pub(super) struct SelectiveUndo {
@@ -39,11 +54,15 @@ impl Workspace<'_> {
         (as_if, found): (AsIf, Vec<Difference>),
         shot: &Shot,
         usual: &Hash,
-        databases: &[PlannedDatabase],
+        (databases, limits): (&[PlannedDatabase], &mut Limits),
         request: &RestoreRequest<'_>,
     ) -> Result<(Vec<Difference>, Option<SelectiveUndo>)> {
         let Some(work) = work else { return Ok((as_if.instead_of(found), None)) };
         let (mut differences, mut back) = self.without(&work, shot, usual, databases)?;
+        if let Some(only) = &mut limits.only {
+            // Files of the work may have other names by now.
+            only.extend(differences.iter().map(|one| one.path.clone()));
+        }
         back.leave_lines(&mut differences, request);
         Ok((differences, Some(back)))
     }
@@ -139,6 +158,7 @@ pub(super) fn name_beside(
     mixed: Option<&mut SelectiveUndo>,
     others: &OthersPaths,
 ) -> BTreeSet<PathText> {
+    // For people, a file of others is no reason to read of its directory.
     let beside: BTreeSet<PathText> = others.paths().into_iter().map(PathText).collect();
     plan.skipped.retain(|(path, why)| why != HOLDS_KEPT || !holds_any(&path.0, &beside));
     if let Some(back) = mixed {

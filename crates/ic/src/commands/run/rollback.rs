@@ -97,7 +97,6 @@ impl RunRollbackArgs {
             keep_theirs: self.keep_theirs,
             decisions: PathDecisions::default(),
             mine: self.mine,
-            beside_runs: false,
         };
         Rolling { request, yes: self.yes }.go(session, &kernel, &settings)
     }
