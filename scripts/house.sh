@@ -37,7 +37,7 @@ advance.functions|1060|900|run advance
 advance.files|150|90|
 advance.crates|10|8|
 undo.functions|2190|1400|undo --yes of one dispatch
-undo.files|283|130|
+undo.files|284|130|
 undo.crates|15|10|
 '
 
