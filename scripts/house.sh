@@ -36,7 +36,7 @@ status.crates|7|7|
 advance.functions|1060|900|run advance
 advance.files|150|90|
 advance.crates|10|8|
-undo.functions|2192|1400|undo --yes of one dispatch
+undo.functions|2200|1400|undo --yes of one dispatch
 undo.files|284|130|
 undo.crates|15|10|
 '
