@@ -81,10 +81,10 @@ fn what_a_person_edits_before_between_and_after_calls_stays_and_the_agents_lines
                 _ => shell(&project, "A", id, deed),
             };
             set(&project, 3, "person, before the first call");
-            calls("a1", &|| {
-                set(&project, 10, "agent");
-                project.write("own", "own\n");
-            });
+            calls("a1", &|| set(&project, 10, "agent"));
+            before(&project, "A", "w", "Write", json!({ "file_path": project.root().join("own") }));
+            project.write("own", "own\n");
+            after(&project, "A", "w", "Write");
             set(&project, 20, "person, between two calls");
             calls("a2", &|| set(&project, 30, "agent"));
             set(&project, 40, "person, after the last call");

@@ -818,7 +818,8 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
                 _ => {}
             }
             let plan = preview(&project, "undo");
-            let said: String = [&plan["warnings"], &plan["files"]["warnings"], &plan["files"]["conflicts"]]
+            let files = &plan["files"];
+            let said: String = [&plan["warnings"], &files["warnings"], &files["conflicts"], &files["skipped"]]
                 .map(ToString::to_string)
                 .concat();
             assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
@@ -831,13 +832,19 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             let mut entries = log.as_array().expect("a list").iter();
             let entry = entries.find(|one| one["title"] == "do it").expect("the prompt's");
             let id = entry["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id");
-            let refused = project.run(&format!("undo --only {id} --yes"));
-            assert_eq!(refused.error(), "file_conflict", "{tool}: {refused:?}");
-            let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
-            assert_eq!(undone.code, Some(4), "{tool}: {undone:?}");
-            assert!(!project.root().join("named.txt").exists(), "{tool}: {undone:?}");
+            if tool == "Edit" {
+                // An edit changes what it names, and nothing else: the rest is a person's.
+                let undone = project.run(&format!("undo --only {id} --yes"));
+                assert_eq!(undone.code, Some(0), "{undone:?}");
+            } else {
+                let refused = project.run(&format!("undo --only {id} --yes"));
+                assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+                let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
+                assert_eq!(undone.code, Some(4), "{undone:?}");
+            }
+            assert!(!project.root().join("named.txt").exists(), "{tool}");
             let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
-            assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}: {undone:?}");
+            assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}");
         }
     }
 }
@@ -845,7 +852,7 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
 #[test]
 fn a_commit_after_a_call_that_was_stopped_is_recorded_for_no_work() {
     let project = in_git();
-    stopped(&project, "Edit", &json!({ "file_path": "named.txt" }));
+    stopped(&project, "Bash", &json!({ "command": "echo its > named.txt; make" }));
     git(&project, &["add", "."]);
     git(&project, &["commit", "-qm", "by hand"]);
     asks(&project, "A", "go on");
@@ -938,4 +945,82 @@ fn files_that_a_rule_means_since_are_not_left_by_an_undo() {
     assert_eq!(undone.code, Some(0), "{undone:?}");
     let files = [".gitignore", "config.local", "a.log"].map(|name| read(&project, name));
     assert_eq!(files, ["config.local\n", "mine\n", "mine\n"]);
+}
+
+#[test]
+fn what_a_person_saves_while_an_edit_is_asked_for_is_no_work_of_the_prompt() {
+    for is_new in [false, true] {
+        let project = in_git();
+        if !is_new {
+            project.write("mine.txt", "one\n");
+        }
+        project.write("agent.txt", "one\n");
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("edit", "edit"));
+        let input = json!({ "file_path": project.root().join("agent.txt"), "old_string": "one", "new_string": "two" });
+        before(&project, "A", "edit", "Edit", input);
+        // The client asks for the permission, and a person saves another file before the answer.
+        project.write("mine.txt", "of a person\n");
+        project.write("agent.txt", "two\n");
+        after(&project, "A", "edit", "Edit");
+        stop(&project, "A");
+        let undone = project.json("undo --yes");
+        assert_eq!(undone["status"], "rolled_back", "{undone}");
+        assert_eq!(
+            (read(&project, "agent.txt").as_str(), read(&project, "mine.txt").as_str()),
+            ("one\n", "of a person\n")
+        );
+        project.json("redo --yes");
+        assert_eq!(
+            (read(&project, "agent.txt").as_str(), read(&project, "mine.txt").as_str()),
+            ("two\n", "of a person\n")
+        );
+    }
+}
+
+#[test]
+fn beside_another_open_session_what_a_person_changed_after_the_last_call_stays() {
+    let project = in_git();
+    project.write("mine.txt", "one\n");
+    for session in ["T", "S"] {
+        ask(&project, session, session);
+        before(&project, session, "call", "Bash", json!({ "command": "make" }));
+        project.write(format!("{session}.txt"), "its\n");
+        after(&project, session, "call", "Bash");
+    }
+    // Neither has stopped.
+    project.write("mine.txt", "one\nof a person\n");
+    project.write("new.txt", "of a person\n");
+    project.json("undo --yes");
+    assert!(!project.root().join("S.txt").exists() && project.root().join("T.txt").exists());
+    let mine = ["mine.txt", "new.txt"].map(|name| read(&project, name));
+    assert_eq!(mine, ["one\nof a person\n", "of a person\n"]);
+}
+
+#[test]
+fn a_commit_from_before_the_prompt_changed_its_file_is_none_to_revert() {
+    let project = in_git();
+    for (path, content) in [("a.txt", "one\n"), ("r.txt", "1\n2\n3\n4\n5\n")] {
+        project.write(path, content);
+    }
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "files"]);
+    let works = |text: &str, path: &str, content: &str| {
+        ask(&project, "A", text);
+        runs(&project, "A", "git commit", || {
+            project.write(path, content);
+            git(&project, &["commit", "-qam", text]);
+        });
+        stop(&project, "A");
+    };
+    works("first", "a.txt", "ONE\n");
+    project.write("r.txt", "1\n2\n3\n4\n5 of a person\n");
+    git(&project, &["commit", "-qam", "mine"]);
+    works("second", "r.txt", "1 of the agent\n2\n3\n4\n5 of a person\n");
+    let first =
+        project.json("log --all").as_array().expect("a list").iter().find(|one| one["title"] == "first").cloned();
+    let reference = first.expect("the prompt")["reference"].as_str().expect("its reference").to_owned();
+    let plan = preview(&project, &format!("undo {reference}"));
+    let subjects: Vec<&str> =
+        plan["own_commits"].as_array().expect("a list").iter().filter_map(|one| one["subject"].as_str()).collect();
+    assert_eq!(subjects, ["second", "first"], "newest first, as they can be reverted: {plan}");
 }

@@ -29,6 +29,8 @@ pub struct Attribution {
     /// The work that ran in the root at any time between them, in the order in which it was created.
     pub workers: Vec<Dispatch>,
     told: HashSet<DispatchId>,
+    /// Work whose client reports calls, and of which it reported none at all.
+    silent: HashSet<DispatchId>,
     /// For work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<ToolCall>,
@@ -158,15 +160,30 @@ impl Attribution {
             }
         }
         let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
-        let mut interrupted = HashMap::new();
+        let (mut interrupted, mut silent) = (HashMap::new(), HashSet::new());
         for worker in workers.iter().filter(|worker| told.contains(&worker.id)) {
             if let Some(last) = call::last_change(snapshot, worker)? {
                 interrupted.insert(worker.id.clone(), last);
             }
+            let has_call = calls.iter().any(|call| call.dispatch_id == worker.id);
+            if !has_call && call::of_dispatch(snapshot, &worker.id)?.is_empty() {
+                silent.insert(worker.id.clone());
+            }
         }
         let cut_off = cut_off_of(&workers, &calls);
         let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
-        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
+        Ok(Self {
+            looks,
+            workers,
+            told,
+            silent,
+            interrupted,
+            calls,
+            cut_off,
+            sure: BTreeSet::new(),
+            is_all_sure: false,
+            named,
+        })
     }
 
     /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
@@ -214,11 +231,11 @@ impl Attribution {
         Some((last, CheckpointRecord { seq: Seq::MAX, created_at: now, ..last.clone() }))
     }
 
-    /// Whether some work that was under way in a window told no call at all, not even before or after it: it may have done nothing, or its
-    /// hooks were not called.
-    pub fn has_untold_work(&self, window: &Window<'_>) -> bool {
-        let is_told = |worker: &&Dispatch| self.calls.iter().any(|call| call.dispatch_id == worker.id);
-        window.at_work.iter().any(|worker| !is_told(worker))
+    /// Whether some work of a run that was under way in a window told no call at all, not even before or after it: it may have done nothing,
+    /// or its hooks were not called.
+    pub fn has_untold_work(&self, run: Option<&RunId>, window: &Window<'_>) -> bool {
+        let is_untold = |worker: &&Dispatch| self.silent.contains(&worker.id) && run == Some(&worker.run_id);
+        window.at_work.iter().any(is_untold)
     }
 
     /// Whether the clients of all work of a run reported each call.
@@ -327,10 +344,16 @@ impl<'a> Window<'a> {
     }
 
     /// As [`Window::owners`], only for changes in tool calls, or by work whose client reports none. A change while no call ran was made by
-    /// none of them: a person made it, or a program that a call left behind.
+    /// none of them: a person made it, or a program that a call left behind. So was one in a call that edits other files alone.
     pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        if self.in_calls.len() < 2 {
-            return self.in_calls.clone();
+        let may_have = |worker: &&Dispatch| {
+            let mut own = self.calls.iter().filter(|call| call.dispatch_id == worker.id).peekable();
+            let names = |call: &ToolCall| call.paths.iter().any(|name| is_named(name.as_bytes(), path));
+            own.peek().is_none() || own.any(|call| !call.is_confined() || names(call))
+        };
+        let in_calls: Vec<&Dispatch> = self.in_calls.iter().copied().filter(may_have).collect();
+        if in_calls.len() < 2 {
+            return in_calls;
         }
         let calls = |worker: &Dispatch| {
             let mut all = self.calls.iter().filter(|call| call.dispatch_id == worker.id);
@@ -345,12 +368,12 @@ impl<'a> Window<'a> {
         };
         let ranks: [&dyn Fn(&Dispatch) -> bool; 4] = [&calls, &recorded, &committed, &written];
         for names in ranks {
-            let own: Vec<&Dispatch> = self.in_calls.iter().copied().filter(|worker| names(worker)).collect();
+            let own: Vec<&Dispatch> = in_calls.iter().copied().filter(|worker| names(worker)).collect();
             if !own.is_empty() {
                 return own;
             }
         }
-        self.in_calls.clone()
+        in_calls
     }
 
     /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and none names the path. A
@@ -395,12 +418,6 @@ impl<'a> Window<'a> {
     /// The work that was in a call, or whose client reports none.
     pub fn in_calls(&self) -> &[&'a Dispatch] {
         &self.in_calls
-    }
-
-    /// Whether a change may have been made in a tool call, or by work whose client reports none. A change between two calls may be a
-    /// person's.
-    pub fn is_in_call(&self) -> bool {
-        !self.in_calls.is_empty()
     }
 
     /// The calls that may have made a change at a path: those that name it, else all that ran.

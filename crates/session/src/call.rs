@@ -16,6 +16,8 @@ use ic_dispatch::Dispatch;
 use ic_dispatch::status::DispatchStatus;
 use ic_ledger::{LedgerRow, Snapshot, Transaction, containing};
 
+use crate::clients;
+
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
@@ -61,6 +63,11 @@ impl ToolCall {
     /// not count.
     pub fn ran_in_time(&self, from: Timestamp, to: Timestamp) -> bool {
         self.created_at <= to && self.finished_at.is_some_and(|end| end >= from)
+    }
+
+    /// Whether it changed only what it names: the rest changed while a person was asked for the permission, or by another program.
+    pub fn is_confined(&self) -> bool {
+        !self.paths.is_empty() && clients::edits_what_it_names(&self.tool)
     }
 
     /// Whether its client named this path.

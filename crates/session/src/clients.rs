@@ -73,6 +73,8 @@ pub struct Client {
     pub more_settings: &'static [&'static str],
     /// The tools that change no file of the project by themselves, with spaces between them. What a subagent does is told by its own calls.
     pub readers: &'static str,
+    /// The tools that change only files which their input names.
+    pub editors: &'static str,
     /// Its directory in the home directory.
     pub directory: &'static str,
     /// The environment variable that names another such directory.
@@ -206,6 +208,7 @@ const USUAL: Client = Client {
     server_list: ServerList::Json("mcpServers"),
     more_settings: &[],
     readers: "",
+    editors: "",
     directory: "",
     directory_variable: None,
     records: &[],
@@ -275,6 +278,11 @@ fn decide(decision: &str, reason: &str) -> Value {
 /// Whether calls of a tool may change files. The tree is captured around every tool that no client lists, because it may do anything.
 pub fn may_write(tool: &str) -> bool {
     !Client::ALL.iter().any(|client| client.readers.split_whitespace().any(|reader| reader == tool))
+}
+
+/// Whether calls of a tool change only files that their input names.
+pub fn edits_what_it_names(tool: &str) -> bool {
+    Client::ALL.iter().any(|client| client.editors.split_whitespace().any(|editor| editor == tool))
 }
 
 /// What a person typed of a prompt, whichever client sent it.

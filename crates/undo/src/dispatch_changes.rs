@@ -246,7 +246,7 @@ pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> B
 /// The commits that this work recorded, newest first.
 fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String>> {
     let mut recorded = Vec::new();
-    for own in ids {
+    for own in ids.iter().rev() {
         recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
     }
     Ok(recorded)

@@ -53,7 +53,7 @@ impl<'a> RollbackTarget<'a> {
 
 /// The point before a dispatch, for a command.
 pub(crate) fn before(dispatch: &str) -> String {
-    let id = dispatch.strip_prefix("dispatch:").unwrap_or(dispatch);
+    let id = dispatch.split_once(':').map_or(dispatch, |(_, id)| id);
     shell_word(&format!("dispatch:{id}"))
 }
 

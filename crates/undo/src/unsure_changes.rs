@@ -32,12 +32,13 @@ pub(super) fn between_calls(
     let attribution = workspace
         .kernel
         .read(|snapshot| Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at))?;
+    let run = target.link.run_id.as_ref();
     let (mut between, mut untold, mut unsure) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for window in attribution.windows().filter(|window| !window.is_idle()) {
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
             let is_change = difference.change().is_some();
-            if is_change && !window.is_in_call() {
-                let all = if attribution.has_untold_work(&window) { &mut untold } else { &mut between };
+            if is_change && window.makers(&difference.path).is_empty() {
+                let all = if attribution.has_untold_work(run, &window) { &mut untold } else { &mut between };
                 all.insert(difference.path);
             } else if is_change && window.is_unsure(&difference.path) {
                 unsure.insert(difference.path);
@@ -48,12 +49,12 @@ pub(super) fn between_calls(
     // No checkpoint was taken since the last call, or since the call that was stopped, or that still runs.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
-        let is_between = !window.is_idle() && !window.is_in_call();
         for step in steps.iter().filter(|step| !step.is_of_directory()) {
             let path = step.path.0.as_slice();
+            let is_between = !window.is_idle() && window.makers(path).is_empty();
             if (is_between || window.is_unsure(path)) && is_changed_since(workspace, last, step)? {
                 let all = match is_between {
-                    true if attribution.has_untold_work(&window) => &mut untold,
+                    true if attribution.has_untold_work(run, &window) => &mut untold,
                     true => &mut between,
                     false => &mut unsure,
                 };

@@ -1,4 +1,4 @@
-//! Work whose client tells no calls: what git brought during it, and what nobody says is its own.
+//! Work whose client tells no calls: what git brought during it, and what no record says is its own.
 
 use super::*;
 

@@ -21,6 +21,7 @@ pub(super) static CLIENT: Client = Client {
     readers: "Agent AskUserQuestion BashOutput EnterPlanMode ExitPlanMode Glob Grep KillBash KillShell LS ListMcpResourcesTool \
         NotebookRead Read ReadMcpResourceTool Skill SlashCommand Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate \
         TodoWrite ToolSearch WebFetch WebSearch",
+    editors: "Edit MultiEdit NotebookEdit Write",
     directory: ".claude",
     directory_variable: Some("CLAUDE_CONFIG_DIR"),
     records: &["plans", "todos", "projects", "tasks", "file-history", "shell-snapshots", "session-env", "debug"],

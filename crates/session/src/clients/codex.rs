@@ -22,6 +22,7 @@ pub(super) static CLIENT: Client = Client {
     server_list: ServerList::Toml,
     readers: "close_agent list_mcp_resource_templates list_mcp_resources read_mcp_resource request_user_input resume_agent send_input \
         spawn_agent update_plan view_image wait wait_agent web_search",
+    editors: "apply_patch",
     directory: ".codex",
     directory_variable: Some("CODEX_HOME"),
     records: &["sessions", "log", "tmp", "history.jsonl"],

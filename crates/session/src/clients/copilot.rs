@@ -15,6 +15,7 @@ pub(super) static CLIENT: Client = Client {
     server_files: [".github/mcp.json", ".copilot/mcp-config.json"],
     readers: "ask fetch_copilot_cli_documentation grep list_agents list_bash read_agent read_bash report_intent rg stop_bash task \
         update_todo view",
+    editors: "create edit str_replace_editor",
     directory: ".copilot",
     // It ignores text that a hook adds to a prompt.
     listens_at_prompts: false,

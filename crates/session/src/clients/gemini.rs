@@ -21,6 +21,7 @@ pub(super) static CLIENT: Client = Client {
     server_files: [".gemini/settings.json", ".gemini/settings.json"],
     readers: "activate_skill ask_user codebase_investigator complete_task enter_plan_mode exit_plan_mode get_internal_docs glob \
         google_web_search grep_search list_directory read_file read_many_files search_file_content web_fetch write_todos",
+    editors: "replace write_file",
     directory: ".gemini",
     records: &["tmp", "history"],
     // It puts text of a hook before a prompt that it was started with, so that a prompt `/name` would not be read as a command.

@@ -24,6 +24,7 @@ pub(super) static CLIENT: Client = Client {
     server_files: ["opencode.json", ".config/opencode/opencode.json"],
     server_list: ServerList::Json("mcp"),
     readers: "list lsp plan_enter plan_exit question read skill todoread todowrite webfetch",
+    editors: "edit write",
     directory: ".local/share/opencode",
     records: &["storage", "log", "plans"],
     // The script has no answer to give at a prompt, and hears of a stop when it is over.

@@ -227,10 +227,21 @@ impl OthersCommits {
         let is_its = |path: &Vec<u8>| known.contains(path) && !changes.is_of_several(path);
         let mut is_shared = BTreeMap::new();
         for (sha, paths) in &self.took {
+            // A commit from before the work changed the path has nothing of the work, though it has the path.
+            let asked: Vec<_> = paths.intersection(&known).map(|path| (sha.clone(), path.clone())).collect();
+            let contents = git::contents(&workspace.root, &asked);
+            let is_older = |((_, path), content): (&(String, Vec<u8>), &Option<Vec<u8>>)| {
+                let first = changes.pairs(path).first().and_then(|(before, _)| before.as_ref());
+                matches!(first, Some(DiffState::File { hash, .. }) if content.as_deref().map(hash_of) == Some(*hash))
+            };
+            if asked.iter().zip(&contents).all(is_older) {
+                continue;
+            }
             let is_recorded = workspace.kernel.read(|snapshot| code::is_recorded(snapshot, sha))?;
             is_shared.insert(sha.clone(), is_recorded || !paths.iter().all(is_its));
         }
-        let shas: Vec<String> = self.took.iter().map(|(sha, _)| sha.clone()).collect();
+        let took = self.took.iter().map(|(sha, _)| sha).filter(|sha| is_shared.contains_key(*sha));
+        let shas: Vec<String> = took.cloned().collect();
         let commits = git::commits(&workspace.root, &shas).into_iter();
         let own = |commit: GitCommit| {
             // One that is not known counts as others' work: no revert of it is offered.
