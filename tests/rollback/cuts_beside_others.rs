@@ -145,3 +145,97 @@ fn a_merged_cut_that_is_killed_ends_as_if_undisturbed() {
     }
     assert!(resumed > 5, "only {resumed} were killed in the middle");
 }
+
+/// A run that is undone, and another one beside it, over a file of twenty lines.
+fn two_runs() -> (TestWorld, String) {
+    let world = in_git();
+    world.write("list", &lines(&[]));
+    world.commit("base");
+    let world = world.begun();
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    (world, other)
+}
+
+/// One piece of work of a run that is no writing alone.
+fn deed(world: &TestWorld, run: &str, deed: impl Fn()) -> String {
+    let id = world.ic(&["dispatch", "create", run]);
+    world.ic(&["dispatch", "start", &id]);
+    deed();
+    world.ic(&["dispatch", "complete", &id]);
+    id
+}
+
+fn created<'w>(run: &'w str, more: &[&'w str]) -> Vec<&'w str> {
+    [&["undo", "created", "--run", run, "--yes", "--json"], more].concat()
+}
+
+#[test]
+fn what_the_run_deleted_of_others_comes_back_with_its_cut() {
+    let (world, other) = two_runs();
+    work(&world, &other, &[("dir/theirs", "theirs\n"), ("moved", "theirs\n"), ("line", "one\ntwo\n")]);
+    work(&world, &other, &[("line", "one\ntwo\nthree\n")]);
+    deed(&world, &world.run, || {
+        std::fs::remove_dir_all(world.root().join("dir")).expect("a directory");
+        std::fs::rename(world.root().join("moved"), world.root().join("mine")).expect("a file");
+        world.write("line", "one\ntwo\n");
+    });
+    let before = world.state();
+    world.ic(&created(&world.run, &[]));
+    assert_eq!((world.text("dir/theirs").as_str(), world.text("moved").as_str()), ("theirs\n", "theirs\n"));
+    assert_eq!((world.text("line").as_str(), world.read("mine")), ("one\ntwo\nthree\n", None));
+    world.ic(&["redo", "--run", &world.run, "--yes"]);
+    world.state().assert_outside_is(&before, "redone");
+}
+
+#[test]
+fn work_that_a_cut_undid_does_not_come_back_with_the_undo_of_its_deletion() {
+    for with_cut in [false, true] {
+        let (world, other) = two_runs();
+        let theirs = work(&world, &other, &[("made", "theirs\n"), ("list", &lines(&[(9, "theirs")]))]);
+        let mine = deed(&world, &world.run, || {
+            world.remove("made");
+            world.write("list", &lines(&[]));
+        });
+        let words = if with_cut { vec!["undo", &theirs, "--yes"] } else { vec!["undo", "--only", &theirs, "--yes"] };
+        world.ic(&words);
+        world.ic(&["undo", "--only", &mine, "--yes"]);
+        assert_eq!((world.read("made"), world.text("list")), (None, lines(&[])), "with a cut: {with_cut}");
+    }
+}
+
+#[test]
+fn what_stays_of_a_run_in_a_file_of_others_is_named_and_the_exit_is_4() {
+    // A new file of the run, under the name that others gave to it.
+    let (world, other) = two_runs();
+    let first = work(&world, &world.run, &[("made", "mine\nmore\n")]);
+    deed(&world, &other, || std::fs::rename(world.root().join("made"), world.root().join("theirs")).expect("a file"));
+    let renamed = world.cli.run(["undo", &first, "--yes", "--json"]);
+    assert_eq!((renamed.code, world.text("theirs").as_str()), (Some(4), "mine\nmore\n"), "{renamed:?}");
+    assert!(renamed.json()["files"]["skipped"].to_string().contains("theirs"), "{renamed:?}");
+    // A file that the run made and others wrote into, left by decision.
+    let (world, other) = two_runs();
+    work(&world, &world.run, &[("made", "mine\n")]);
+    work(&world, &other, &[("made", "mine\ntheirs\n")]);
+    let left = world.cli.run(created(&world.run, &["--keep-theirs"]));
+    assert_eq!((left.code, world.text("made").as_str()), (Some(4), "mine\ntheirs\n"), "{left:?}");
+    assert!(left.json()["files"]["skipped"].to_string().contains("made"), "{left:?}");
+}
+
+#[test]
+fn a_directory_stays_for_what_others_have_in_it() {
+    let (world, other) = two_runs();
+    work(&world, &world.run, &[("dir/made", &lines(&[])), ("dir/mine", "mine\n")]);
+    work(&world, &other, &[("dir/made", &lines(&[(7, "theirs")])), ("dir/theirs", "theirs\n")]);
+    let dry = world.cli.run(["undo", "created", "--run", &world.run, "--force-files", "--dry-run", "--json"]);
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    let done = world.cli.run(created(&world.run, &["--force-files"]));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!((world.read("dir/mine"), world.text("dir/theirs").as_str()), (None, "theirs\n"));
+    // And the other way round: the directory is the others', and so is what they made in it.
+    let (world, other) = two_runs();
+    work(&world, &world.run, &[("list", &lines(&[(5, "mine")]))]);
+    work(&world, &other, &[("dir/theirs", &lines(&[]))]);
+    work(&world, &world.run, &[("dir/theirs", &lines(&[(4, "mine")]))]);
+    world.ic(&created(&world.run, &[]));
+    assert_eq!((world.text("list"), world.text("dir/theirs")), (lines(&[]), lines(&[])));
+}

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   who changed the path since the point?
-//!     others alone            it stays as it is
+//!     others alone            it stays
 //!     others and the run      the run's changes are merged out
 //!     it is not known         a conflict: a person decides
 //! ```
@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
-use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
+use ic_checkpoint::restore::plan::RestoreStep;
 use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::{steps, table};
@@ -52,31 +53,35 @@ pub(super) fn among(
     report: &RestoreReport,
 ) -> Result<(OthersPaths, Vec<Conflict>)> {
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, Seq::MAX))?;
-    let steps = || report.plan.steps.iter().filter(|step| !step.is_of_directory());
-    let mut paths: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
+    let conflicts: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
     // Alone, a run goes back with all that changed, so only what another rule found in conflict is looked at.
-    if !facts.is_alone() {
-        paths.extend(steps().map(|step| step.path.0.clone()));
-    }
-    if paths.is_empty() {
+    let paths = if facts.is_alone() { Some(&conflicts) } else { None };
+    if paths.is_some_and(BTreeSet::is_empty) {
         return Ok((OthersPaths::default(), Vec::new()));
     }
-    let mut changes = facts.changes(workspace, &paths)?;
+    let mut changes = facts.changes(workspace, paths)?;
+    let steps: BTreeSet<&[u8]> = report.plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
     if let Some((last, now)) = &facts.attribution.until_now(workspace.kernel.context.now()) {
         let window = facts.attribution.window(last, now);
-        for step in steps().filter(|step| paths.contains(&step.path.0)) {
+        let is_asked = |step: &&RestoreStep| paths.is_none_or(|paths| paths.contains(&step.path.0));
+        for step in report.plan.steps.iter().filter(|step| !step.is_of_directory()).filter(is_asked) {
             if is_changed_since(workspace, last, step)? {
                 changes.entry(step.path.0.clone()).or_default().add(facts.maker(&window, &step.path.0), None);
             }
         }
     }
     // A path that is in conflict already has a reason of its own.
-    let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && plans(report, path));
+    let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && steps.contains(path.as_slice()));
+    let unknown = unknown.filter(|(path, _)| !conflicts.contains(*path));
     let conflict =
         |(path, _): (&Vec<u8>, &PathChanges)| Conflict { path: PathText(path.clone()), reason: facts.why_unknown() };
-    let conflicts = unknown.map(conflict).collect();
-    changes.retain(|_, of_path| of_path.has_others && !of_path.is_unknown());
-    Ok((gather(changes), conflicts))
+    let unknown = unknown.map(conflict).collect();
+    // What others alone did matters where the restore would touch it. What the run did to it matters everywhere: it may have deleted it.
+    changes.retain(|path, of_path| {
+        let is_touched = of_path.has_run || steps.contains(path.as_slice()) || conflicts.contains(path);
+        is_touched && of_path.has_others && !of_path.is_unknown()
+    });
+    Ok((facts.gather(workspace, changes)?, unknown))
 }
 
 /// What others did at paths of which a plan decided that it stays. `until`: the event of that decision.
@@ -91,38 +96,19 @@ pub(super) fn decided(
     }
     let paths: BTreeSet<Vec<u8>> = paths.iter().map(|path| path.0.clone()).collect();
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, until))?;
-    let mut changes = facts.changes(workspace, &paths)?;
+    let mut changes = facts.changes(workspace, Some(&paths))?;
     // What others did there after the last checkpoint was seen when it was decided.
     for path in paths {
         changes.entry(path).or_default();
     }
-    Ok(gather(changes))
-}
-
-/// Whether a path is a step of the plan that is not in conflict for another reason.
-fn plans(report: &RestoreReport, path: &[u8]) -> bool {
-    let is_known = report.conflicts.iter().any(|one| one.path.0 == path);
-    !is_known && report.plan.steps.iter().any(|step| step.path.0 == path)
-}
-
-fn gather(changes: BTreeMap<Vec<u8>, PathChanges>) -> OthersPaths {
-    let mut found = OthersPaths::default();
-    for (path, PathChanges { all, .. }) in changes {
-        if !all.iter().any(|(maker, _)| *maker == Maker::Run) {
-            found.theirs.insert(path);
-            continue;
-        }
-        for (maker, change) in all {
-            if maker == Maker::Run { found.mixed.add(change) } else { found.mixed.add_since(change) }
-        }
-    }
-    found
+    facts.gather(workspace, changes)
 }
 
 /// What changed at a path since the target, oldest first.
 #[derive(Default)]
 struct PathChanges {
     all: Vec<(Maker, Difference)>,
+    has_run: bool,
     has_others: bool,
     has_unknown: bool,
     /// Whether the run changed it after the last checkpoint: that cannot be merged out.
@@ -132,6 +118,7 @@ struct PathChanges {
 impl PathChanges {
     /// Adds a change; `None` for one that no checkpoint shows.
     fn add(&mut self, maker: Maker, change: Option<Difference>) {
+        self.has_run |= maker == Maker::Run;
         self.has_others |= maker == Maker::Others;
         self.has_unknown |= maker == Maker::Unknown;
         self.is_unseen |= maker == Maker::Run && change.is_none();
@@ -188,13 +175,20 @@ impl<'b> Facts<'b> {
             && self.attribution.workers.iter().all(|one| one.run_id == self.back.run.id)
     }
 
-    /// What checkpoints show of these paths.
-    fn changes(&self, workspace: &Workspace<'_>, paths: &BTreeSet<Vec<u8>>) -> Result<BTreeMap<Vec<u8>, PathChanges>> {
+    /// What checkpoints show of these paths; `None`: of all.
+    fn changes(
+        &self,
+        workspace: &Workspace<'_>,
+        paths: Option<&BTreeSet<Vec<u8>>>,
+    ) -> Result<BTreeMap<Vec<u8>, PathChanges>> {
         let mut changes: BTreeMap<Vec<u8>, PathChanges> = BTreeMap::new();
         for window in self.attribution.all().filter(|window| window.from.tree != window.to.tree) {
             let trees = (Some(&window.from.tree), Some(&window.to.tree));
             diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-                if paths.contains(&difference.path) && difference.change().is_some() {
+                let is_asked = paths.is_none_or(|paths| paths.contains(&difference.path));
+                let is_content =
+                    [&difference.before, &difference.after].into_iter().flatten().all(DiffState::is_content);
+                if is_asked && is_content {
                     let maker = self.maker(&window, &difference.path);
                     changes.entry(difference.path.clone()).or_default().add(maker, Some(difference));
                 }
@@ -202,6 +196,31 @@ impl<'b> Facts<'b> {
             })?;
         }
         Ok(changes)
+    }
+
+    /// What others did at these paths, and the new names that they gave to what the run left.
+    fn gather(&self, workspace: &Workspace<'_>, changes: BTreeMap<Vec<u8>, PathChanges>) -> Result<OthersPaths> {
+        let mut found = OthersPaths::default();
+        for (path, PathChanges { all, has_run, .. }) in changes {
+            if !has_run {
+                found.theirs.insert(path);
+                continue;
+            }
+            for (maker, change) in all {
+                if maker == Maker::Run { found.mixed.add(change) } else { found.mixed.add_since(change) }
+            }
+        }
+        if found.mixed.known().is_empty() {
+            return Ok(found);
+        }
+        for window in self.attribution.windows() {
+            let is_of_others = |path: &[u8]| self.maker(&window, path) != Maker::Run;
+            found.mixed.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
+        }
+        if let Some(last) = self.attribution.looks.last() {
+            found.mixed.seen_last(last.tree);
+        }
+        Ok(found)
     }
 
     fn maker(&self, window: &Window<'_>, path: &[u8]) -> Maker {

@@ -99,13 +99,12 @@ pub struct RestoreDeed {
 pub fn restore_into(
     workspace: &Workspace<'_>,
     target: CheckpointRecord,
-    RestoreDeed { mut keep, others, until, did, taken }: RestoreDeed,
+    RestoreDeed { keep, others, until, did, taken }: RestoreDeed,
     request: &RestoreRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<RestoreReport> {
     require_kept(&target)?;
     queries::require_same_root(workspace, &target)?;
-    keep.extend(others.theirs.iter().cloned());
     let limits = Limits { keep, ..Limits::default() };
     let until = until.unwrap_or(Seq::MAX);
     let task =

@@ -10,7 +10,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal;
 use ic_checkpoint::restore::reverse::{ChangeOwner, LineDecision, Own, Past, ReplayedPath, without_returns};
-use ic_dispatch::dispatch;
+use ic_dispatch::dispatch::{self, DispatchFilter};
 use ic_kernel::journal::kept_checkpoints::goes_of;
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{self, RollbackRecord};
@@ -38,8 +38,10 @@ pub(super) struct PathWork<'w> {
     pub(super) decided: Option<Choices>,
 }
 
-/// An undo of works.
+/// An undo of works, or a rollback of a run.
 struct Undo {
+    /// Of a rollback of a run, the event after which its work is undone.
+    cut: Option<Seq>,
     /// The event up to which it affects the tree: its own, if it stands; otherwise that which undid it. Until then the tree was without its
     /// work.
     until: Seq,
@@ -53,6 +55,11 @@ struct Undo {
 }
 
 impl Undo {
+    /// Whether what its work did in a window does not count.
+    fn covers(&self, window: &Window<'_>, at: Option<Seq>) -> bool {
+        self.stands_at(at) && self.cut.is_none_or(|cut| window.is_after(cut))
+    }
+
     /// Whether it stands now, or stood at the event `at`.
     fn stands_at(&self, at: Option<Seq>) -> bool {
         match at {
@@ -246,7 +253,7 @@ fn undos(
 ) -> Result<Vec<Undo>> {
     let mut rest = Vec::new();
     for one in all.iter().filter(|one| one.layers.contains(&LayerName::Files)) {
-        if one.works().iter().any(|id| !work.ids.contains(id)) {
+        if !one.is_of_works() || one.works().iter().any(|id| !work.ids.contains(id)) {
             rest.extend(undo(snapshot, workspace, one)?);
         }
     }
@@ -270,19 +277,31 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
         RollbackStatus::Undone => reverts(snapshot, record)?.last().map_or(record.seq, |revert| revert.end),
         _ => return Ok(None),
     };
-    let work = record.works();
-    let Some(first) = work.first() else { return Ok(None) };
-    let dispatch = dispatch::get(snapshot, first)?;
-    let run = run::get(snapshot, &dispatch.run_id)?;
+    let run = run::get(snapshot, &record.run_id)?;
     if ic_ledger::project_root(&run.project_dir) != workspace.root {
         return Ok(None);
     }
-    let place = crate::points::place_of(snapshot, &run, &dispatch)?;
-    let began = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
+    let cut = (!record.is_of_works()).then_some(record.cut_seq);
+    let work = if cut.is_some() { rolled_back(snapshot, record)? } else { record.works() };
+    let Some(first) = work.first() else { return Ok(None) };
+    let since = match cut {
+        // What was undone by a rollback that was undone itself stands again.
+        Some(_) if record.status != RollbackStatus::Done => return Ok(None),
+        Some(cut) => cut,
+        None => crate::points::place_of(snapshot, &run, &dispatch::get(snapshot, first)?)?.seq,
+    };
+    let began = crate::points::checkpoint_at(snapshot, &run, since)?;
     let began = began.filter(|look| look.pruned_at.is_none()).map(|look| (look.seq, look.created_at));
     // A journal that cannot be read stops a redo of its own undo, but no undo of other work.
     let (stands, decided) = (record.status == RollbackStatus::Done, Choices::of(record).ok());
-    Ok(began.map(|began| Undo { until, seq: record.seq, stands, work, began, decided }))
+    Ok(began.map(|began| Undo { cut, until, seq: record.seq, stands, work, began, decided }))
+}
+
+/// The dispatches that a rollback of a run undid.
+fn rolled_back(snapshot: &Snapshot<'_>, record: &RollbackRecord) -> Result<Vec<DispatchId>> {
+    let filter = DispatchFilter { run_id: Some(&record.run_id), phase: None, status: None, limit: i64::MAX };
+    let all = dispatch::list(snapshot, &filter)?.into_iter();
+    Ok(all.filter(|one| one.rolled_back_by.as_ref() == Some(&record.id)).map(|one| one.id).collect())
 }
 
 /// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it. An undo that was aborted
@@ -370,7 +389,7 @@ fn whose(
     let is_merged =
         || facts.merged.get(&window.to.id).is_some_and(|paths| paths.iter().any(|path| path.0 == difference.path));
     if window.is_restore() && matches!(restored, Some(ChangeOwner::Back { .. })) && is_merged() {
-        return ChangeOwner::Others;
+        return ChangeOwner::Undone;
     }
     if window.is_restore() {
         return restored.unwrap_or(ChangeOwner::Others);
@@ -384,7 +403,7 @@ fn whose(
         } else {
             ChangeOwner::Others
         }
-    } else if facts.undos.iter().any(|undo| undo.stands_at(at) && is_of(&undo.work)) {
+    } else if facts.undos.iter().any(|undo| undo.covers(window, at) && is_of(&undo.work)) {
         ChangeOwner::Undone
     } else if makers.is_empty() {
         // No call made it: the effects of an undo did, or a person.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use ic_base::Result;
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::{HOLDS_KEPT, Limits, PlannedDatabase, RestorePlan, is_at_or_below};
+use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan, is_at_or_below};
 use ic_checkpoint::restore::reverse::{LineDecision, Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
@@ -113,9 +113,15 @@ impl Workspace<'_> {
         back.left.retain(|(path, _)| back.parts.contains(path));
         conflicts.retain(|one| !paths.contains(&one.path.0));
         conflicts.extend(back.conflicts.iter().cloned());
-        let as_target = differences.into_iter().filter(|one| !others.mixed.paths().contains(&one.path));
+        let stays = |path: &Vec<u8>| merged.iter().all(|one| one.path != *path || one.after.is_some());
+        let standing: BTreeSet<PathText> = paths.iter().filter(|path| stays(path)).cloned().map(PathText).collect();
+        let goes = |one: &Difference| matches!(one.before, Some(DiffState::Directory { .. })) && one.after.is_none();
+        // A directory stays for what others have in it, whoever made it.
+        let is_needed = |one: &Difference| goes(one) && holds_any(&one.path, &standing);
+        let as_target = differences.into_iter().filter(|one| !paths.contains(&one.path) && !is_needed(one));
+        let as_target: Vec<Difference> = as_target.collect();
         // Sorted by path, because a plan needs a directory before what lies in it.
-        let by_path = as_target.chain(merged).map(|one| (one.path.clone(), one));
+        let by_path = as_target.into_iter().chain(merged).map(|one| (one.path.clone(), one));
         Ok((by_path.collect::<BTreeMap<_, _>>().into_values().collect(), Some(back)))
     }
 }
@@ -151,16 +157,13 @@ impl SelectiveUndo {
     }
 }
 
-/// Adds to the plan what stays beside others though the run changed it. A directory is not named for what others have in it. Returns the paths
-/// that do not become as the target has them.
+/// Adds to the plan what stays beside others though the run changed it. Returns the paths that do not become as the target has them.
 pub(super) fn name_beside(
     plan: &mut RestorePlan,
     mixed: Option<&mut SelectiveUndo>,
     others: &OthersPaths,
 ) -> BTreeSet<PathText> {
-    // For people, a file of others is no reason to read of its directory.
     let beside: BTreeSet<PathText> = others.paths().into_iter().map(PathText).collect();
-    plan.skipped.retain(|(path, why)| why != HOLDS_KEPT || !holds_any(&path.0, &beside));
     if let Some(back) = mixed {
         back.name_what_stays(plan);
     }
@@ -224,7 +227,8 @@ pub(super) fn open_conflicts(
     let is_left = |one: &&Conflict| request.decision(&one.path.0) == Some(LineDecision::Leave);
     plan.skipped.extend(conflicts.iter().filter(is_left).map(|one| (one.path.clone(), kept_because(&one.reason))));
     let is_without = back.is_some();
-    let kept = conflicts.iter().filter(|one| is_without && is_left(one));
+    let of_mixed = mixed.as_ref().map(|mixed| mixed.conflicts.clone()).unwrap_or_default();
+    let kept = conflicts.iter().filter(|one| (is_without || of_mixed.contains(one)) && is_left(one));
     let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
