@@ -339,7 +339,11 @@ class Story:
             check("the next prompt heard of it", told, self.model.asked[-1][-1500:])
 
         self.ic("undo", f"prompt:{entry['reference'].split(':')[1]}", "--run", entry["run_id"], "--force", "--yes")
-        check("undone to before the first prompt, the tree is as it was", self.files() == before, sorted(self.files()))
+        # Without a terminal each prompt of Gemini is a session of its own, and what another session made stays.
+        of_others = {"more.txt"} if self.client == "gemini" else set()
+        left = {path: content for path, content in self.files().items() if path not in of_others}
+        check("undone to before the first prompt, the tree is as it was", left == before, sorted(self.files()))
+        check("but for what another session made", of_others <= set(self.files()), sorted(self.files()))
         check("and so is the branch", self.git("rev-parse", "HEAD") == base)
 
         self.together()

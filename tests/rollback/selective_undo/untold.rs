@@ -69,3 +69,27 @@ fn work_that_was_not_completed_owns_what_it_recorded_and_the_rest_is_asked() {
     undone(&world, &agent, &["--force-files"]);
     assert_eq!(world.read("thesis.txt"), None);
 }
+
+#[test]
+fn what_a_merge_of_an_older_branch_brought_is_no_work_of_the_dispatch() {
+    for merge in [&["merge", "-q", "-m", "merged", "side"][..], &["rebase", "-q", "side"]] {
+        let world = with_base("b.txt", "b\n");
+        world.git(&["switch", "-q", "-c", "side"]);
+        world.write("a.txt", &SEVEN.replace("two", "two of the side"));
+        world.write("side.txt", "side\n");
+        world.commit("of the side");
+        world.git(&["switch", "-q", "-"]);
+        let agent = did(&world, "agent", || {
+            world.write("a.txt", &SEVEN.replace("six", "SIX"));
+            world.write("mine.txt", "mine\n");
+            world.commit("the agent's");
+            world.git(merge);
+        });
+        let both = world.text("a.txt");
+        undone(&world, &agent, &[]);
+        assert_eq!(world.text("a.txt"), SEVEN.replace("two", "two of the side"), "{merge:?}");
+        assert_eq!((world.read("mine.txt"), world.text("side.txt").as_str()), (None, "side\n"), "{merge:?}");
+        world.ic(&["redo", "--yes"]);
+        assert_eq!((world.text("a.txt"), world.text("mine.txt").as_str()), (both, "mine\n"), "{merge:?}");
+    }
+}

@@ -57,6 +57,19 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
     said.lines().map(str::to_owned).collect()
 }
 
+/// Those of these commits that none of the `refs` reaches; all of them where git cannot tell.
+pub fn not_reached(root: &Path, commits: &[String], refs: &[String]) -> Vec<String> {
+    let without = refs.iter().map(|sha| format!("^{sha}\n"));
+    let lines: String = commits.iter().map(|sha| format!("{sha}\n")).chain(without).collect();
+    match Git::new(root).run_with(&["rev-list", "--ignore-missing", "--stdin"], lines.as_bytes()) {
+        Ok(said) => {
+            let found = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect::<HashSet<_>>();
+            commits.iter().filter(|sha| found.contains(*sha)).cloned().collect()
+        }
+        Err(_) => commits.to_vec(),
+    }
+}
+
 /// Whether HEAD has the change of each commit to which `to` leads and `from` does not, under another name: it was rebased, or picked.
 pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
     if ic_ledger::git_dirs(root).is_none() || from == to {

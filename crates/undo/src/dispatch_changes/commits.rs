@@ -125,7 +125,7 @@ impl OthersCommits {
         shas.retain(|sha| !is_recorded(recorded, sha));
         let is_told = attribution.are_told_by_calls(ids);
         if !is_told {
-            leave_made_here(workspace, &mut shas);
+            shas = brought_of(workspace, looks, &shas)?;
         }
         if shas.is_empty() {
             return Ok(Self::default());
@@ -280,8 +280,7 @@ pub(super) fn made_between(workspace: &Workspace<'_>, captures: &[CheckpointReco
     /// No more commits of one piece of work are named.
     const MOST: usize = 200;
     let mut made = heads_between(workspace, captures, MOST)?;
-    let mut brought = made.clone();
-    leave_made_here(workspace, &mut brought);
+    let brought = brought_of(workspace, captures, &made)?;
     made.retain(|sha| !brought.contains(sha));
     Ok(made)
 }
@@ -308,15 +307,21 @@ fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result
     Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
 }
 
-/// Leaves out the commits that were made here, and all where nothing says that any was brought.
-fn leave_made_here(workspace: &Workspace<'_>, shas: &mut Vec<String>) {
+/// Those of these commits that were not made during the work: a ref reached them before it, or a pull, a merge or a switch brought them.
+fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[String]) -> Result<Vec<String>> {
+    let Some(first) = captures.iter().find(|look| has_git(look)).filter(|_| !shas.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let git = CheckpointManifest::read(&workspace.objects, &first.manifest)?.git;
+    let refs: Vec<String> = git.into_iter().flat_map(|git| git.refs).map(|(_, sha)| sha).collect();
+    let mut fresh = git::not_reached(&workspace.root, shas, &refs);
     let moved = git::moved_to(&workspace.root);
-    let made = git::committed_since(&workspace.root, 0);
     // A program that keeps no log of HEAD may have made all of them.
-    match made.filter(|_| shas.iter().any(|sha| moved.contains(sha))) {
-        Some(made) => shas.retain(|sha| !made.contains(sha)),
-        None => shas.clear(),
+    if let Some(made) = git::committed_since(&workspace.root, 0).filter(|_| shas.iter().any(|sha| moved.contains(sha)))
+    {
+        fresh.retain(|sha| made.contains(sha));
     }
+    Ok(shas.iter().filter(|sha| !fresh.contains(sha)).cloned().collect())
 }
 
 /// Leaves out the commits that other work recorded, and this one did not.
