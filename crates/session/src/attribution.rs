@@ -29,8 +29,6 @@ pub struct Attribution {
     /// The work that ran in the root at any time between them, in the order in which it was created.
     pub workers: Vec<Dispatch>,
     told: HashSet<DispatchId>,
-    /// Work whose client reports calls, and of which it reported none at all.
-    silent: HashSet<DispatchId>,
     /// For work that was interrupted: the event after which it changed nothing.
     interrupted: HashMap<DispatchId, Seq>,
     calls: Vec<ToolCall>,
@@ -160,30 +158,15 @@ impl Attribution {
             }
         }
         let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
-        let (mut interrupted, mut silent) = (HashMap::new(), HashSet::new());
+        let mut interrupted = HashMap::new();
         for worker in workers.iter().filter(|worker| told.contains(&worker.id)) {
             if let Some(last) = call::last_change(snapshot, worker)? {
                 interrupted.insert(worker.id.clone(), last);
             }
-            let has_call = calls.iter().any(|call| call.dispatch_id == worker.id);
-            if !has_call && call::of_dispatch(snapshot, &worker.id)?.is_empty() {
-                silent.insert(worker.id.clone());
-            }
         }
         let cut_off = cut_off_of(&workers, &calls);
         let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
-        Ok(Self {
-            looks,
-            workers,
-            told,
-            silent,
-            interrupted,
-            calls,
-            cut_off,
-            sure: BTreeSet::new(),
-            is_all_sure: false,
-            named,
-        })
+        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
     }
 
     /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
@@ -232,10 +215,10 @@ impl Attribution {
     }
 
     /// Whether some work of a run that was under way in a window told no call at all, not even before or after it: it may have done nothing,
-    /// or its hooks were not called.
+    /// or its hooks were not called. What another run may have done so is no reason to take what changed.
     pub fn has_untold_work(&self, run: Option<&RunId>, window: &Window<'_>) -> bool {
-        let is_untold = |worker: &&Dispatch| self.silent.contains(&worker.id) && run == Some(&worker.run_id);
-        window.at_work.iter().any(is_untold)
+        let is_told = |worker: &&Dispatch| self.calls.iter().any(|call| call.dispatch_id == worker.id);
+        window.at_work.iter().any(|worker| run == Some(&worker.run_id) && !is_told(worker))
     }
 
     /// Whether the clients of all work of a run reported each call.

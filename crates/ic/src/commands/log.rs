@@ -70,7 +70,7 @@ impl LogArgs {
             Some(run) => {
                 let found = kernel.read(|snapshot| kernel.run(snapshot, run));
                 let run = found.map_err(|error| match error.code() {
-                    Code::RunNotFound | Code::InvalidReference => error.hint(format!(
+                    Code::InvalidReference => error.hint(format!(
                         "runs: ic run list; one prompt, dispatch or change: ic show {}",
                         ic_base::shell_word(run)
                     )),
