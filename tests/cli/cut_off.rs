@@ -5,7 +5,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::agents::{Said, begin, captured, in_call, logged, say, say_with};
+use crate::agents::{Said, begin, captured, in_call, in_git, logged, say, say_with};
+use crate::blame::read;
 use crate::support::Project;
 
 /// A limit that is over before the first file: the capture is cut off.
@@ -317,4 +318,28 @@ fn a_git_that_hangs_ends_with_the_capture_that_asked_it() {
     stops(&project, "p-1");
     project.json("undo --yes");
     assert!(!project.root().join("made").exists());
+}
+
+#[test]
+fn a_call_without_an_end_is_over_when_a_person_types_again() {
+    let project = in_git();
+    project.write("work.txt", "before\n");
+    say(&project, &asked("first", "first"));
+    stops(&project, "first");
+    // What the agent does after it has stopped, and whose end no hook told.
+    say(&project, &of_call("PreToolUse", "first", "late"));
+    say(&project, &asked("last", "last"));
+    project.write("work.txt", "last\n");
+    stops(&project, "last");
+    let run = project.json("session list")[0]["run_id"].as_str().expect("a run").to_owned();
+    let list = project.json(&format!("dispatch list {run}"));
+    let late = list
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["name"].as_str().is_some_and(|name| name.starts_with("after its end")))
+        .cloned();
+    assert_eq!(late.unwrap_or_else(|| panic!("{list}"))["status"], "cancelled");
+    project.json("undo --yes");
+    assert_eq!(read(&project, "work.txt"), "before\n");
 }

@@ -231,6 +231,13 @@ pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<
     snapshot.query_all(&sql, &[&since.millis()], from_row)
 }
 
+/// The work in whose calls the agent of a session itself is, as far as its client says.
+pub fn works_in_calls(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<DispatchId>> {
+    let sql = "SELECT DISTINCT dispatch_id FROM calls \
+               WHERE ended_seq IS NULL AND began_seq >= 0 AND session_id = $1 AND agent_id IS NULL";
+    snapshot.query_all(sql, &[&session.as_str()], |row| row.get(0).map(DispatchId::from_ledger))
+}
+
 /// Whether a call of this work runs, as far as its client says.
 pub fn is_running(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
     let sql = "SELECT 1 FROM calls JOIN dispatches ON dispatches.id = calls.dispatch_id \

@@ -117,6 +117,7 @@ pub(super) fn record(
         if let Some(before) = session::latest(tx, &session.id)? {
             interrupt(tx, now, &before, &made)?;
         }
+        subagents::end_own_calls(tx, now, &session)?;
         // Clients run subagents in the background, so those that are in a call stay at work.
         subagents::end_left(tx, now, &session, false)?;
         // A prompt that waited in the queue has its turn now, or became part of the turn before.

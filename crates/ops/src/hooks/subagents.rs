@@ -7,6 +7,7 @@
 //! ```
 //!
 //! A continuation is like that: what an agent does after it has stopped, because a task of its own ended, and before a person types again.
+//! That ends it in a call, too: an agent to which a person types is in none, whatever its client told.
 //!
 //! One that only reads has no work to undo, and no row. A subagent may go on after its prompt has ended: clients run them in the
 //! background.
@@ -167,6 +168,22 @@ pub(super) fn end_left(tx: &Transaction<'_>, now: Timestamp, session: &AgentSess
         } else if !call::is_running(tx, &work.id)? && call::is_quiet(tx, &work.id, now)? {
             // A subagent may be between two calls while it waits for the model, so it must have been quiet for a time.
             dispatch::finish(tx, now, &work, &DispatchEnding::Completed { summary: None, verdict: None })?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the calls of the agent itself in which a person interrupted it, and the continuations that they belong to.
+pub(super) fn end_own_calls(tx: &Transaction<'_>, now: Timestamp, session: &AgentSession) -> Result<()> {
+    for id in call::works_in_calls(tx, &session.id)? {
+        let work = dispatch::get(tx, &id)?;
+        // While the run is being rolled back, the rollback decides what becomes of its work.
+        if !is_settled(tx, &work)? {
+            continue;
+        }
+        call::end_all(tx, &id)?;
+        if work.finished_at.is_none() && work.require_current().is_ok() {
+            dispatch::finish(tx, now, &work, &DispatchEnding::Cancelled { reason: Some("interrupted") })?;
         }
     }
     Ok(())
