@@ -202,12 +202,6 @@ impl Attribution {
         Self { sure, ..self }
     }
 
-    /// The last checkpoint, if no work ran from it until now: no later checkpoint shows what changed since.
-    pub fn at_rest_since(&self, now: Timestamp) -> Option<&CheckpointRecord> {
-        let (last, to) = self.until_now(now)?;
-        self.window(last, &to).is_idle().then_some(last)
-    }
-
     /// The last checkpoint, and a checkpoint as it would be taken now, with the tree of the last one.
     pub fn until_now(&self, now: Timestamp) -> Option<(&CheckpointRecord, CheckpointRecord)> {
         let last = self.looks.last()?;
@@ -219,11 +213,6 @@ impl Attribution {
     pub fn has_untold_work(&self, run: Option<&RunId>, window: &Window<'_>) -> bool {
         let is_told = |worker: &&Dispatch| self.calls.iter().any(|call| call.dispatch_id == worker.id);
         window.at_work.iter().any(|worker| run == Some(&worker.run_id) && !is_told(worker))
-    }
-
-    /// Whether the clients of all work of a run reported each call.
-    pub fn is_told(&self, run: &RunId) -> bool {
-        self.workers.iter().filter(|worker| worker.run_id == *run).all(|worker| self.told.contains(&worker.id))
     }
 
     /// Whether the client of a piece of work reported each call.
@@ -253,13 +242,6 @@ impl Attribution {
         self.calls.iter().find(|call| work.contains(&call.dispatch_id))
     }
 
-    /// Whether a call of a run has begun whose end is not known.
-    pub fn runs_now(&self, run: &RunId) -> bool {
-        let is_of_run =
-            |call: &&ToolCall| self.workers.iter().any(|worker| worker.id == call.dispatch_id && worker.run_id == *run);
-        self.calls.iter().filter(|call| call.ended_seq.is_none()).any(|call| is_of_run(&call))
-    }
-
     /// The times between the checkpoints, oldest first. What a restore changed belongs to no work, and is in none of them.
     pub fn windows(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
         self.all().filter(|window| !window.is_restore())
@@ -268,12 +250,6 @@ impl Attribution {
     /// The times between the checkpoints, those of restores too, oldest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = Window<'_>> {
         self.looks.windows(2).map(|pair| self.window(&pair[0], &pair[1]))
-    }
-
-    /// The checkpoints between which a restore changed the tree, oldest first.
-    pub fn restores(&self) -> impl Iterator<Item = (&CheckpointRecord, &CheckpointRecord)> {
-        let pairs = self.looks.windows(2).filter(|pair| pair[1].kind == CheckpointKind::Restored);
-        pairs.map(|pair| (&pair[0], &pair[1]))
     }
 
     /// The time between two checkpoints.

@@ -29,7 +29,7 @@ use ic_worktree::{TreeChanges, Workspace};
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{MadeCommits, OthersCommits, brought, commits_of, leave_recorded, leave_unstashed, made_between};
-pub(crate) use history::{made_again, reverts, undo_begun};
+pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};

@@ -15,16 +15,15 @@ use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
-use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::plan::RestoreStep;
 use ic_dispatch::{Dispatch, code};
-use ic_kernel::journal::step_results::safety_of;
-use ic_kernel::journal::{steps, table};
+use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::{Snapshot, path_bytes};
 use ic_phase::Run;
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::{Conflict, OthersPaths, RestoreReport, Workspace, root_of};
 
+use super::dispatch_changes;
 use super::unsure_changes::is_changed_since;
 
 /// Whose a change is.
@@ -158,7 +157,10 @@ impl<'b> Facts<'b> {
         }
         let has_work = attribution.workers.iter().any(|one| one.run_id == run.id);
         let is_of_session = ic_session::is_own_run(snapshot, &run.id)?;
-        let restored = restored(snapshot, run, target)?;
+        let all = table::all(snapshot)?;
+        let left_by = dispatch_changes::left_by(snapshot, &target.root, &all)?.into_iter();
+        let maker = |one: &RollbackRecord| if one.run_id == run.id { Maker::Run } else { Maker::Others };
+        let restored = left_by.map(|(look, one)| (look, maker(one))).collect();
         let own: BTreeSet<PathBuf> =
             code::files_of_run(snapshot, &run.id, target.seq)?.into_iter().map(|file| file.path).collect();
         let others_files = code::files_of_others(snapshot, std::slice::from_ref(&run.id), target.seq)?.into_iter();
@@ -269,18 +271,4 @@ impl<'b> Facts<'b> {
             None => "changed while another run was open here too, and may be its work".to_owned(),
         }
     }
-}
-
-/// Whose rollbacks, and undos of them, left these checkpoints.
-fn restored(snapshot: &Snapshot<'_>, run: &Run, target: &CheckpointRecord) -> Result<HashMap<CheckpointId, Maker>> {
-    let mut of_safety = HashMap::new();
-    for one in table::all(snapshot)? {
-        let maker = if one.run_id == run.id { Maker::Run } else { Maker::Others };
-        let steps = steps::of_rollback(snapshot, &one.id)?;
-        of_safety.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, maker)));
-    }
-    let restores = journal::finished(snapshot, &target.root)?.into_iter();
-    // The undo of a rollback restores its safety checkpoint.
-    let maker = |one: &RestoreRecord| of_safety.get(&one.safety_id).or(of_safety.get(&one.target_id)).copied();
-    Ok(restores.filter_map(|one| Some((one.restored_id.clone()?, maker(&one)?))).collect())
 }

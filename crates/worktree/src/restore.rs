@@ -12,6 +12,7 @@ mod later_changes;
 mod leftovers;
 mod limits;
 mod moved_files;
+mod planned_restore;
 mod refusal;
 mod request;
 mod restore_revert;
@@ -41,6 +42,7 @@ use super::queries;
 use super::workspace::{CaptureSettings, Workspace, find, require_kept};
 use interruption::Settled;
 use limits::LimitOwner;
+use planned_restore::RestoreTask;
 
 pub use interruption::{settle_note, way_back};
 pub use last_difference::newest_other;
@@ -75,8 +77,7 @@ pub fn restore(
     for path in request.paths {
         limits.paths.push(queries::path_in_root(&workspace, path)?);
     }
-    let task =
-        run::RestoreTask { whose: LimitOwner::Caller, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let task = RestoreTask { whose: LimitOwner::Caller, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
 }
 
@@ -107,8 +108,7 @@ pub fn restore_into(
     queries::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
     let until = until.unwrap_or(Seq::MAX);
-    let task =
-        run::RestoreTask { until, did, taken, others, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let task = RestoreTask { until, did, taken, others, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -125,7 +125,7 @@ pub fn restore_without(
     queries::require_same_root(workspace, &target)?;
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
-    let task = run::RestoreTask { own, work: Some(work), ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let task = RestoreTask { own, work: Some(work), ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

@@ -4,12 +4,13 @@ pub(super) mod effects_bracket;
 mod index_entries;
 mod manual_restore;
 mod outside_files;
+mod refusal_hints;
 mod target;
 mod tree_revert;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{Code, Diagnosis, Result, Timestamp, shell_word};
+use ic_base::{Code, Diagnosis, Result, Timestamp};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
@@ -18,7 +19,7 @@ use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::journal::steps::{self, StepEvent};
-use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep, layer};
+use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep};
 use ic_session::call;
 use ic_worktree::capture::Shot;
 use ic_worktree::forced_files::FORCED;
@@ -34,7 +35,7 @@ use crate::dispatch_changes;
 use crate::leaving_commits;
 use crate::others_paths::{self, Back};
 use crate::plan_approval;
-use crate::refusals::{alone_first, command_alone};
+use crate::refusals::command_alone;
 use crate::rollback_marks::cancelled_dispatches;
 use crate::unsure_changes;
 
@@ -356,62 +357,6 @@ impl<'a> Goal<'a> {
             steps::PARTS_LEFT: parts_left,
             outside_files::LEFT: outside_left,
         }))
-    }
-
-    /// A refusal of a plan, with a hint how to plan without what is refused.
-    fn explained(&self, error: Diagnosis) -> Diagnosis {
-        let Some(planned) = self.covered.as_planned().filter(|_| self.work.is_none()) else { return error };
-        // An unfinished restore must be settled first, whatever is left out.
-        if error.details().contains_key("unfinished") {
-            return error;
-        }
-        match error.code() {
-            Code::GitUnsupported | Code::GitInProgress | Code::GitBusy | Code::ForeignCommits
-                if self.strategy == Strategy::Full =>
-            {
-                let rest = layer::all_but(&self.covered.layers, Name::Git);
-                let moved = error.details().get("moved").and_then(Value::as_str);
-                let (left, forced) = match moved {
-                    Some("index") => (
-                        "git unchanged, with what is staged",
-                        "; or take it off the index anyway (a checkpoint keeps it, and `ic redo` brings it back): --force-commits",
-                    ),
-                    Some("stash") => (
-                        "git unchanged, with the stash",
-                        "; or put the stash back as it was anyway (`ic redo` brings back what it is): --force-commits",
-                    ),
-                    Some(_) => ("git unchanged", "; or move the branch back anyway: --force-commits"),
-                    None => ("git unchanged", "; or take them off their branch anyway: --force-commits"),
-                };
-                let (theirs, forced) = match (error.code(), planned.keeps_theirs()) {
-                    (Code::ForeignCommits, false) => ("", forced),
-                    // A file can be left out; a commit that others built upon cannot.
-                    (Code::ForeignCommits, true) => (" --keep-theirs", forced),
-                    (_, true) => (" --keep-theirs", ""),
-                    _ => ("", ""),
-                };
-                let lock = error.details().get("lock").and_then(Value::as_str).map(shell_word);
-                let wait = match (error.code(), lock) {
-                    (Code::GitBusy, Some(lock)) => {
-                        format!("wait until git is done, or, when none runs here, remove what one left: rm {lock}; or ")
-                    }
-                    (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
-                    // The way to end the operation comes before the way around it.
-                    (Code::GitInProgress, _) => {
-                        let hint = error.get_hint().unwrap_or_default();
-                        hint.split("restore the files alone").next().unwrap_or_default().to_owned()
-                    }
-                    _ => String::new(),
-                };
-                let alone = match error.code() {
-                    Code::ForeignCommits => alone_first(planned.point_of_one.as_deref()),
-                    _ => String::new(),
-                };
-                error.hint(format!("{alone}{wait}leave {left}: --layer={rest}{theirs}{forced}"))
-            }
-            Code::WorkRunning => error.hint("end it first; or roll back anyway: --force-workers"),
-            _ => error,
-        }
     }
 }
 

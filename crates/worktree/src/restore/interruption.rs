@@ -9,8 +9,8 @@ use super::super::git::GitRestore;
 use super::super::workspace::{Warning, Workspace};
 use super::execution::Done;
 use super::kept_plan;
+use super::planned_restore::planned_report;
 use super::request::RestoreReport;
-use super::run::planned_report;
 
 /// A restore that was interrupted, and is finished by now.
 pub(super) struct Settled {

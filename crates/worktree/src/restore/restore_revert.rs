@@ -19,6 +19,7 @@ use super::super::capture::{GitPart, Purpose};
 use super::super::git::Brought;
 use super::super::workspace::{Warning, Workspace, require_kept};
 use super::assumed_tree::{AsIf, differences, paths_of};
+use super::planned_restore::RestoreTask;
 use super::request::{RestoreReport, RestoreRequest, RestoreWatch};
 use super::{kept_plan, run};
 
@@ -57,12 +58,7 @@ pub fn merge_back(
     let own = work.paths();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
     let undoes = Some(target.id.clone());
-    let task = run::RestoreTask {
-        undoes,
-        own,
-        work: Some(work),
-        ..run::RestoreTask::of(RestoreKind::Restore, target, limits)
-    };
+    let task = RestoreTask { undoes, own, work: Some(work), ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -174,8 +170,7 @@ pub fn take_restore_back(
     let is_compared = request.strategy != Some(Strategy::GitOnly);
     let brought = restore.restored_id.clone().map(|left| Brought { left, is_compared });
     let undoes = Some(target.id.clone());
-    let task =
-        run::RestoreTask { undoes, as_if, own, brought, ..run::RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let task = RestoreTask { undoes, as_if, own, brought, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 
@@ -296,7 +291,7 @@ pub fn take_changes_back(
     let limits = Limits { only: Some(changes.paths().collect()), ..Limits::default() };
     let theirs = paths_not_yet(workspace, not_yet)?;
     let as_if = AsIf::of(workspace, theirs, &changes.after, &changes.before.tree)?;
-    let task = run::RestoreTask { as_if, ..run::RestoreTask::of(RestoreKind::Restore, changes.before.clone(), limits) };
+    let task = RestoreTask { as_if, ..RestoreTask::of(RestoreKind::Restore, changes.before.clone(), limits) };
     run::run(workspace, task, request, watch)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use ic_base::Result;
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan, is_at_or_below};
+use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan};
 use ic_checkpoint::restore::reverse::{LineDecision, Now, Own, reverse};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
@@ -113,13 +113,14 @@ impl Workspace<'_> {
         back.left.retain(|(path, _)| back.parts.contains(path));
         conflicts.retain(|one| !paths.contains(&one.path.0));
         conflicts.extend(back.conflicts.iter().cloned());
-        let stays = |path: &Vec<u8>| merged.iter().all(|one| one.path != *path || one.after.is_some());
-        let standing: BTreeSet<PathText> = paths.iter().filter(|path| stays(path)).cloned().map(PathText).collect();
+        let gone: HashSet<&Vec<u8>> = merged.iter().filter(|one| one.after.is_none()).map(|one| &one.path).collect();
+        let standing: BTreeSet<PathText> =
+            paths.iter().filter(|path| !gone.contains(path)).cloned().map(PathText).collect();
         let goes = |one: &Difference| matches!(one.before, Some(DiffState::Directory { .. })) && one.after.is_none();
         // A directory stays for what others have in it, whoever made it.
         let is_needed = |one: &Difference| goes(one) && holds_any(&one.path, &standing);
-        let as_target = differences.into_iter().filter(|one| !paths.contains(&one.path) && !is_needed(one));
-        let as_target: Vec<Difference> = as_target.collect();
+        let mut as_target = differences;
+        as_target.retain(|one| !paths.contains(&one.path) && !is_needed(one));
         // Sorted by path, because a plan needs a directory before what lies in it.
         let by_path = as_target.into_iter().chain(merged).map(|one| (one.path.clone(), one));
         Ok((by_path.collect::<BTreeMap<_, _>>().into_values().collect(), Some(back)))
@@ -172,7 +173,8 @@ pub(super) fn name_beside(
 
 /// Whether one of these paths lies in a directory.
 pub(super) fn holds_any(directory: &[u8], paths: &BTreeSet<PathText>) -> bool {
-    paths.iter().any(|path| path.0 != directory && is_at_or_below(&path.0, directory))
+    let first = PathText([directory, b"/"].concat());
+    paths.range(&first..).next().is_some_and(|path| path.0.starts_with(&first.0))
 }
 
 fn kept_because(reason: &str) -> String {

@@ -16,6 +16,7 @@ use super::super::git::Brought;
 use super::super::workspace::{CaptureSettings, Warning, Workspace, require_kept};
 use super::interruption::{self, Settled, also_settled, settle_note};
 use super::limits::LimitOwner;
+use super::planned_restore::RestoreTask;
 use super::request::{RestoreReport, RestoreRequest, RestoreWatch};
 use super::{kept_plan, refusal, run};
 
@@ -140,11 +141,11 @@ fn step_held(
     let request = RestoreRequest { strategy: Some(last.strategy), ..*request };
     // What is made again had been undone: that left what there was before it.
     let left = if kind == RestoreKind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
-    let task = run::RestoreTask {
+    let task = RestoreTask {
         whose: LimitOwner::Caller,
         own,
         brought: left.map(|left| Brought { left, is_compared: false }),
-        ..run::RestoreTask::of(kind, target, limits)
+        ..RestoreTask::of(kind, target, limits)
     };
     run::require_nobody_works(workspace, &task, &request)?;
     let mut report = run::run_held(workspace, task, &request, watch)?;
