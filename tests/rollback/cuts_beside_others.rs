@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use ic_testkit::{TestWorld, long};
+use ic_testkit::{Terminal, TestWorld, long};
 use serde_json::json;
 
 use crate::project::{WHOLE, Work as _, in_git};
@@ -238,4 +238,61 @@ fn a_directory_stays_for_what_others_have_in_it() {
     work(&world, &world.run, &[("dir/theirs", &lines(&[(4, "mine")]))]);
     world.ic(&created(&world.run, &[]));
     assert_eq!((world.text("list"), world.text("dir/theirs")), (lines(&[]), lines(&[])));
+}
+
+#[test]
+fn a_merged_cut_is_carried_out_as_its_plan_says() {
+    let (world, ..) = beside_another();
+    let hash = world.cli.json(cut(&world, &["--dry-run"]))["plan_hash"].as_str().expect("a hash").to_owned();
+    let done = world.cli.json(cut(&world, &["--expect-plan", &hash, "--yes"]));
+    assert_eq!((&done["plan_hash"], &done["status"]), (&json!(hash), &json!("rolled_back")), "{done}");
+    is_without_mine(&world);
+}
+
+/// Two dispatches of two runs that ran at the same time and changed one file.
+fn at_once() -> TestWorld {
+    let (world, other) = two_runs();
+    let ids = [&world.run, &other].map(|run| {
+        let id = world.ic(&["dispatch", "create", run]);
+        world.ic(&["dispatch", "start", &id]);
+        id
+    });
+    world.write("list", &lines(&[(4, "of one of them")]));
+    world.write("mine", "mine\n");
+    world.ic(&["dispatch", "record", &ids[0], "--file", "mine"]);
+    ids.iter().for_each(|id| drop(world.ic(&["dispatch", "complete", id])));
+    world
+}
+
+#[test]
+fn a_file_of_works_that_ran_at_once_is_asked_about_and_named_where_it_stays() {
+    let world = at_once();
+    let refused = world.cli.run(created(&world.run, &[]));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("list") && !refused.stderr.contains("mine"), "{refused:?}");
+    let left = world.cli.run(created(&world.run, &["--keep-theirs"]));
+    assert_eq!((left.code, left.json()["status"].clone()), (Some(4), json!("rolled_back_in_part")), "{left:?}");
+    assert_eq!((world.text("list"), world.read("mine")), (lines(&[(4, "of one of them")]), None));
+    let world = at_once();
+    world.ic(&created(&world.run, &["--force-files"]));
+    assert_eq!((world.text("list"), world.read("mine")), (lines(&[]), None));
+}
+
+#[test]
+fn on_a_terminal_a_cut_asks_about_each_path_in_conflict() {
+    for (keys, code, left) in [("l\n", 4, "of theirs"), ("t\n", 0, "3")] {
+        let (world, other, _) = beside_another();
+        let all = world.text("list").replace("three of mine", "of theirs");
+        work(&world, &other, &[("list", &all)]);
+        let call = world.cli.command(["undo", "phase:a", "--run", &world.run, "--format", "text"]);
+        let Some(mut terminal) = Terminal::open(&call, world.root()) else { return };
+        terminal.sees("leave what others changed [l]");
+        terminal.types(keys);
+        terminal.sees("Roll back?");
+        terminal.types("y\n");
+        let (ended, shown) = terminal.ends();
+        assert_eq!(ended, Some(code), "{shown}");
+        assert_eq!(world.text("list"), lines(&[(3, left), (15, "fifteen of theirs")]), "{shown}");
+        assert_eq!(world.read("mine"), None, "{shown}");
+    }
 }

@@ -164,7 +164,7 @@ impl Rolling<'_> {
         preview: &LayeredRollback,
     ) -> Result<Option<Self>> {
         let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
-        let is_of_paths = preview.rollback.plan.cut.is_of_works() && preview.refusals.iter().all(is_conflict);
+        let is_of_paths = preview.refusals.iter().all(is_conflict);
         let Some(tree) = preview.parts.tree.as_ref().filter(|_| is_of_paths && session.can_ask()) else {
             return Ok(None);
         };

@@ -15,7 +15,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
-use ic_checkpoint::restore::reverse::Own;
+use ic_checkpoint::restore::reverse::{LineDecision, Own};
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::journal::steps::{self, StepEvent};
@@ -208,7 +208,7 @@ impl<'a> Goal<'a> {
         let (others, unknown) = match self.covered.remembered() {
             Some(remembered) => {
                 let others = others_paths::decided(workspace, back, remembered.seq, &said.beside)?;
-                (others, self.kept_for_others(site, &request, back)?)
+                (others, self.unknown_again(site, &request, back)?)
             }
             None if request.mine => (OthersPaths::default(), Vec::new()),
             None => {
@@ -237,7 +237,9 @@ impl<'a> Goal<'a> {
         taken: Option<Shot>,
     ) -> Result<RestoreReport> {
         let (workspace, target) = (&self.workspace, self.target.clone());
-        let theirs = if request.keep_theirs { unknown.clone() } else { Vec::new() };
+        let decided = |one: &Conflict| request.decision(&one.path.0);
+        let (theirs, unknown): (Vec<Conflict>, Vec<Conflict>) =
+            unknown.into_iter().partition(|one| decided(one) == Some(LineDecision::Leave));
         let remembered = self.covered.remembered();
         let deed = RestoreDeed {
             keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
@@ -247,6 +249,8 @@ impl<'a> Goal<'a> {
             taken,
         };
         let mut report = restore_into(workspace, target, deed, request, site.watch)?;
+        // It may be of the run, so something of the run may stay.
+        report.parts_left.extend(theirs.iter().map(|one| one.path.clone()));
         report.plan.skipped.extend(theirs.into_iter().map(|one| (one.path, format!("kept: {}", one.reason))));
         report.warnings.extend(effects_bracket::ended(&report));
         report.warnings.extend(self.running_call(site.kernel)?);
@@ -260,9 +264,7 @@ impl<'a> Goal<'a> {
         };
         let between = unsure_changes::between_calls(workspace, &self.target, &report.plan.steps, alone.as_deref())?;
         report.warnings.extend(between);
-        if !request.force.files && !request.keep_theirs {
-            report.add_conflicts(unknown);
-        }
+        report.add_conflicts(unknown.into_iter().filter(|one| decided(one).is_none()).collect());
         Ok(report)
     }
 
@@ -293,15 +295,15 @@ impl<'a> Goal<'a> {
         })
     }
 
-    /// The paths that stay because it is not known whose a change there is, where the caller keeps what others changed. The plan itself is not
-    /// at hand when it is carried out, so it is asked again.
-    fn kept_for_others(
+    /// The paths of which it is not known whose a change is, where a decision lets some of them stay. The plan itself is not at hand when it is
+    /// carried out, so it is asked again.
+    fn unknown_again(
         &self,
         site: &Site<'_, '_>,
         request: &RestoreRequest<'_>,
         back: Back<'_>,
     ) -> Result<Vec<Conflict>> {
-        if !request.keep_theirs {
+        if !request.keep_theirs && request.decisions.is_none_or(|paths| paths.leave.is_empty()) {
             return Ok(Vec::new());
         }
         let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };

@@ -73,7 +73,7 @@ pub struct RestoreRequest<'a> {
 
 impl RestoreRequest<'_> {
     /// What is decided about a path in conflict; `None`: nothing.
-    pub(super) fn decision(&self, path: &[u8]) -> Option<LineDecision> {
+    pub fn decision(&self, path: &[u8]) -> Option<LineDecision> {
         let flags = (self.keep_theirs, self.force.files);
         self.decisions.unwrap_or(&PathDecisions::default()).about_or(path, flags)
     }

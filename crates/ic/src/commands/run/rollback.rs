@@ -25,8 +25,9 @@ use crate::views::rollback::RollbackJson;
   ic run rollback @ --to-phase planned --layer=all --yes
 
 --layer=all undoes the run's outside effects and restores git's state, the files and the rows of the state database to
-what they were when the run last left that phase. It refuses to overwrite what others changed, and names it. `ic
-redo` restores what was rolled back, as far as possible. Exit 4 when a step failed: the run stays closed until
+what they were when the run last left that phase. What others did to files stays, merged where both changed one. It is
+refused where they changed the same lines, or where it is not known whose a change is, and names the paths. `ic redo`
+restores what was rolled back, as far as possible. Exit 4 when a step failed: the run stays closed until
 ic rollback resume or abort ends it. --dry-run exits as the real call with --yes and the same flags would begin or be
 refused; a plan that would be refused names the reason.
 
