@@ -22,7 +22,7 @@ export LC_ALL=C.UTF-8
 measures='
 crates|19|21|crates, without those for tests
 floors|10|9|crates on the longest path of dependencies
-lines|89420|72000|lines of product code
+lines|89520|72000|lines of product code
 modules|2|0|modules named by a function word or a participle
 types|0|20|names that two public types or more share
 comments|0.0267|0.05|plain comments a line of code
@@ -37,7 +37,7 @@ advance.functions|1062|900|run advance
 advance.files|150|90|
 advance.crates|10|8|
 undo.functions|2205|1400|undo --yes of one dispatch
-undo.files|284|130|
+undo.files|286|130|
 undo.crates|15|10|
 '
 

@@ -260,7 +260,9 @@ fn at_once() -> TestWorld {
     world.write("list", &lines(&[(4, "of one of them")]));
     world.write("mine", "mine\n");
     world.ic(&["dispatch", "record", &ids[0], "--file", "mine"]);
-    ids.iter().for_each(|id| drop(world.ic(&["dispatch", "complete", id])));
+    for id in &ids {
+        world.ic(&["dispatch", "complete", id]);
+    }
     world
 }
 
@@ -295,4 +297,29 @@ fn on_a_terminal_a_cut_asks_about_each_path_in_conflict() {
         assert_eq!(world.text("list"), lines(&[(3, left), (15, "fifteen of theirs")]), "{shown}");
         assert_eq!(world.read("mine"), None, "{shown}");
     }
+}
+
+#[test]
+fn a_cut_follows_a_file_that_others_renamed_and_changed() {
+    let world = in_git();
+    world.write("list", &lines(&[]));
+    world.commit("base");
+    let world = world.begun();
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    world.advance();
+    let mine = lines(&[(3, "three of mine")]);
+    work(&world, &world.run, &[("list", &mine), ("made", &mine)]);
+    world.git(&["mv", "list", "items"]);
+    std::fs::rename(world.root().join("made"), world.root().join("kept")).expect("a rename");
+    let both = lines(&[(3, "three of mine"), (15, "fifteen of theirs")]);
+    work(&world, &other, &[("items", &both), ("kept", &both)]);
+    let before = world.state();
+    let done = world.cli.run(cut(&world, &["--yes"]));
+    assert_eq!(done.code, Some(4), "{}{}", done.stdout, done.stderr);
+    assert_eq!(done.json()["files"]["skipped"][0]["path"], "made", "{}", done.stdout);
+    assert_eq!(world.text("items"), lines(&[(15, "fifteen of theirs")]));
+    assert_eq!(world.text("kept"), both, "a new file that was renamed stays");
+    assert_eq!((world.read("list"), world.read("made")), (None, None));
+    world.ic(&["redo", "--yes", "--run", &world.run]);
+    world.state().assert_outside_is(&before, "redone");
 }

@@ -16,6 +16,7 @@ use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::RestoreStep;
+use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::{Snapshot, path_bytes};
@@ -75,6 +76,7 @@ pub(super) fn among(
     let conflict =
         |(path, _): (&Vec<u8>, &PathChanges)| Conflict { path: PathText(path.clone()), reason: facts.why_unknown() };
     let unknown = unknown.map(conflict).collect();
+    facts.follow_renames(workspace, &mut changes)?;
     // What others alone did matters where the restore would touch it. What the run did to it matters everywhere: it may have deleted it.
     changes.retain(|path, of_path| {
         let is_touched = of_path.has_run || steps.contains(path.as_slice()) || conflicts.contains(path);
@@ -212,17 +214,41 @@ impl<'b> Facts<'b> {
                 if maker == Maker::Run { found.mixed.add(change) } else { found.mixed.add_since(change) }
             }
         }
-        if found.mixed.known().is_empty() {
-            return Ok(found);
+        self.add_renames(workspace, &mut found.mixed)?;
+        Ok(found)
+    }
+
+    /// Adds the names that others gave since to what the run left.
+    fn add_renames(&self, workspace: &Workspace<'_>, own: &mut Own) -> Result<()> {
+        if own.known().is_empty() {
+            return Ok(());
         }
         for window in self.attribution.windows() {
             let is_of_others = |path: &[u8]| self.maker(&window, path) != Maker::Run;
-            found.mixed.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
+            own.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
         }
         if let Some(last) = self.attribution.looks.last() {
-            found.mixed.seen_last(last.tree);
+            own.seen_last(last.tree);
         }
-        Ok(found)
+        Ok(())
+    }
+
+    /// A file of the run that others changed under a new name is one that others changed.
+    fn follow_renames(&self, workspace: &Workspace<'_>, changes: &mut BTreeMap<Vec<u8>, PathChanges>) -> Result<()> {
+        let mut own = Own::default();
+        for (maker, change) in changes.values().flat_map(|of_path| &of_path.all) {
+            if *maker == Maker::Run {
+                own.add(change.clone());
+            }
+        }
+        self.add_renames(workspace, &mut own)?;
+        for (path, name) in own.renamed() {
+            let has_others = changes.get(name).is_some_and(|of_path| of_path.has_others);
+            if let Some(of_path) = changes.get_mut(path).filter(|_| has_others) {
+                of_path.has_others = true;
+            }
+        }
+        Ok(())
     }
 
     fn maker(&self, window: &Window<'_>, path: &[u8]) -> Maker {

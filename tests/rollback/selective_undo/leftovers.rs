@@ -116,20 +116,49 @@ fn files_of_a_directory_that_was_renamed_are_followed_and_new_ones_are_named() {
 
 #[test]
 fn a_file_that_others_renamed_and_changed_is_followed() {
-    for is_seen in [false, true] {
+    let of_the_work = SEVEN.replace("two", "TWO");
+    let of_both = of_the_work.replace("six", "SIX");
+    // Whether a checkpoint lies between the rename and the change, if it is changed at all.
+    for (is_seen, is_changed) in [(false, false), (false, true), (true, true)] {
         let world = with_base("b.txt", "b\n");
-        let first = did(&world, "first", || world.write("a.txt", &SEVEN.replace("two", "TWO")));
+        let first = did(&world, "first", || world.write("a.txt", &of_the_work));
         world.git(&["mv", "a.txt", "new.txt"]);
         if is_seen {
             world.ic(&["checkpoint", "create"]);
-            world.write("new.txt", &SEVEN.replace("two", "TWO").replace("six", "SIX"));
         }
+        if is_changed {
+            world.write("new.txt", &of_both);
+        }
+        let before = world.state();
         undone(&world, &first, &[]);
-        let left = if is_seen { SEVEN.replace("six", "SIX") } else { SEVEN.to_owned() };
-        assert_eq!((world.text("new.txt"), world.read("a.txt")), (left, None));
+        let left = if is_changed { SEVEN.replace("six", "SIX") } else { SEVEN.to_owned() };
+        assert_eq!((world.text("new.txt"), world.read("a.txt")), (left, None), "seen {is_seen}");
         world.ic(&["redo", "--yes"]);
-        assert!(world.text("new.txt").contains("TWO"));
+        world.state().assert_outside_is(&before, "redone");
     }
+}
+
+#[test]
+fn a_rename_is_known_by_half_of_the_lines() {
+    let world = with_base("b.txt", "b\n");
+    let first = did(&world, "first", || {
+        world.write("a.txt", &SEVEN.replace("two", "TWO"));
+        world.write("made.txt", SEVEN);
+    });
+    // Two files that could be the new one: it is the one with more of its lines.
+    rename(&world, "made.txt", "kept.txt");
+    world.write("kept.txt", &SEVEN.replace("one", "1"));
+    world.write("like.txt", &SEVEN.replace("one", "1").replace("two", "2"));
+    let report = undone_in_part(&world, &first, &[]);
+    let why = "others renamed it to kept.txt since, which is not changed";
+    assert_eq!(stays(&report), [("made.txt".to_owned(), why.to_owned())]);
+    assert_eq!(world.text("a.txt"), SEVEN);
+    world.ic(&["redo", "--yes"]);
+    // With fewer lines it is another file.
+    world.remove("a.txt");
+    world.write("other.txt", "one\nTWO\n1\n2\n3\n4\n5\n6\n7\n8\n");
+    refused(&world, &undo(&first, &[]), "file_conflict");
+    assert_eq!(world.read("a.txt"), None);
 }
 
 #[test]

@@ -64,14 +64,15 @@ pub struct Now<'n> {
 
 /// What undoes a piece of work in a tree. Errors: `corrupt` if an object cannot be read.
 pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<Reversed> {
+    let backwards = Backwards { objects, root: Some(now.root), own, side: None };
     let mut work = Work {
         objects,
         now,
         finder: Finder::new(objects, now.exact)?,
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
-        renamed: own.new_names(objects, now.usual)?,
-        backwards: Backwards { objects, root: Some(now.root), own, side: None },
+        renamed: own.new_names(backwards, now.usual)?,
+        backwards,
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
     };

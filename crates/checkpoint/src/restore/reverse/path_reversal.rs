@@ -217,7 +217,7 @@ impl Backwards<'_> {
     }
 
     /// A content as text; `None` if it is none.
-    fn text(&self, path: &[u8], content: Content, texts: &[Vec<u8>]) -> Result<Option<String>> {
+    pub(super) fn text(&self, path: &[u8], content: Content, texts: &[Vec<u8>]) -> Result<Option<String>> {
         let merged = texts.iter().find(|text| hash_of(text) == content.hash);
         let bytes = match merged.or_else(|| self.own.texts.get(&content.hash)) {
             Some(text) => text.clone(),

@@ -1,25 +1,30 @@
 //! Names that others gave since to files that a piece of work left: to the work they are gone, and nothing of them is undone there.
+//!
+//! What goes at one path and comes at another with the same content is a rename, and so is, of a file of the work, what comes with at least
+//! half of its lines: others changed it before the next look.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ic_base::Result;
 use ic_ledger::events::Hash;
 
+use super::path_reversal::{Backwards, MOST_MERGED};
+use super::path_state::{Content, content};
 use super::work_changes::Own;
 use crate::diff::{self, DiffState};
 use crate::objects::Objects;
 
 impl Own {
-    /// Adds the new names of files of the work, as two looks at the tree show them: what goes at one path and comes at another with the
-    /// same content is a rename. `is_of_others`: whether a change of a path between the two is not of the work. Errors: `corrupt` if an
-    /// object cannot be read.
+    /// Adds the new names of files of the work, as two looks at the tree show them. `is_of_others`: whether a change of a path between the two
+    /// is not of the work. Errors: `corrupt` if an object cannot be read.
     pub fn add_renames(
         &mut self,
         objects: &Objects,
         (from, to): (&Hash, &Hash),
         is_of_others: impl Fn(&[u8]) -> bool,
     ) -> Result<()> {
-        let renames = renames(objects, from, to, is_of_others)?;
+        let backwards = Backwards { objects, root: None, own: &*self, side: None };
+        let renames = renames(backwards, (from, to), is_of_others, &self.files_of_work(&self.renamed))?;
         follow(self.renamed.values_mut(), &renames);
         let own = renames.into_iter().filter(|(path, _)| self.changes.contains_key(path));
         self.renamed.extend(own.collect::<Vec<_>>());
@@ -31,16 +36,27 @@ impl Own {
         self.last_look = Some(tree);
     }
 
+    /// The names that others gave to what the work left, by its paths, as far as looks show them.
+    pub fn renamed(&self) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
+        self.renamed.iter()
+    }
+
     /// By path, the names that others gave to what the work left there. `now`: the current tree.
-    pub(super) fn new_names(&self, objects: &Objects, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
+    pub(super) fn new_names(&self, backwards: Backwards<'_>, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
         let mut names: HashMap<_, _> = self.renamed.clone().into_iter().collect();
         let Some(last) = &self.last_look else { return Ok(names) };
-        let renames = renames(objects, last, now, |_| true)?;
+        let renames = renames(backwards, (last, now), |_| true, &self.files_of_work(&self.renamed))?;
         follow(names.values_mut(), &renames);
         for (path, new) in renames {
             names.entry(path).or_insert(new);
         }
         Ok(names)
+    }
+
+    /// The paths of the work, and the names that its files have by now.
+    fn files_of_work<'n>(&self, renamed: impl IntoIterator<Item = (&'n Vec<u8>, &'n Vec<u8>)>) -> HashSet<Vec<u8>> {
+        let names = renamed.into_iter().map(|(_, name)| name.clone());
+        self.changes.keys().cloned().chain(names).collect()
     }
 }
 
@@ -53,27 +69,106 @@ fn follow<'n>(names: impl Iterator<Item = &'n mut Vec<u8>>, renames: &HashMap<Ve
     }
 }
 
-/// The files that have another name in the later of two trees: what it is, by what it was.
+/// A file that goes, or one that comes.
+struct Moved {
+    path: Vec<u8>,
+    content: Content,
+}
+
+/// The files that have another name in the later of two trees: what it is, by what it was. Of `own` files, also those that were changed.
 fn renames(
-    objects: &Objects,
-    from: &Hash,
-    to: &Hash,
+    backwards: Backwards<'_>,
+    (from, to): (&Hash, &Hash),
     counts: impl Fn(&[u8]) -> bool,
+    own: &HashSet<Vec<u8>>,
 ) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
-    let (mut gone, mut come) = (Vec::new(), HashMap::new());
-    diff::diff(objects, Some(from), Some(to), &mut |difference| {
-        match (&difference.before, &difference.after) {
-            // An empty file is like any other.
-            (Some(DiffState::File { hash, size: 1.., .. }), None) if counts(&difference.path) => {
-                gone.push((difference.path, *hash));
-            }
-            (None, Some(DiffState::File { hash, size: 1.., .. })) if counts(&difference.path) => {
-                come.insert(*hash, difference.path);
-            }
-            _ => {}
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    diff::diff(backwards.objects, Some(from), Some(to), &mut |difference| {
+        let (file, all) = match (difference.before, difference.after) {
+            (Some(file), None) => (file, &mut gone),
+            (None, Some(file)) => (file, &mut come),
+            _ => return Ok(()),
+        };
+        // An empty file is like any other.
+        if let DiffState::File { size: 1.., .. } = file
+            && counts(&difference.path)
+        {
+            all.push(Moved { path: difference.path, content: content(&file) });
         }
         Ok(())
     })?;
-    let new = |(path, hash): (Vec<u8>, Hash)| come.get(&hash).map(|new: &Vec<u8>| (path, new.clone()));
-    Ok(gone.into_iter().filter_map(new).collect())
+    let mut names = same(&gone, &come);
+    let taken: HashSet<&Vec<u8>> = names.values().collect();
+    let come: Vec<&Moved> = come.iter().filter(|one| !taken.contains(&one.path)).collect();
+    let is_changed = |one: &&Moved| own.contains(&one.path) && !names.contains_key(&one.path);
+    let changed: Vec<&Moved> = gone.iter().filter(is_changed).collect();
+    names.extend(alike(backwards, &changed, come));
+    Ok(names)
+}
+
+/// The files that came with the content of one that went, by that. Of more with the same content, one with the same last name first.
+fn same(gone: &[Moved], come: &[Moved]) -> HashMap<Vec<u8>, Vec<u8>> {
+    let mut free: HashMap<Hash, Vec<&Moved>> = HashMap::new();
+    for one in come {
+        free.entry(one.content.hash).or_default().push(one);
+    }
+    let mut names = HashMap::new();
+    for has_its_name in [true, false] {
+        for one in gone {
+            let Some(free) = free.get_mut(&one.content.hash).filter(|_| !names.contains_key(&one.path)) else {
+                continue;
+            };
+            if let Some(at) = free.iter().position(|new| !has_its_name || last_name(new) == last_name(one)) {
+                names.insert(one.path.clone(), free.remove(at).path.clone());
+            }
+        }
+    }
+    names
+}
+
+fn last_name(file: &Moved) -> Option<&[u8]> {
+    file.path.rsplit(|byte| *byte == b'/').next()
+}
+
+/// The files that came with at least half of the lines of one that went, by that.
+fn alike(backwards: Backwards<'_>, gone: &[&Moved], come: Vec<&Moved>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// Of more files on one side, none is compared: each is read, and compared with each.
+    const MOST: usize = 100;
+    if gone.is_empty() || come.is_empty() || gone.len() > MOST || come.len() > MOST {
+        return Vec::new();
+    }
+    // What cannot be read is like nothing, as what is no text or too large to be merged.
+    let text = |one: &Moved| {
+        let is_small = one.content.size <= MOST_MERGED;
+        is_small.then(|| backwards.text(&one.path, one.content, &[]).ok().flatten()).flatten()
+    };
+    let mut come: Vec<_> = come.into_iter().filter_map(|one| Some((one, text(one)?))).collect();
+    let mut found = Vec::new();
+    for one in gone {
+        let Some(was) = text(one) else { continue };
+        // By their sizes alone, most have less than half in common.
+        let half = |is: &String| was.len().max(is.len()).div_ceil(2);
+        let sizes = come.iter().enumerate().filter(|(_, (_, is))| was.len().min(is.len()) >= half(is));
+        let likeness = sizes.map(|(at, (_, is))| (in_common(&was, is), half(is), at));
+        if let Some((_, _, at)) = likeness.filter(|(common, half, _)| common >= half).max() {
+            found.push((one.path.clone(), come.swap_remove(at).0.path.clone()));
+        }
+    }
+    found
+}
+
+/// How many bytes of lines two texts have in common, in whichever order.
+fn in_common(one: &str, other: &str) -> usize {
+    let mut lines: HashMap<&str, usize> = HashMap::new();
+    for line in one.split_inclusive('\n') {
+        *lines.entry(line).or_default() += 1;
+    }
+    let mut common = 0;
+    for line in other.split_inclusive('\n') {
+        if let Some(left) = lines.get_mut(line).filter(|left| **left > 0) {
+            *left -= 1;
+            common += line.len();
+        }
+    }
+    common
 }
