@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod files;
 mod ic_refs;
 pub(crate) mod index;
+pub(crate) mod index_content;
 mod index_entries;
 mod index_file;
 mod large;

@@ -102,6 +102,14 @@ impl IndexEntry {
         self.extended & INTENDED != 0
     }
 
+    /// Adds what it says, but for its path and for the stat of the file that git wrote into it.
+    pub fn put_content(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.mode.to_be_bytes());
+        bytes.extend_from_slice(&self.flags.to_be_bytes());
+        bytes.extend_from_slice(&self.extended.to_be_bytes());
+        bytes.extend_from_slice(self.oid());
+    }
+
     /// Whether it says more, as that a sparse checkout leaves the file out.
     pub fn says_more(&self) -> bool {
         self.extended & !INTENDED != 0

@@ -3,11 +3,17 @@
 use std::fs::File;
 use std::io::Read;
 
+use ic_ledger::events::Hash;
+
 use crate::objects::hash_of;
 
 /// A number that is equal for equal bytes.
 pub(crate) fn number_of(bytes: &[u8]) -> u64 {
-    let hash = hash_of(bytes);
+    number_in(&hash_of(bytes))
+}
+
+/// A number for what has this hash.
+pub(crate) fn number_in(hash: &Hash) -> u64 {
     u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
 }
 

@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use ic_ledger::GitDirs;
 
 use super::cache::Header;
-use super::text::number_of;
+use super::text::{number_in, number_of};
 use crate::git::index;
+use crate::git::index_content::IndexContent;
 use crate::git::program::Git;
 
 /// The paths that git tracks. `None` when its index cannot be read, and git cannot be asked: the ignore rules then stand alone.
@@ -105,7 +106,7 @@ static LAST: Mutex<Option<(PathBuf, Known)>> = Mutex::new(None);
 /// and git is not asked: rules that changed have names judged anew by themselves.
 fn tracked_though_ignored(root: &Path, known: Option<Known>) -> Option<Known> {
     let git = Git::new(root);
-    let paths = || index::joined_paths(&git).map_or(0, |paths| (number_of(&paths) & PATHS).max(1));
+    let paths = || IndexContent::now(&git).map_or(0, |now| (number_in(&now.paths) & PATHS).max(1));
     let before = paths();
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let last = last.filter(|(of, _)| of == root).map(|(_, known)| known);

@@ -31,7 +31,7 @@ use crate::manifest::{PathText, hash_text};
 use crate::objects::{Objects, Writer};
 
 /// Changes when the file says something else. An older or newer program reads none of another number, and asks git.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Of more paths, git is asked as a whole; and no more of those that differ from the index are remembered.
 const MOST: usize = 200;
@@ -44,6 +44,8 @@ struct Told {
     /// The index was written anew since, and says the same: the new stamp is to be kept.
     #[serde(skip)]
     is_refreshed: bool,
+    /// What the entries of the index say, once they were looked at.
+    entries: Option<Hash>,
     #[serde(with = "hash_text")]
     settings: Hash,
     /// A moment before git was asked, by the file system's clock, in nanoseconds.
@@ -166,17 +168,21 @@ impl<'r> GitLook<'r> {
             && told.files.others == files.others
             && told.asked <= self.began
             && Some(told.settings) == self.settings();
+        if !is_so {
+            return None;
+        }
         let is_refreshed = told.files.index != files.index;
-        let is_believed = is_so && (!is_refreshed || self.has_index_of(&told, files));
-        is_believed.then_some(Told { files, is_refreshed, ..told })
+        let entries = if is_refreshed { Some(self.entries_as_in(&told, files)?) } else { told.entries };
+        Some(Told { files, is_refreshed, entries, ..told })
     }
 
-    /// Whether the index, which was written anew, says what it said, and of none of the paths that differed that they do not.
-    fn has_index_of(&self, told: &Told, files: Stamps) -> bool {
+    /// What the entries of the index say, which was written anew, if that is what they said, and of none of the paths that differed that
+    /// they do not.
+    fn entries_as_in(&self, told: &Told, files: Stamps) -> Option<Hash> {
         let changed: BTreeSet<&Vec<u8>> = told.changed.iter().map(|path| &path.0).collect();
-        index::says(&Git::new(self.root), told.state.index, &changed)
-            // What was read is what has the stamp.
-            && files::of_index(&self.dirs, self.began) == Some(files.index)
+        let entries = index::says(&Git::new(self.root), (told.state.index, told.entries), &changed);
+        // What was read is what has the stamp.
+        entries.filter(|_| files::of_index(&self.dirs, self.began) == Some(files.index))
     }
 
     fn settings(&self) -> Option<Hash> {
@@ -309,6 +315,7 @@ impl<'r> GitLook<'r> {
             version: VERSION,
             files: self.files.filter(|_| is_same)?,
             is_refreshed: false,
+            entries: None,
             settings: self.settings()?,
             asked: found.since.unwrap_or(self.began),
             tree: captured.root,

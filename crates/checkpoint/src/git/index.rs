@@ -11,6 +11,7 @@ use ic_ledger::events::Hash;
 use ic_ledger::{IndexEntry, path_from_bytes};
 
 use super::error::GitResult;
+use super::index_content::IndexContent;
 use super::index_file;
 use super::program::Git;
 use super::state::{GitState, Index};
@@ -122,16 +123,6 @@ fn paths_in_file(git: &Git<'_>) -> Option<Vec<Vec<u8>>> {
     Some(paths)
 }
 
-/// The paths of the entries, each with a NUL behind it; `None` where the file is not of the usual form.
-pub(crate) fn joined_paths(git: &Git<'_>) -> Option<Vec<u8>> {
-    let mut joined = Vec::new();
-    each_of_file(git, |entry| {
-        joined.extend_from_slice(&entry.path);
-        joined.push(0);
-    })?;
-    Some(joined)
-}
-
 /// Those of these paths whose files are not as long as the index says, where it says so; none where its file is not of the usual form.
 pub(crate) fn of_other_length(git: &Git<'_>, paths: &BTreeSet<Vec<u8>>) -> Vec<Vec<u8>> {
     let differs = |path: &Vec<u8>, known: u32| {
@@ -153,7 +144,7 @@ pub(crate) fn info(git: &Git<'_>, paths: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Visits the entries of the index that git works with; `None` where the file is not of the usual form.
-fn each_of_file(git: &Git<'_>, visit: impl FnMut(&IndexEntry)) -> Option<()> {
+pub(super) fn each_of_file(git: &Git<'_>, visit: impl FnMut(&IndexEntry)) -> Option<()> {
     let (bytes, hash_length) = file_of(git)?;
     index_file::each(&bytes, hash_length, visit)
 }
@@ -234,11 +225,10 @@ pub(crate) fn read(objects: &Objects, index: Index) -> Result<Arc<[u8]>> {
     })
 }
 
-/// The text of the index that git works with; `visit` sees each entry. `None` where the file is not of the usual form.
-fn text_of_file(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Vec<u8>> {
+/// The text of the index that git works with; `None` where the file is not of the usual form.
+fn text_of_file(git: &Git<'_>) -> Option<Vec<u8>> {
     let (mut listing, mut intended) = (Vec::new(), Vec::new());
     each_of_file(git, |entry| {
-        visit(entry);
         index_file::list(entry, &mut listing);
         if entry.is_intended() {
             intended.push(entry.path.clone());
@@ -247,16 +237,25 @@ fn text_of_file(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Vec
     Some(text(listing, &intended))
 }
 
-/// Whether the index says now what was kept, whatever stats git wrote into it, and none that lets git take one of the `changed` paths for
-/// unchanged: it does so without a look into a file of the same stat, and a filter may have found it unchanged.
-pub(crate) fn says(git: &Git<'_>, kept: Index, changed: &BTreeSet<&Vec<u8>>) -> bool {
+/// What the index says now, if that is what was kept, whatever stats git wrote into it, and none that lets git take one of the `changed`
+/// paths for unchanged: it does so without a look into a file of the same stat, and a filter may have found it unchanged. `entries`: what
+/// the entries of the kept one said, if that is known.
+pub(crate) fn says(
+    git: &Git<'_>,
+    (kept, entries): (Index, Option<Hash>),
+    changed: &BTreeSet<&Vec<u8>>,
+) -> Option<Hash> {
     let is_like_its_file = |entry: &IndexEntry| {
         let file = git.root.join(path_from_bytes(&entry.path)).symlink_metadata();
         file.is_ok_and(|file| entry.size == low(file.len()) && entry.written_at.0 == low(file.mtime().cast_unsigned()))
     };
     let mut is_any = false;
-    let text = text_of_file(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry));
-    text.is_some_and(|text| !is_any && hash_of(&text) == kept.0)
+    let now = IndexContent::read(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry))?;
+    let is_kept = match entries {
+        Some(known) => known == now.entries,
+        None => text_of_file(git).is_some_and(|text| hash_of(&text) == kept.0),
+    };
+    (is_kept && !is_any).then_some(now.entries)
 }
 
 /// As much of a number as an index has room for.
@@ -271,7 +270,7 @@ pub(crate) fn found_in<'s>(
     objects: &Objects,
 ) -> Result<Option<&'s GitState>> {
     // An index is stored under the hash of its text: comparing hashes is enough, and the stored text is not read.
-    let now = text_of_file(git, |_| ()).map(|text| hash_of(&text));
+    let now = text_of_file(git).map(|text| hash_of(&text));
     if let Some(state) = states.into_iter().find(|state| now == Some(state.index.0)) {
         return Ok(Some(state));
     }

@@ -7,21 +7,40 @@ use super::*;
 fn an_index_that_was_only_refreshed_is_not_asked_about() {
     for mut told in [Told::new(), Told::changed_long_ago()] {
         for line in ["status", "add a", "read-tree HEAD"] {
-            let index = told.root.join(".git/index");
-            let before = std::fs::read(&index).unwrap();
-            // The same content, written anew: the index has another stat of it.
-            let path = told.root.join("a");
-            std::fs::write(&path, std::fs::read(&path).unwrap()).unwrap();
-            told.git(line);
-            assert!(std::fs::read(&index).unwrap() != before, "{line} wrote it");
+            told.refresh(line);
             assert!(told.record(), "{line}");
             assert!(told.record());
         }
-        // What it says besides is asked about.
-        for line in ["update-index --chmod=+x a", "update-index --assume-unchanged a", "rm -q --cached a"] {
+        // What it says besides is asked about, also where its entries were looked at before.
+        told.write("new", "new");
+        for (line, back) in [
+            ("add -N new", "reset -q"),
+            ("update-index --chmod=+x a", "reset -q"),
+            ("update-index --assume-unchanged a", "update-index --no-assume-unchanged a"),
+            ("rm -q --cached a", "reset -q"),
+        ] {
+            for _ in 0..2 {
+                told.refresh("status");
+                assert!(told.record(), "before {line}");
+            }
             told.git(line);
             assert!(!told.record(), "{line}");
+            told.git(back);
+            told.record();
         }
+    }
+}
+
+impl Told {
+    /// Has git write another stat of a file into the index. Git may look at whole seconds alone.
+    fn refresh(&self, line: &str) {
+        let (index, path) = (self.root.join(".git/index"), self.root.join("a"));
+        let before = std::fs::read(&index).unwrap();
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(modified - std::time::Duration::from_secs(1)).unwrap();
+        self.git(line);
+        assert!(std::fs::read(&index).unwrap() != before, "{line} wrote it");
     }
 }
 
