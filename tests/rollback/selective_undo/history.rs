@@ -294,3 +294,28 @@ fn without_any_one_of_three_agents_that_work_at_the_same_time_it_is_as_the_other
     }
     ends.tell();
 }
+
+#[test]
+fn a_file_that_others_rename_between_its_changes_is_one_file() {
+    let world = in_git();
+    let mut tree = three_files(&world);
+    let first = tree.clone();
+    (0..2)
+        .for_each(|session| say(&world, session, "UserPromptSubmit", &[("prompt", json!(format!("work {session}")))]));
+    let (old, new, newest) = ("dir1/c.txt", "dir1/d.txt", "dir0/e.txt");
+    let made = [
+        (0, Deed::Replace(old.to_owned(), format!("{old} line 2"), "other line".to_owned())),
+        (1, Deed::Rename(old.to_owned(), new.to_owned())),
+        (0, Deed::Delete(new.to_owned(), format!("{old} line 8"))),
+        (1, Deed::Rename(new.to_owned(), newest.to_owned())),
+    ];
+    for (n, (session, deed)) in made.iter().enumerate() {
+        make(&mut tree, deed).expect("it can be made");
+        call(&world, *session, deed, n, &tree);
+    }
+    (0..2).for_each(|session| say(&world, session, "Stop", &[]));
+    let prompts = world.cli.json(["session", "show", "s0", "--json"])["prompts"].clone();
+    let id = prompts[0]["id"].as_str().expect("the work of its prompt");
+    let end = undone_and_redone(&world, id, replayed(&first, &made, 0).as_ref(), "renamed twice");
+    assert!(matches!(end, End::Same));
+}

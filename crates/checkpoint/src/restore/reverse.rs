@@ -113,7 +113,7 @@ struct Work<'o> {
     usual: Finder<'o>,
     backwards: Backwards<'o>,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
-    renamed: HashMap<Vec<u8>, Vec<u8>>,
+    renamed: HashMap<Vec<u8>, Vec<Vec<u8>>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, LookPair>,
     reversed: Reversed,
@@ -155,12 +155,11 @@ impl Work<'_> {
         }
         let now = self.finder.find(path)?;
         let own = self.backwards.own;
-        // Others gave the file another name: it is the same file, and the work's changes go out of it there.
-        let stood = pairs.iter().all(|(before, after)| before.is_some() && after.is_some());
-        if let Some(name) = self.renamed.get(path).filter(|_| stood && now.is_none()).cloned()
-            && !own.changes.contains_key(&name)
-        {
-            return self.step_back(&name, pairs);
+        if let Some(name) = self.name_by_now(path)? {
+            let paths = self.paths_of(&name)?;
+            let is_first = paths.first().is_some_and(|first| first == path);
+            let pairs: Vec<LookPair> = paths.iter().flat_map(|path| own.pairs(path)).cloned().collect();
+            return if is_first { self.step_back(&name, &pairs) } else { Ok(()) };
         }
         let to = match self.backwards.back(path, pairs, now.as_ref())? {
             PathReversal::To { state, mut texts, again } => {
@@ -178,7 +177,7 @@ impl Work<'_> {
                         (&mut self.reversed.left, "others made it so again since")
                     };
                     list.push((path.to_vec(), why.to_owned()));
-                } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.renamed.get(path)) {
+                } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.last_name(path)) {
                     let name = String::from_utf8_lossy(name);
                     let why = format!("others renamed it to {name} since, which is not changed");
                     self.reversed.parts.push((path.to_vec(), why));
@@ -196,6 +195,32 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// The name that others gave to a file of the work: it is the same file, and the work's changes go out of it there.
+    fn name_by_now(&mut self, path: &[u8]) -> Result<Option<Vec<u8>>> {
+        let own = self.backwards.own;
+        let stood = own.pairs(path).iter().all(|(before, after)| before.is_some() && after.is_some());
+        let is_one = |name: &&Vec<u8>| stood && !own.changes.contains_key(*name) && !own.stays.contains_key(path);
+        let Some(name) = self.last_name(path).filter(is_one).cloned() else { return Ok(None) };
+        Ok(self.finder.find(path)?.is_none().then_some(name))
+    }
+
+    fn last_name(&self, path: &[u8]) -> Option<&Vec<u8>> {
+        self.renamed.get(path).and_then(|names| names.last())
+    }
+
+    /// The paths at which the work changed the file that has a name by now, oldest first: others renamed it in between.
+    fn paths_of(&mut self, name: &Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let mut paths = Vec::new();
+        for path in self.backwards.own.changes.keys() {
+            if self.name_by_now(path)?.as_ref() == Some(name) {
+                paths.push(path.clone());
+            }
+        }
+        // The more names it had since, the older.
+        paths.sort_by_key(|path| std::cmp::Reverse(self.renamed.get(path).map_or(0, Vec::len)));
+        Ok(paths)
+    }
+
     /// Whether a path would be another if what the work is known to have changed there were not made again by others.
     fn is_made_again(&self, path: &[u8], now: Option<&DiffState>) -> Result<bool> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
@@ -207,7 +232,7 @@ impl Work<'_> {
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
     fn conflict(&mut self, path: &[u8], pairs: &[LookPair], now: Option<DiffState>, mut why: String) -> Result<()> {
-        if let Some(name) = self.renamed.get(path).filter(|_| now.is_none()) {
+        if let Some(name) = self.last_name(path).filter(|_| now.is_none()) {
             why = format!("others renamed it to {} since", String::from_utf8_lossy(name));
         }
         if let Some(from) = self.moved.get(path) {

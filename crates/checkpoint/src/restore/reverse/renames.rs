@@ -24,10 +24,11 @@ impl Own {
         is_of_others: impl Fn(&[u8]) -> bool,
     ) -> Result<()> {
         let backwards = Backwards { objects, root: None, own: &*self, side: None };
-        let renames = renames(backwards, (from, to), is_of_others, &self.files_of_work(&self.renamed))?;
+        let renames = renames(backwards, (from, to), is_of_others, &self.files_of_work())?;
         follow(self.renamed.values_mut(), &renames);
         let own = renames.into_iter().filter(|(path, _)| self.changes.contains_key(path));
-        self.renamed.extend(own.collect::<Vec<_>>());
+        let own: Vec<_> = own.map(|(path, new)| (path, vec![new])).collect();
+        self.renamed.extend(own);
         Ok(())
     }
 
@@ -38,33 +39,33 @@ impl Own {
 
     /// The names that others gave to what the work left, by its paths, as far as looks show them.
     pub fn renamed(&self) -> impl Iterator<Item = (&Vec<u8>, &Vec<u8>)> {
-        self.renamed.iter()
+        self.renamed.iter().filter_map(|(path, names)| Some((path, names.last()?)))
     }
 
-    /// By path, the names that others gave to what the work left there. `now`: the current tree.
-    pub(super) fn new_names(&self, backwards: Backwards<'_>, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
+    /// By path, the names that others gave to what the work left there, the newest last. `now`: the current tree.
+    pub(super) fn new_names(&self, backwards: Backwards<'_>, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<Vec<u8>>>> {
         let mut names: HashMap<_, _> = self.renamed.clone().into_iter().collect();
         let Some(last) = &self.last_look else { return Ok(names) };
-        let renames = renames(backwards, (last, now), |_| true, &self.files_of_work(&self.renamed))?;
+        let renames = renames(backwards, (last, now), |_| true, &self.files_of_work())?;
         follow(names.values_mut(), &renames);
         for (path, new) in renames {
-            names.entry(path).or_insert(new);
+            names.entry(path).or_insert_with(|| vec![new]);
         }
         Ok(names)
     }
 
     /// The paths of the work, and the names that its files have by now.
-    fn files_of_work<'n>(&self, renamed: impl IntoIterator<Item = (&'n Vec<u8>, &'n Vec<u8>)>) -> HashSet<Vec<u8>> {
-        let names = renamed.into_iter().map(|(_, name)| name.clone());
-        self.changes.keys().cloned().chain(names).collect()
+    fn files_of_work(&self) -> HashSet<Vec<u8>> {
+        let names = self.renamed().map(|(_, name)| name);
+        self.changes.keys().chain(names).cloned().collect()
     }
 }
 
 /// What has another name again.
-fn follow<'n>(names: impl Iterator<Item = &'n mut Vec<u8>>, renames: &HashMap<Vec<u8>, Vec<u8>>) {
-    for name in names {
-        if let Some(new) = renames.get(name) {
-            name.clone_from(new);
+fn follow<'n>(all: impl Iterator<Item = &'n mut Vec<Vec<u8>>>, renames: &HashMap<Vec<u8>, Vec<u8>>) {
+    for names in all {
+        if let Some(new) = names.last().and_then(|name| renames.get(name)) {
+            names.push(new.clone());
         }
     }
 }

@@ -38,8 +38,8 @@ pub struct Own {
     pub(super) of_undone: BTreeSet<Vec<u8>>,
     /// Of those, the paths that a person changed after the work.
     pub(super) by_persons: BTreeSet<Vec<u8>>,
-    /// The names that others gave since to files that the work left.
-    pub(super) renamed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The names that others gave since to files that the work left, the newest last.
+    pub(super) renamed: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     /// The tree at the last look.
     pub(super) last_look: Option<Hash>,
     /// Where git has contents of these states that no checkpoint may hold, by their hashes.
