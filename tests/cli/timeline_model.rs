@@ -311,7 +311,7 @@ fn is_seeded() -> bool {
 
 /// Plays this many stories, the same in each call; at length, as many others as fit into the time.
 fn play(first: u64) {
-    const SHORT: usize = 100;
+    const SHORT: usize = 125;
     let (mut undone, mut stories) = (0, 0);
     for (round, seed) in rounds(SHORT).zip(first..) {
         let mut random = if round < SHORT && !is_seeded() { Random::of(seed) } else { Random::seeded() };
@@ -344,4 +344,14 @@ fn prompts_of_two_sessions_are_undone_in_any_order() {
 #[test]
 fn prompts_of_two_sessions_are_undone_in_any_other_order() {
     play(1_000);
+}
+
+#[test]
+fn prompts_of_two_sessions_are_undone_in_a_third_order() {
+    play(2_000);
+}
+
+#[test]
+fn prompts_of_two_sessions_are_undone_in_a_fourth_order() {
+    play(3_000);
 }
