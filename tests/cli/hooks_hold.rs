@@ -84,7 +84,7 @@ fn a_ledger_that_another_process_holds_costs_its_patience_and_no_more() {
     assert_eq!(failures(&project), ["busy"]);
     drop(holder);
     assert_eq!(say(&project, &tool("PreToolUse", "c-2")), Value::Null);
-    assert_eq!(project.json("session show s-1")["call_count"], 1);
+    assert_eq!(project.json("session show s-1")["call_count"], 2, "the next one records what waited");
 }
 
 #[test]
@@ -100,8 +100,10 @@ fn of_many_hooks_at_once_none_is_lost() {
             assert_eq!(end(child), Value::Null);
         }
     }
-    // On a busy machine a capture may come too late; the call is recorded anyway.
-    assert!(failures(&project).iter().all(|code| code == "checkpoint_failed"), "{:?}", failures(&project));
+    // On a busy machine a capture may come too late; the call is recorded anyway. What others kept from the ledger is recorded by the next.
+    let is_late = |code: &String| ["checkpoint_failed", "busy"].contains(&code.as_str());
+    assert!(failures(&project).iter().all(is_late), "{:?}", failures(&project));
+    say(&project, &said("Stop"));
     let calls = project.json("session show s-1 --calls")["calls"].clone();
     let ended = calls.as_array().expect("calls").iter().filter(|call| !call["finished_at"].is_null()).count();
     assert_eq!(ended, AT_ONCE);

@@ -38,6 +38,12 @@ impl SeededIds {
     }
 }
 
+impl<I: IdSource> IdSource for &I {
+    fn next(&self, now: Timestamp) -> Uuid {
+        (*self).next(now)
+    }
+}
+
 impl IdSource for SeededIds {
     fn next(&self, now: Timestamp) -> Uuid {
         let mut random = [0; 10];

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
@@ -61,6 +62,8 @@ impl CliEnvironment {
 
     /// The clock and ids; tests' own builds can fix them.
     pub(crate) fn context() -> Context {
+        /// One for the process: a hook opens the ledger again for each event that waited.
+        static IDS: OnceLock<SeededIds> = OnceLock::new();
         if !TEST_HOOKS {
             return Context::system();
         }
@@ -70,7 +73,7 @@ impl CliEnvironment {
                 None => Box::new(SystemClock),
             },
             ids: match number("IC_TEST_IDS") {
-                Some(seed) => Box::new(SeededIds::new(seed.unsigned_abs())),
+                Some(seed) => Box::new(IDS.get_or_init(|| SeededIds::new(seed.unsigned_abs()))),
                 None => Box::new(RandomIds),
             },
         }

@@ -1,7 +1,8 @@
-//! `unsent.jsonl`: events that hooks could not record on the ledger's server, one a line, in the project's own store.
+//! `unsent.jsonl`: events that hooks could not record in the ledger in time, one a line, in the project's own store. The ledger's server did
+//! not answer, or other processes wrote the ledger for too long.
 //!
 //! A line is on the disk before the hook ends, because nothing else remembers it. The file is bounded: of the events beyond its limit only
-//! the number is kept, as the length of `unsent.more`. The next hook that reaches the server records the lines in their order. After each,
+//! the number is kept, as the length of `unsent.more`. The next hook that reaches the ledger records the lines in their order. After each,
 //! it writes how many are recorded to `unsent.done`. So a hook that is killed repeats one line at most, which the ledger recognizes. A hook
 //! that writes or replays holds `unsent.lock`.
 
@@ -11,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ic_base::Timestamp;
+use ic_base::{Code, Diagnosis, Result, Timestamp};
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -62,8 +63,8 @@ impl Waiting {
         let count = self.events.len() as u64 + self.more;
         let events = ic_base::display::counted(usize::try_from(count).unwrap_or(usize::MAX), "event");
         Some(format!(
-            "{events} of hooks could not be recorded in the ledger on its server, the last at {}. {} keeps {}, and the next hook that reaches the \
-             server records what is kept.",
+            "{events} of hooks could not be recorded in the ledger, the last at {}. {} keeps {}, and the next hook that reaches the ledger \
+             records what is kept.",
             ic_base::display::second(Timestamp(last.at)),
             self.file.display(),
             if self.more == 0 { "them".to_owned() } else { format!("the first {}", self.events.len()) },
@@ -141,31 +142,39 @@ fn lock(store: &Path) -> Option<File> {
     }
 }
 
-/// Locks and reads the events that wait; `None` if there are none, or another process has them.
-pub(crate) fn take(store: &Path) -> Option<TakenEvents> {
+/// Locks and reads the events that wait; `None` if there are none. Errors: `busy` while another hook records them.
+pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
     if !store.join("unsent.jsonl").is_file() {
-        return None;
+        return Ok(None);
     }
-    let lock = lock(store)?;
-    let text = fs::read_to_string(store.join("unsent.jsonl")).ok()?;
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let busy = || Diagnosis::new(Code::Busy, "Another hook records the events that waited.");
+    let lock = lock(store).ok_or_else(busy)?;
+    let Some(lines) = lines(store) else { return Ok(None) };
     let progress = fs::read(store.join("unsent.done")).unwrap_or_default();
     let progress: Option<Progress> = serde_json::from_slice(&progress).ok();
     let of_this = progress.filter(|progress| lines.first() == Some(&progress.first));
     let done = of_this.map_or(0, |progress| progress.count);
-    Some(TakenEvents { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock })
+    Ok(Some(TakenEvents { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock }))
+}
+
+fn lines(store: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(store.join("unsent.jsonl")).ok()?;
+    Some(text.lines().map(str::to_owned).collect())
 }
 
 impl TakenEvents {
     /// The oldest event that is not recorded. Lines that `ic` did not write are skipped.
     pub(crate) fn oldest(&mut self) -> Option<Unsent> {
-        while let Some(line) = self.lines.get(self.done) {
-            match serde_json::from_str(line) {
+        loop {
+            if self.done == self.lines.len() {
+                // A hook that waited too long for the lock adds its line without it.
+                self.lines = lines(&self.store).filter(|now| now.len() > self.done)?;
+            }
+            match serde_json::from_str(&self.lines[self.done]) {
                 Ok(event) => return Some(event),
                 Err(_) => self.done += 1,
             }
         }
-        None
     }
 
     /// Whether some of it was recorded before. A file with no line of ours in it is left for a person to look at.

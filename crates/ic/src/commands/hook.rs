@@ -121,7 +121,7 @@ impl Hook {
         session.for_hook(directory.clone(), PATIENCE_TO_WRITE, server_deadline::patience());
         // Without a ledger there is nothing to record: hooks of the user's settings are called in every project.
         let Ok(place) = session.place() else { return Ok(Said::default()) };
-        // Events that wait for the server come first. While they cannot be recorded, this event has to wait behind them.
+        // Events that wait for the ledger come first. While they cannot be recorded, this event has to wait behind them.
         let replayed = server_deadline::replay(session, &place, &directory);
         let id = payload.text("session_id").filter(|id| is_id(id));
         let id = replayed.and_then(|_| id.ok_or_else(|| unreadable("it names no session")));

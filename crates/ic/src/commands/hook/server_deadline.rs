@@ -1,4 +1,4 @@
-//! Events that could not be recorded on a server in time: how long a hook waits, what it keeps, and how the next one records it.
+//! Events that could not be recorded in time, on a server or in a ledger that others write: how long a hook waits, what it keeps, and how the next one records it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,9 +24,11 @@ pub(super) fn patience() -> Option<Patience> {
     CliEnvironment::has_little_patience().then_some(PATIENCE)
 }
 
-/// Keeps an event that could not be recorded on a server. An event that the ledger would refuse anyway is dropped.
+/// Keeps an event that could not be recorded: on a server, or because others wrote the ledger for too long. An event that the ledger would
+/// refuse anyway is dropped.
 pub(super) fn keep(place: &LedgerLocation, event: &Event, (name, payload): (&str, &Payload<'_>), error: &Diagnosis) {
-    if place.server.is_none() || error.code() == Code::InvalidValue {
+    let may_succeed_later = error.code() == Code::Busy || place.server.is_some() && error.code() != Code::InvalidValue;
+    if !may_succeed_later {
         return;
     }
     let named = |text: Option<&str>| text.map(title);
@@ -48,12 +50,9 @@ pub(super) fn keep(place: &LedgerLocation, event: &Event, (name, payload): (&str
 /// Records the waiting events in their order, before this call's own. The tree is not captured: it has changed since they came. Returns how
 /// many were recorded.
 ///
-/// Errors: those of a server that does not answer. The rest keeps waiting, and this call's own event has to wait behind it.
+/// Errors: those of a server that does not answer, or of a ledger that others write; `busy` while another hook records them. The rest keeps waiting, and this call's own event has to wait behind it.
 pub(super) fn replay(session: &mut CliSession, place: &LedgerLocation, directory: &Path) -> Result<usize> {
-    if place.server.is_none() {
-        return Ok(0);
-    }
-    let Some(mut taken) = hook_spool::take(&place.store) else { return Ok(0) };
+    let Some(mut taken) = hook_spool::take(&place.store)? else { return Ok(0) };
     let mut count = 0;
     while let Some(unsent) = taken.oldest() {
         // Recording changes the session's directory to that of the event, and it is set back afterwards.

@@ -94,7 +94,7 @@ pub(crate) fn installed_clients(session: &CliSession) -> Vec<&'static str> {
     Client::ALL.into_iter().filter(is_installed).map(|client| client.name).collect()
 }
 
-/// The events of a client that wait for the ledger's server, as one failure.
+/// The events of a client that wait for the ledger, as one failure.
 fn unsent(place: &LedgerLocation, client: &Client) -> Option<HookFailureJson> {
     let mut waiting = hook_spool::read(&place.store);
     waiting.events.retain(|event| event.client == client.name);
