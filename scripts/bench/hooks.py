@@ -98,6 +98,11 @@ INSERT INTO calls (id, call_id, {columns}) SELECT id || '-' || i, call_id || '-'
         shown = len(json.loads(log[0].out))
         report.begin(f"hooks: {prompts:,} prompts, {20 * prompts:,} calls", "")
         report.time(f"ic log, which shows {shown}", [one.seconds for one in log], 0.020)
+        shows = [once([report.ic, "show", "@", "-p"], cwd=session.project.root).seconds for _ in range(9)]
+        report.time("ic show @ -p", shows, 0.030)
+        both = [[once([report.ic, verb, "--yes"], cwd=session.project.root).seconds for verb in ("undo", "redo")] for _ in range(5)]
+        for name, seconds in zip(("ic undo of the last prompt", "its redo"), zip(*both)):
+            report.time(name, list(seconds))
 
 
 def bench(report):

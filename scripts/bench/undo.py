@@ -11,12 +11,12 @@ LINES = 40
 
 
 class Team:
-    """A git repository in which one dispatch changed 100 files, and then another one other lines of the same files."""
+    """A git repository in which one dispatch changed some of the files, and then another one other lines of the same files."""
 
-    def __init__(self, ic, home, files):
+    def __init__(self, ic, home, files, changed):
         self.project = Project(ic, home, files, 0)
         self.ic = self.project.ic
-        self.paths = self.project.rng.sample(self.project.paths, 100)
+        self.paths = self.project.rng.sample(self.project.paths, changed)
         for path in self.paths:
             with open(path, "w") as out:
                 out.write("".join(f"line {n} of {path}\n" for n in range(LINES)))
@@ -56,7 +56,7 @@ def bench(report):
     files, dispatches = (1_000, 20) if report.quick else (10_000, 1_000)
     rounds = 3 if report.quick else 9
     with scratch() as home:
-        team = Team(report.ic, home, files)
+        team = Team(report.ic, home, files, 100)
         plans, alone_plans, alone, back = [], [], [], []
         for _ in range(rounds):
             plans.append(team.ic("undo", "--run", team.project.run, "--dry-run").seconds)
@@ -76,3 +76,11 @@ def bench(report):
                 blind.append(team.dispatch("--no-checkpoint").seconds)
         report.ratio("both calls", looks[:: dispatches // 20], blind)
         report.figure(f"what ledger and store grow by, {dispatches:,} dispatches", (team.stored() - before) / 2**20, "MiB")
+    with scratch() as home:
+        team, both = Team(report.ic, home, files, 500), []
+        for _ in range(rounds):
+            undo = team.ic("undo", "--only", team.first, "--yes").seconds
+            both.append((undo, team.ic("redo", "--run", team.project.run, "--yes").seconds))
+        report.begin(f"undo: {files:,} files, 500 of them changed by two dispatches", "")
+        report.time("undo --only", [undo for undo, _ in both], 2)
+        report.time("redo", [redo for _, redo in both], 2)
