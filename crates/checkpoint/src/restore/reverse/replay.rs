@@ -180,9 +180,12 @@ fn state_at(history: &[Past], at: Seq) -> Option<&DiffState> {
     before.or_else(|| history.first().map(|first| &first.change.0)).and_then(Option::as_ref)
 }
 
-/// Whether a path is as it was at an event.
+/// Whether a path is as it was at an event, and nothing that stands changed it since: what others set back is theirs. Where nothing is, they
+/// have nothing.
 fn is_as_it_was(history: &[Past], at: Seq) -> bool {
-    history.last().is_some_and(|last| is_same(last.change.1.as_ref(), state_at(history, at)))
+    let Some(Past { change: (_, now), .. }) = history.last() else { return false };
+    let is_of_nobody = || history.iter().filter(|past| past.seq > at).all(|past| past.whose == ChangeOwner::Undone);
+    is_same(now.as_ref(), state_at(history, at)) && (now.is_none() || is_of_nobody())
 }
 
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
