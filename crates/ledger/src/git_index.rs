@@ -102,12 +102,11 @@ impl IndexEntry {
         self.extended & INTENDED != 0
     }
 
-    /// Adds what it says, but for its path and for the stat of the file that git wrote into it.
-    pub fn put_content(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.mode.to_be_bytes());
-        bytes.extend_from_slice(&self.flags.to_be_bytes());
-        bytes.extend_from_slice(&self.extended.to_be_bytes());
-        bytes.extend_from_slice(self.oid());
+    /// What it says, but for its path, its object and the stat of the file that git wrote into it.
+    pub fn mode_and_flags(&self) -> [u8; 8] {
+        let [m0, m1, m2, m3] = self.mode.to_be_bytes();
+        let ([f0, f1], [e0, e1]) = (self.flags.to_be_bytes(), self.extended.to_be_bytes());
+        [m0, m1, m2, m3, f0, f1, e0, e1]
     }
 
     /// Whether it says more, as that a sparse checkout leaves the file out.

@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use ic_ledger::IndexEntry;
 use ic_ledger::events::Hash;
+use sha2::{Digest, Sha256};
 
 use super::files;
 use super::index::each_of_file;
 use super::program::Git;
-use crate::objects::hash_of;
 
 /// What an index says, whatever stats git wrote into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +37,18 @@ impl IndexContent {
     pub(super) fn read(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Self> {
         let dirs = ic_ledger::git_dirs(git.root)?;
         let before = files::of_index_by_content(&dirs);
-        let (mut paths, mut rest) = (Vec::new(), Vec::new());
+        // Hashed as they are read: a list of all of them would be as long as the file.
+        let (mut paths, mut entries) = (Sha256::new(), Sha256::new());
         each_of_file(git, |entry| {
             visit(entry);
-            paths.extend_from_slice(&entry.path);
-            paths.push(0);
-            entry.put_content(&mut rest);
+            paths.update(&entry.path);
+            paths.update([0]);
+            entries.update(entry.mode_and_flags());
+            entries.update(entry.oid());
         })?;
-        let paths = hash_of(&paths);
-        rest.extend_from_slice(&paths);
-        let content = Self { paths, entries: hash_of(&rest) };
+        let paths: Hash = paths.finalize().into();
+        entries.update(paths);
+        let content = Self { paths, entries: entries.finalize().into() };
         if let Some(stamp) = before.filter(|_| files::of_index_by_content(&dirs) == before) {
             *LAST_READ.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, content));
         }
