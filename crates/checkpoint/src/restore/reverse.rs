@@ -65,13 +65,21 @@ pub struct Now<'n> {
 /// What undoes a piece of work in a tree. Errors: `corrupt` if an object cannot be read.
 pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<Reversed> {
     let backwards = Backwards { objects, root: Some(now.root), own, side: None };
+    let renamed = own.new_names(backwards, now.usual)?;
+    let mut old_names: HashMap<Vec<u8>, Vec<Vec<u8>>> = HashMap::new();
+    for (path, names) in &renamed {
+        if let Some(name) = names.last() {
+            old_names.entry(name.clone()).or_default().push(path.clone());
+        }
+    }
     let mut work = Work {
         objects,
         now,
         finder: Finder::new(objects, now.exact)?,
         usual: Finder::new(objects, now.usual)?,
         moved: own.moved(),
-        renamed: own.new_names(backwards, now.usual)?,
+        renamed,
+        old_names,
         backwards,
         wanted: BTreeMap::new(),
         reversed: Reversed::default(),
@@ -113,7 +121,10 @@ struct Work<'o> {
     usual: Finder<'o>,
     backwards: Backwards<'o>,
     moved: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// By path, the names that others gave since to what the work left there, the newest last.
     renamed: HashMap<Vec<u8>, Vec<Vec<u8>>>,
+    /// By its newest name, the paths at which the work left a file.
+    old_names: HashMap<Vec<u8>, Vec<Vec<u8>>>,
     /// What a path is and what it is to become.
     wanted: BTreeMap<Vec<u8>, LookPair>,
     reversed: Reversed,
@@ -211,9 +222,9 @@ impl Work<'_> {
     /// The paths at which the work changed the file that has a name by now, oldest first: others renamed it in between.
     fn paths_of(&mut self, name: &Vec<u8>) -> Result<Vec<Vec<u8>>> {
         let mut paths = Vec::new();
-        for path in self.backwards.own.changes.keys() {
-            if self.name_by_now(path)?.as_ref() == Some(name) {
-                paths.push(path.clone());
+        for path in self.old_names.get(name).cloned().unwrap_or_default() {
+            if self.name_by_now(&path)?.as_ref() == Some(name) {
+                paths.push(path);
             }
         }
         // The more names it had since, the older.

@@ -135,7 +135,11 @@ fn last_name(file: &Moved) -> Option<&[u8]> {
 fn alike(backwards: Backwards<'_>, gone: &[&Moved], come: Vec<&Moved>) -> Vec<(Vec<u8>, Vec<u8>)> {
     /// Of more files on one side, none is compared: each is read, and compared with each.
     const MOST: usize = 100;
-    if gone.is_empty() || come.is_empty() || gone.len() > MOST || come.len() > MOST {
+    /// In bytes, of all comparisons: about a second.
+    const MOST_COMPARED: u64 = 200 << 20;
+    let size = |all: &[&Moved]| all.iter().map(|one| one.content.size.min(MOST_MERGED)).sum::<u64>();
+    let compared = size(gone) * come.len() as u64 + size(&come) * gone.len() as u64;
+    if compared == 0 || gone.len() > MOST || come.len() > MOST || compared > MOST_COMPARED {
         return Vec::new();
     }
     // What cannot be read is like nothing, as what is no text or too large to be merged.
