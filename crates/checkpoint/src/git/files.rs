@@ -78,11 +78,6 @@ pub(super) fn of_index(dirs: &GitDirs, now: i64) -> Option<Hash> {
     Some(hash_of(&stamp.bytes))
 }
 
-/// A stamp of the index alone, by its stat and its content.
-pub(super) fn of_index_by_content(dirs: &GitDirs) -> Option<Hash> {
-    of_index(dirs, i64::MIN)
-}
-
 /// A stamp of files that hold settings, and of the attributes beside them; `None` where one may still change without a trace.
 pub(super) fn of_settings(place: u64, files: &[PathBuf], now: i64) -> Option<Hash> {
     let mut stamp = Stamp { bytes: place.to_le_bytes().to_vec(), now };

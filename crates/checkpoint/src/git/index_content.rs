@@ -1,12 +1,15 @@
 //! What an index says, apart from the stats of files that git wrote into it: most commands of git's write only those anew.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use ic_ledger::IndexEntry;
 use ic_ledger::events::Hash;
 use sha2::{Digest, Sha256};
 
-use super::files;
 use super::index::each_of_file;
 use super::program::Git;
 
@@ -19,13 +22,26 @@ pub(crate) struct IndexContent {
     pub(crate) entries: Hash,
 }
 
+/// Where a file is, when it was written, and the checksum at its end.
+type FileStamp = ([u64; 3], [i64; 4], [u8; 20]);
+
+/// The stamp of an index; `None` where git is set to write no checksum.
+fn stamp(git_dir: &Path) -> Option<FileStamp> {
+    let mut file = File::open(git_dir.join("index")).ok()?;
+    let (meta, mut end) = (file.metadata().ok()?, [0; 20]);
+    file.seek(SeekFrom::End(-20)).ok()?;
+    file.read_exact(&mut end).ok()?;
+    let written = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+    (end != [0; 20]).then_some(([meta.dev(), meta.ino(), meta.size()], written, end))
+}
+
 /// What the file said that was read last in this process, and its stamp: a capture asks for it twice.
-static LAST_READ: Mutex<Option<(Hash, IndexContent)>> = Mutex::new(None);
+static LAST_READ: Mutex<Option<(FileStamp, IndexContent)>> = Mutex::new(None);
 
 impl IndexContent {
     /// Of the index that git works with; `None` where its file is not of the usual form.
     pub(crate) fn now(git: &Git<'_>) -> Option<Self> {
-        let stamp = files::of_index_by_content(&ic_ledger::git_dirs(git.root)?);
+        let stamp = stamp(&ic_ledger::git_dirs(git.root)?.git_dir);
         let last = *LAST_READ.lock().unwrap_or_else(PoisonError::into_inner);
         match last.filter(|(of, _)| Some(*of) == stamp) {
             Some((_, content)) => Some(content),
@@ -36,7 +52,7 @@ impl IndexContent {
     /// As [`IndexContent::now`]; `visit` sees each entry.
     pub(super) fn read(git: &Git<'_>, mut visit: impl FnMut(&IndexEntry)) -> Option<Self> {
         let dirs = ic_ledger::git_dirs(git.root)?;
-        let before = files::of_index_by_content(&dirs);
+        let before = stamp(&dirs.git_dir);
         // Hashed as they are read: a list of all of them would be as long as the file.
         let (mut paths, mut entries) = (Sha256::new(), Sha256::new());
         each_of_file(git, |entry| {
@@ -49,7 +65,7 @@ impl IndexContent {
         let paths: Hash = paths.finalize().into();
         entries.update(paths);
         let content = Self { paths, entries: entries.finalize().into() };
-        if let Some(stamp) = before.filter(|_| files::of_index_by_content(&dirs) == before) {
+        if let Some(stamp) = before.filter(|_| stamp(&dirs.git_dir) == before) {
             *LAST_READ.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, content));
         }
         Some(content)
