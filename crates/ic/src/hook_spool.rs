@@ -67,7 +67,11 @@ impl Waiting {
              records what is kept.",
             ic_base::display::second(Timestamp(last.at)),
             self.file.display(),
-            if self.more == 0 { "them".to_owned() } else { format!("the first {}", self.events.len()) },
+            match (self.more, count) {
+                (0, 1) => "it".to_owned(),
+                (0, _) => "them".to_owned(),
+                _ => format!("the first {}", self.events.len()),
+            },
         ))
     }
 }

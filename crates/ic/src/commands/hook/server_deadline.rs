@@ -1,4 +1,5 @@
-//! Events that could not be recorded in time, on a server or in a ledger that others write: how long a hook waits, what it keeps, and how the next one records it.
+//! Events that could not be recorded in time, on a server or in a ledger that others write: how long a hook waits, what it keeps, and how the
+//! next one records it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -50,7 +51,8 @@ pub(super) fn keep(place: &LedgerLocation, event: &Event, (name, payload): (&str
 /// Records the waiting events in their order, before this call's own. The tree is not captured: it has changed since they came. Returns how
 /// many were recorded.
 ///
-/// Errors: those of a server that does not answer, or of a ledger that others write; `busy` while another hook records them. The rest keeps waiting, and this call's own event has to wait behind it.
+/// Errors: those of a server that does not answer, or of a ledger that others write; `busy` while another hook records them. The rest keeps
+/// waiting, and this call's own event has to wait behind it.
 pub(super) fn replay(session: &mut CliSession, place: &LedgerLocation, directory: &Path) -> Result<usize> {
     let Some(mut taken) = hook_spool::take(&place.store)? else { return Ok(0) };
     let mut count = 0;
