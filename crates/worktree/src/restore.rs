@@ -49,7 +49,7 @@ pub use last_difference::newest_other;
 pub use refusal::refused;
 pub use undo::{undo, undo_named};
 
-pub use later_changes::changed_since;
+pub use later_changes::{changed_since, was_changed_since};
 pub use request::{Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
 pub use restore_revert::{
     NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option, restores_since,

@@ -416,3 +416,18 @@ fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
     }
     assert!(aborted > 3, "{aborted}");
 }
+
+#[test]
+fn lines_that_others_set_back_since_the_undo_are_theirs() {
+    let loud = SEVEN.replace("two", "TWO");
+    // The same line refuses the redo. Another one is in nobody's way.
+    for (line, redone) in [("two", None), ("six", Some(&loud))] {
+        let world = with_base("b.txt", "b\n");
+        let first = did(&world, "first", || world.write("a.txt", &loud));
+        undone(&world, &first, &[]);
+        did(&world, "away", || world.write("a.txt", &SEVEN.replace(line, "other")));
+        did(&world, "back", || world.write("a.txt", SEVEN));
+        assert_eq!(done(&world, &["redo", "--yes", "--json"], line).is_some(), redone.is_some(), "{line}");
+        assert_eq!(world.read("a.txt").as_deref(), Some(redone.map_or(SEVEN, String::as_str)), "{line}");
+    }
+}

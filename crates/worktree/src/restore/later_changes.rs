@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Result};
+use ic_base::{CheckpointId, Result, Seq};
 use ic_checkpoint::capture::CaptureProgress;
+use ic_checkpoint::diff;
 use ic_checkpoint::git::GitState;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::{CheckpointManifest, PathText};
-use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::plan::RestoreNode;
 use ic_ledger::events::Hash;
@@ -72,6 +73,27 @@ pub fn changed_since(
         changed.push(LaterChange { path: PathText(b".git".to_vec()), shown: "what is staged".to_owned() });
     }
     Ok(changed)
+}
+
+/// Whether checkpoints show that anything but a restore changed what these restores had changed, though it may be as they left it again.
+pub fn was_changed_since(workspace: &Workspace<'_>, restores: &[RestoreRecord]) -> Result<bool> {
+    let Some(left) = restores.last().and_then(|last| last.restored_id.as_ref()) else { return Ok(false) };
+    let paths = paths_of(workspace, restores)?;
+    let looks = workspace.kernel.read(|snapshot| {
+        let left = record::get(snapshot, left)?;
+        record::of_root_between(snapshot, &workspace.root, left.seq, Seq::MAX)
+    })?;
+    for pair in looks.windows(2).filter(|pair| pair[1].kind != CheckpointKind::Restored) {
+        let mut is_any = false;
+        diff::diff(&workspace.objects, Some(&pair[0].tree), Some(&pair[1].tree), &mut |difference| {
+            is_any |= paths.contains(&difference.path);
+            Ok(())
+        })?;
+        if is_any {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the index differs from all of these states. If they all have the same index, no restore changed it, and it is not compared.

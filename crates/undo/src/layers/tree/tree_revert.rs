@@ -187,7 +187,8 @@ impl TreeBack<'_> {
             return Ok(false);
         }
         match self.require_exact(look) {
-            Ok(()) => Ok(true),
+            // What others changed and set back is theirs: it is merged, too.
+            Ok(()) => Ok(!ic_worktree::was_changed_since(&self.workspace, &self.restores)?),
             // What others changed since is no refusal: it is merged.
             Err(error) if matches!(error.code(), Code::FileConflict | Code::ForeignCommits) => Ok(false),
             Err(error) => Err(error),
