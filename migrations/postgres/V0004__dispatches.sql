@@ -12,7 +12,7 @@ CREATE TABLE dispatches (
     run_id         TEXT COLLATE "C" NOT NULL REFERENCES runs (id),
     phase          TEXT COLLATE "C" NOT NULL,
     epoch          BIGINT NOT NULL,
-    status         TEXT COLLATE "C" NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'cancelled')),
+    status         TEXT COLLATE "C" NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'interrupted', 'cancelled')),
     agent_type     TEXT COLLATE "C",
     name           TEXT COLLATE "C",
     model          TEXT COLLATE "C",

@@ -12,7 +12,7 @@ CREATE TABLE dispatches (
     run_id         TEXT NOT NULL REFERENCES runs (id),
     phase          TEXT NOT NULL,
     epoch          INTEGER NOT NULL,
-    status         TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'cancelled')),
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed', 'timed_out', 'interrupted', 'cancelled')),
     agent_type     TEXT,
     name           TEXT,
     model          TEXT,

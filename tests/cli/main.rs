@@ -19,6 +19,7 @@ mod counts;
 mod cursors;
 mod cut_off;
 mod error_pages;
+mod exec;
 mod forms;
 mod found_by_fuzzing;
 mod gates;

@@ -131,7 +131,7 @@ pub fn redact(tx: &Transaction<'_>, id: &DispatchId, event_type: &str) -> Result
         "dispatch_created" => {
             "UPDATE dispatches SET name = NULL, agent_type = NULL, model = NULL, prompt_file = NULL WHERE id = $1"
         }
-        "dispatch_completed" | "dispatch_failed" | "dispatch_timed_out" => {
+        "dispatch_completed" | "dispatch_failed" | "dispatch_timed_out" | "dispatch_interrupted" => {
             "UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1"
         }
         _ => return Ok(()),

@@ -1,4 +1,4 @@
-//! The states of a dispatch: pending → running → completed | failed | `timed_out` | cancelled. Pure.
+//! The states of a dispatch: pending → running → completed | failed | `timed_out` | interrupted | cancelled. Pure.
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -15,6 +15,8 @@ ic_base::words! {
         Failed = "failed",
         /// It took too long, as its caller decided.
         TimedOut = "timed_out",
+        /// What ran it was ended from outside before it was done.
+        Interrupted = "interrupted",
         /// It was cancelled, alone or with its run.
         Cancelled = "cancelled",
     }
@@ -25,7 +27,7 @@ impl DispatchStatus {
     pub fn is_finished(self) -> bool {
         match self {
             Self::Pending | Self::Running => false,
-            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled => true,
+            Self::Completed | Self::Failed | Self::TimedOut | Self::Interrupted | Self::Cancelled => true,
         }
     }
 
@@ -34,14 +36,13 @@ impl DispatchStatus {
     /// Errors: `dispatch_finished`, `dispatch_running`.
     pub fn check_move_to(self, next: Self, name: &str) -> Result<()> {
         match (self, next) {
-            (Self::Pending | Self::Running, Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled)
-            | (Self::Pending, Self::Running) => Ok(()),
+            (Self::Pending, Self::Running) => Ok(()),
+            (Self::Pending | Self::Running, next) if next.is_finished() => Ok(()),
             (Self::Running, Self::Running) => {
                 Err(Diagnosis::new(Code::DispatchRunning, format!("The dispatch {name} was already started."))
                     .detail("status", self.as_str()))
             }
-            (Self::Pending | Self::Running, Self::Pending)
-            | (Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled, _) => Err(Diagnosis::new(
+            _ => Err(Diagnosis::new(
                 Code::DispatchFinished,
                 format!("The dispatch {name} has already ended: it is {}.", self.as_str()),
             )
@@ -65,11 +66,11 @@ ic_base::words! {
 mod tests {
     use ic_base::Code;
 
-    use super::DispatchStatus::{self, Cancelled, Completed, Failed, Pending, Running, TimedOut};
+    use super::DispatchStatus::{self, Cancelled, Completed, Failed, Interrupted, Pending, Running, TimedOut};
 
     #[test]
     fn every_pair_of_states_is_decided() {
-        let ends = [Completed, Failed, TimedOut, Cancelled];
+        let ends = [Completed, Failed, TimedOut, Interrupted, Cancelled];
         for from in DispatchStatus::ALL {
             for to in DispatchStatus::ALL {
                 let answer = from.check_move_to(to, "d").map_err(|e| e.code());

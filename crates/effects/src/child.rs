@@ -14,6 +14,7 @@ mod gate;
 mod log;
 mod lookup;
 mod output;
+pub mod supervision;
 #[cfg(test)]
 mod tests;
 

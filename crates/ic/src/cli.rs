@@ -8,9 +8,9 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::command_path::CommandPath;
 use crate::commands::{
-    HelpGroup, RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, gate,
-    health, hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session, show,
-    status, ui, undo, uninstall, verbs, version, r#where, workflow,
+    HelpGroup, RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, exec,
+    gate, health, hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session,
+    show, status, ui, undo, uninstall, verbs, version, r#where, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -26,7 +26,7 @@ pub(crate) const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default().dimmed());
 
 /// Commands that a person seldom types: the short first page has no room for them.
-const SELDOM: [&str; 4] = ["hook", "migrate", "completions", "man"];
+const SELDOM: [&str; 6] = ["hook", "where", "backup", "migrate", "completions", "man"];
 
 /// The commands by what they are for, as a newcomer reads them.
 fn groups(is_full: bool) -> String {
@@ -141,6 +141,7 @@ verbs! {
             /// Runs: create, advance, roll back, inspect
             #[command(subcommand)]
             Run(Later<run::RunVerb>) = "Runs: create, advance, rollback, status; agents, artifacts",
+            Exec(exec::ExecArgs) = "Run a command as a piece of work that can be undone",
             /// Dispatches: the work of agents, its commits and files
             #[command(subcommand)]
             Dispatch(Later<dispatch::DispatchVerb>) = "Work of agents: create, start, complete, record, wait",

@@ -65,6 +65,7 @@ pub(crate) mod diff;
 pub(crate) mod diff_forms;
 pub(crate) mod dispatch;
 pub(crate) mod events;
+pub(crate) mod exec;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod hook;

@@ -17,6 +17,8 @@ pub(crate) enum ExitStatus {
     Partly,
     /// Ended by Ctrl-C or SIGTERM between two operations: the same call does the rest.
     Interrupted,
+    /// As a command ended that was run.
+    Of(u8),
 }
 
 impl ExitStatus {
@@ -30,6 +32,7 @@ impl ExitStatus {
             Self::Partly => 4,
             // 128 and the number of SIGINT, as shells report it.
             Self::Interrupted => 130,
+            Self::Of(code) => code,
         }
     }
 }

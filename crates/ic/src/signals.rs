@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,20 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let interrupted = listen()?;
     *heard = Some(interrupted.clone());
     Ok(interrupted)
+}
+
+/// The number of the first signal that asks this process to end; 0: there was none. It is for a command that is run and that gets the
+/// signal, too: a second one ends this process at once.
+pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
+    let (is_any, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    for signal in that_end() {
+        // In this order, as in `listen`.
+        flag::register_conditional_default(signal, is_any.clone())
+            .and_then(|_| flag::register_usize(signal, first.clone(), usize::try_from(signal).unwrap_or_default()))
+            .and_then(|_| flag::register(signal, is_any.clone()))
+            .while_doing(|| "listening for signals".to_owned())?;
+    }
+    Ok(first)
 }
 
 fn listen() -> Result<Arc<AtomicBool>> {

@@ -9,9 +9,9 @@
 //! A prompt is recorded before the tree is looked at, and its work begins with that look. Its end is looked at before it is recorded. A repeated hook (a client that has two installations of it)
 //! finds what the first one recorded.
 
-mod caller;
+pub(crate) mod caller;
 pub mod calls;
-mod commits;
+pub(crate) mod commits;
 mod first_look;
 pub mod guard;
 pub mod places;

@@ -8,6 +8,7 @@ pub mod artifact;
 pub mod blame;
 pub mod consume;
 pub mod dispatch;
+pub mod exec;
 pub mod history;
 pub mod hooks;
 pub mod redact;

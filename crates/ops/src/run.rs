@@ -18,6 +18,8 @@ use ic_worktree::Warning;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::capture::CaptureOccasion;
 
+use crate::advance;
+
 pub(crate) use cancel::is_executed;
 pub use cancel::{CancelPart, Cancelled, Worker, cancel};
 
@@ -94,6 +96,15 @@ fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<CreatedR
     }
     let message = format!("the run {short} is open under the scope {scope:?}: no other one was created");
     Ok(Some(CreatedRun { run, is_new: false, warnings: vec![Warning { code: "run_exists", message }] }))
+}
+
+/// Completes a run that was made for a session or for a command, if it is open.
+pub(crate) fn complete_own(kernel: &Kernel, run: &RunId) -> Result<()> {
+    let run = kernel.read(|snapshot| run::get(snapshot, run))?;
+    if run.require_active().is_ok() {
+        advance::advance(kernel, run.id.as_str(), &advance::AdvanceRequest::default(), None)?;
+    }
+    Ok(())
 }
 
 /// Changes settings of a run. Errors: `rolling_back`.

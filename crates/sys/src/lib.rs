@@ -5,5 +5,6 @@
 
 pub mod closed_streams;
 pub mod directory_sync;
+pub mod foreground;
 pub mod lease;
 pub mod vec0;

@@ -4,8 +4,16 @@
 /// Calls that succeed in a project with a run. `{run}` is its id.
 ///
 /// `statements` checks that each finds its rows by an index, `tripwires` that none runs a program of the repository.
-pub const CALLS: &[&str] =
-    &["version", "where", "config show", "completions bash", "man pages", "run phase {run}", "gate rules {run}"];
+pub const CALLS: &[&str] = &[
+    "version",
+    "where",
+    "config show",
+    "completions bash",
+    "man pages",
+    "run phase {run}",
+    "gate rules {run}",
+    "exec -- true",
+];
 
 /// What kind of value an argument takes, and so what is bad for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +52,14 @@ pub const ARGUMENTS: &[(&str, Takes)] = &[
     ("run create --goal g --phases a,b --metadata={}", Json),
     ("run create --goal g --phases a,b --gates={}", Gates),
     ("run create --goal g --phases a,b --complexity={}", Number),
+    ("exec --run={} -- true", Reference),
+    ("exec --run @ --phase={} -- true", Phase),
+    ("exec --name={} -- true", Label),
+    ("exec --agent-type={} -- true", Label),
+    ("exec --model={} -- true", Label),
+    ("exec --retry={} -- true", Number),
+    ("exec --timeout={} -- true", Number),
+    ("exec --backoff={} -- true", Number),
     ("run create --goal g --phases a,b --auto-advance={}", Word),
     ("run list --limit={}", Number),
     ("run list --before={}", Reference),

@@ -82,7 +82,7 @@ pub(crate) fn badge(work: &Dispatch) -> Markup {
         DispatchStatus::Pending | DispatchStatus::Running => "live",
         DispatchStatus::Completed => "good",
         DispatchStatus::Cancelled => "quiet",
-        DispatchStatus::Failed | DispatchStatus::TimedOut => "bad",
+        DispatchStatus::Failed | DispatchStatus::TimedOut | DispatchStatus::Interrupted => "bad",
     };
     html! { span class={ "badge " (kind) } { (work.status.as_str()) } }
 }

@@ -67,6 +67,15 @@ fn restore() {
 }
 
 #[test]
+fn exec() {
+    Page::of("ic exec", |project| drop(story(project)))
+        .does("exec -- true")
+        .says_no("exec --run @ -- false")
+        .refuses("exec -- no-such-program", 3, "invalid_value")
+        .ends();
+}
+
+#[test]
 fn blame() {
     Page::of("ic blame", changed_by_a_prompt)
         .does("blame login.rs")

@@ -29,6 +29,11 @@ pub enum DispatchEnding<'a> {
         /// Why it took too long, as it was reported.
         error: &'a str,
     },
+    /// What ran it was ended from outside before it was done.
+    Interrupted {
+        /// What ended it, in the words of who found that.
+        error: &'a str,
+    },
     /// It was cancelled, alone or with its run.
     Cancelled {
         /// Why, where the canceller says so.
@@ -43,6 +48,7 @@ impl DispatchEnding<'_> {
             Self::Completed { .. } => DispatchStatus::Completed,
             Self::Failed { .. } => DispatchStatus::Failed,
             Self::TimedOut { .. } => DispatchStatus::TimedOut,
+            Self::Interrupted { .. } => DispatchStatus::Interrupted,
             Self::Cancelled { .. } => DispatchStatus::Cancelled,
         }
     }
@@ -60,15 +66,16 @@ pub fn finish(
         DispatchEnding::Completed { .. } => (ending.status(), EventType::DispatchCompleted),
         DispatchEnding::Failed { .. } => (ending.status(), EventType::DispatchFailed),
         DispatchEnding::TimedOut { .. } => (ending.status(), EventType::DispatchTimedOut),
+        DispatchEnding::Interrupted { .. } => (ending.status(), EventType::DispatchInterrupted),
         DispatchEnding::Cancelled { .. } => (ending.status(), EventType::DispatchCancelled),
     };
     // Before any event: an end that is refused must leave no trace.
     dispatch.status.check_move_to(status, dispatch.id.short())?;
     let (summary, verdict, error, reason) = match ending {
         DispatchEnding::Completed { summary, verdict } => (*summary, verdict.map(WorkVerdict::as_str), None, *summary),
-        DispatchEnding::Failed { error } | DispatchEnding::TimedOut { error } => {
-            (None, None, Some(*error), Some(*error))
-        }
+        DispatchEnding::Failed { error }
+        | DispatchEnding::TimedOut { error }
+        | DispatchEnding::Interrupted { error } => (None, None, Some(*error), Some(*error)),
         DispatchEnding::Cancelled { reason } => (None, None, None, *reason),
     };
     let (summary, error) = (mask_optional(summary), mask_optional(error));

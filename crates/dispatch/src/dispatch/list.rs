@@ -119,7 +119,7 @@ pub fn unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) 
 pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Result<bool> {
     let found = snapshot.query_opt(
         "SELECT e.seq FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 AND e.seq > $2 \
-         AND e.type IN ('dispatch_completed', 'dispatch_failed', 'dispatch_timed_out') \
+         AND e.type IN ('dispatch_completed', 'dispatch_failed', 'dispatch_timed_out', 'dispatch_interrupted') \
          AND d.rolled_back_by IS NULL ORDER BY e.seq LIMIT 1",
         &[&run_id.as_str(), &since],
         |row| row.get::<Seq>(0),

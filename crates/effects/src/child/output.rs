@@ -1,7 +1,7 @@
 //! What a command writes: read as it comes, masked, never waited for beyond the command's end.
 
-use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
-use std::sync::OnceLock;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,13 +45,12 @@ pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
 ///
 /// The thread that sets `over` unparks this one.
 pub(super) fn copy(
-    mut reader: PipeReader,
+    reader: PipeReader,
     log: &mut CommandLog,
     live: &mut (dyn FnMut(&[u8]) + Send),
     over: &OnceLock<Instant>,
 ) -> WrittenOutput {
-    let mut chunk = vec![0; CHUNK];
-    let mut written = WrittenOutput { bytes: 0, tail: Vec::with_capacity(2 * TAIL) };
+    let mut written = WrittenOutput::new();
     let mut masker = Masker::new();
     let mut tell = |written: &mut WrittenOutput, bytes: &[u8]| {
         if !bytes.is_empty() {
@@ -60,6 +59,45 @@ pub(super) fn copy(
             written.add(bytes);
         }
     };
+    read_all(reader, over, |bytes| {
+        written.bytes += bytes.len() as u64;
+        tell(&mut written, masker.push(bytes));
+        true
+    });
+    tell(&mut written, masker.finish());
+    written.cut();
+    written
+}
+
+/// As [`copy`], of one of the command's two streams: the caller's own stream gets every byte unchanged, the log both streams as they come.
+/// When the caller's stream is closed, the command finds its own closed.
+pub(super) fn relay(
+    reader: PipeReader,
+    log: &Mutex<CommandLog>,
+    to: &mut (dyn Write + Send),
+    over: &OnceLock<Instant>,
+) -> WrittenOutput {
+    let mut written = WrittenOutput::new();
+    let mut masker = Masker::new();
+    let tell = |written: &mut WrittenOutput, bytes: &[u8]| {
+        if !bytes.is_empty() {
+            log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
+            written.add(bytes);
+        }
+    };
+    read_all(reader, over, |bytes| {
+        written.bytes += bytes.len() as u64;
+        tell(&mut written, masker.push(bytes));
+        to.write_all(bytes).and_then(|()| to.flush()).is_ok()
+    });
+    tell(&mut written, masker.finish());
+    written.cut();
+    written
+}
+
+/// Reads until every writer closed the pipe, `take` wants no more, or a little after the command is `over`.
+fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnMut(&[u8]) -> bool) {
+    let mut chunk = vec![0; CHUNK];
     let mut late = 0;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -67,8 +105,9 @@ pub(super) fn copy(
         match reader.read(&mut chunk) {
             Ok(0) => break,
             Ok(count) => {
-                written.bytes += count as u64;
-                tell(&mut written, masker.push(&chunk[..count]));
+                if !take(&chunk[..count]) {
+                    break;
+                }
                 if over.get().is_some() {
                     late += count as u64;
                 }
@@ -85,12 +124,13 @@ pub(super) fn copy(
             Err(_) => break,
         }
     }
-    tell(&mut written, masker.finish());
-    written.cut();
-    written
 }
 
 impl WrittenOutput {
+    fn new() -> Self {
+        Self { bytes: 0, tail: Vec::with_capacity(2 * TAIL) }
+    }
+
     fn add(&mut self, bytes: &[u8]) {
         let last = &bytes[bytes.len().saturating_sub(TAIL)..];
         if self.tail.len() + last.len() > 2 * TAIL {

@@ -64,7 +64,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => CompletionKind::Client,
         (["session", _], "id" | "session") | (["log"], "session") => CompletionKind::Session,
         (_, "run") => CompletionKind::Run,
-        (_, "dispatch") | (["dispatch", _], "id") => CompletionKind::Dispatch,
+        (_, "dispatch") | (["dispatch", _], "id") | (["exec"], "killed") => CompletionKind::Dispatch,
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
         (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
         (["diff"], "from" | "to") | (["show"], "reference") | (["restore"], "before") | (["undo"], "point") => {
@@ -90,7 +90,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
             CompletionKind::Event
         }
         (["run", "create"], "gates") => CompletionKind::InlineOrFile,
-        (["compensation", "add"], "command") => CompletionKind::File,
+        (["compensation", "add"] | ["exec"], "command") => CompletionKind::File,
         _ if is_directory => CompletionKind::Directory,
         _ if is_path => CompletionKind::File,
         _ => CompletionKind::Own,

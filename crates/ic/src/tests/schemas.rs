@@ -26,7 +26,7 @@ use crate::views::compensation::CompensationJson;
 use crate::views::compensation::compensation_report::UndoneJson;
 use crate::views::compensation::coverage::CoverageJson;
 use crate::views::config::ConfigJson;
-use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, RecordedJson};
+use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, ExecJson, RecordedJson};
 use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
 use crate::views::history::HistoryJson;
@@ -56,6 +56,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic show", "show"),
     ("ic diff", "checkpoint-diff"),
     ("ic blame", "blame"),
+    ("ic exec", "exec"),
     ("ic init", "init"),
     ("ic where", "where"),
     ("ic version", "version"),
@@ -226,6 +227,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("checkpoint", schema::<CheckpointJson>("Checkpoint")),
         ("checkpoint-list", schema::<Vec<CheckpointJson>>("Checkpoints, oldest first")),
         ("checkpoint-diff", schema::<DiffJson>("What differs between two trees")),
+        ("exec", schema::<ExecJson>("Exec")),
         ("restore", schema::<RestoreJson>("Restore")),
         ("prune", schema::<PruneJson>("Pruned checkpoints")),
         ("purge", schema::<PurgeJson>("Content taken out")),

@@ -6,6 +6,7 @@ use ic_dispatch::dispatch::TokenCounts;
 use ic_dispatch::{Dispatch, DispatchStatus, WorkVerdict};
 use ic_kernel::worker::{Life, life};
 use ic_ops::dispatch::Waited;
+use ic_ops::exec::ExecutedCommand;
 use ic_worktree::Warning;
 use serde::Serialize;
 
@@ -27,7 +28,7 @@ shape! {
         parent_id: Option<String> = dispatch.work.parent_id.as_ref().map(ToString::to_string),
         /// The run's epoch when the dispatch was created.
         epoch: i64 = dispatch.epoch,
-        /// pending, running, completed, failed, `timed_out` or cancelled.
+        /// pending, running, completed, failed, `timed_out`, interrupted or cancelled.
         status: &'static str as ic_dispatch::DispatchStatus = dispatch.status.as_str(),
         agent_kind: Option<String> = dispatch.work.agent_type.clone(),
         name: Option<String> = dispatch.work.name.clone(),
@@ -104,6 +105,23 @@ shape! {
         code: Option<&'static str> = code.map(Code::as_str),
     }
 
+    /// How a command ended that was run as a piece of work (`exec`).
+    pub(crate) struct ExecJson from (executed: &ExecutedCommand, exit: i64) {
+        #[serde(flatten)]
+        dispatch: DispatchJson = DispatchJson {
+            // The process on record is this very call, which is about to end.
+            pid: None,
+            alive: None,
+            ..DispatchJson::from(&executed.dispatch).warned(&executed.warnings)
+        },
+        /// The exit status that this call passes on.
+        exit_code: i64 = exit,
+        /// How often the command was started.
+        attempts: i64 = executed.attempts.into(),
+        /// The file that has its output, masked.
+        log: String = executed.log.to_string_lossy().into_owned(),
+    }
+
     /// The outcome of recording commits and files (`dispatch record`).
     pub(crate) struct RecordedJson from (dispatch: &Dispatch, recorded: &RecordedCode) {
         dispatch_id: String = dispatch.id.to_string(),
@@ -168,6 +186,18 @@ pub(crate) fn one_line(dispatch: &Dispatch) -> String {
     let name = dispatch.work.name.as_deref().map(|n| format!(" {}", plain(n))).unwrap_or_default();
     let status = styled(status_style(dispatch.status), &status(dispatch));
     format!("{}{name} is {status} in {}\n", styled(style::STRONG, dispatch.id.short()), plain(&dispatch.phase))
+}
+
+/// What to do about a command that was run, on one line.
+pub(crate) fn executed(executed: &ExecutedCommand) -> String {
+    let dispatch = &executed.dispatch;
+    let id = dispatch.id.short();
+    let error = dispatch.error.as_deref().map(|error| format!(" ({})", plain(error))).unwrap_or_default();
+    format!(
+        "{} is {}{error}; see: ic show {id}; undo it: ic undo {id} --only",
+        styled(style::STRONG, id),
+        status(dispatch)
+    )
 }
 
 /// One dispatch with its commits and files.
@@ -238,7 +268,9 @@ fn status_style(status: DispatchStatus) -> anstyle::Style {
         DispatchStatus::Pending => style::DIM,
         DispatchStatus::Running => style::WARN,
         DispatchStatus::Completed => style::GOOD,
-        DispatchStatus::Failed | DispatchStatus::TimedOut | DispatchStatus::Cancelled => style::BAD,
+        DispatchStatus::Failed | DispatchStatus::TimedOut | DispatchStatus::Interrupted | DispatchStatus::Cancelled => {
+            style::BAD
+        }
     }
 }
 

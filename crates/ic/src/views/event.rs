@@ -133,6 +133,7 @@ fn style_of(event_type: &str) -> anstyle::Style {
         "rollback"
         | "dispatch_failed"
         | "dispatch_timed_out"
+        | "dispatch_interrupted"
         | "dispatch_cancelled"
         | "agent_failed"
         | "run_cancelled"

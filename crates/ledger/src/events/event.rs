@@ -127,6 +127,8 @@ event_types! {
     DispatchFailed = Dispatch, "dispatch_failed", blocks;
     /// A dispatch did not end within its time limit.
     DispatchTimedOut = Dispatch, "dispatch_timed_out", blocks;
+    /// What ran a dispatch was ended from outside.
+    DispatchInterrupted = Dispatch, "dispatch_interrupted", blocks;
     /// A dispatch was cancelled (seed 001: `EventDispatchCancelled`).
     DispatchCancelled = Dispatch, "dispatch_cancelled", blocks;
     /// Commits or files of a dispatch were recorded.

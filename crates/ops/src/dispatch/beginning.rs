@@ -18,8 +18,8 @@ const INACCURACY_NANOS: i128 = 30_000_000;
 
 /// Whether its agent has ended work whose beginning was not recorded.
 pub(super) fn is_ended_by_itself(dispatch: &Dispatch) -> bool {
-    let by_agent = [DispatchStatus::Completed, DispatchStatus::Failed, DispatchStatus::TimedOut];
-    dispatch.started_seq.is_none() && by_agent.contains(&dispatch.status)
+    let is_by_agent = dispatch.status.is_finished() && dispatch.status != DispatchStatus::Cancelled;
+    dispatch.started_seq.is_none() && is_by_agent
 }
 
 /// Whether work is begun and no process of it is on record.

@@ -23,7 +23,7 @@ pub(super) fn latest_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<O
     known.map_or(Ok(None), |known| session::latest(snapshot, &known.id))
 }
 
-pub(super) fn is_going(work: &Dispatch, run: &Run) -> bool {
+pub(crate) fn is_going(work: &Dispatch, run: &Run) -> bool {
     work.require_current().is_ok() && work.finished_at.is_none() && run.require_settled().is_ok()
 }
 

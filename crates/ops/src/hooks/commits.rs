@@ -22,18 +22,18 @@ use ic_session::{Prompt, ToolCall, call};
 use ic_worktree::{look_into_store, root_of};
 
 /// From where on commits belong to a piece of work.
-pub(super) struct Since {
+pub(crate) struct Since {
     /// The commit that was checked out then; `None`: there was none.
-    pub(super) head: Option<String>,
+    pub(crate) head: Option<String>,
     /// When the commit was looked up.
-    pub(super) at: Timestamp,
+    pub(crate) at: Timestamp,
     /// How long git's log of HEAD was then, in bytes.
     log_start: Option<u64>,
 }
 
 impl Since {
     /// From the beginning of a call on.
-    pub(super) fn call(call: &ToolCall) -> Self {
+    pub(crate) fn call(call: &ToolCall) -> Self {
         Self { head: call.head.clone(), at: call.created_at, log_start: call.head_log_start }
     }
 }
@@ -41,7 +41,7 @@ impl Since {
 /// Where the commits begin that work may have made and that are not recorded yet: at the first of its calls whose end was not told. Work
 /// whose calls found no commit checked out has all since its prompt. Work that was undone ended with that: what was committed since is none
 /// of its.
-pub(super) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
+pub(crate) fn unrecorded(snapshot: &Snapshot<'_>, work: &Dispatch, prompt: &Prompt) -> Result<Option<Since>> {
     if work.rolled_back_by.is_some() {
         return Ok(None);
     }
@@ -59,7 +59,7 @@ fn may_commit(call: &ToolCall) -> bool {
 
 /// Whether what was committed during a call belongs to another that still runs in this root: that one speaks of git, and this one does not.
 /// The other one records it as it ends.
-pub(super) fn may_be_of_another(snapshot: &Snapshot<'_>, call: &ToolCall, root: &Path) -> Result<bool> {
+pub(crate) fn may_be_of_another(snapshot: &Snapshot<'_>, call: &ToolCall, root: &Path) -> Result<bool> {
     /// No call that is older still runs: its client was killed.
     const LONGEST: i64 = 24 * 60 * 60 * 1000;
     if may_commit(call) {
@@ -79,7 +79,7 @@ pub(super) fn may_be_of_another(snapshot: &Snapshot<'_>, call: &ToolCall, root: 
 
 /// As [`unrecorded`], of work that a person stopped: what was committed since is its own only where the call that was cut off speaks of
 /// git.
-pub(super) fn unrecorded_by_interrupted(
+pub(crate) fn unrecorded_by_interrupted(
     snapshot: &Snapshot<'_>,
     work: &Dispatch,
     prompt: &Prompt,
@@ -95,7 +95,7 @@ pub(super) fn unrecorded_by_interrupted(
 }
 
 /// What was committed in a project since then, and is not from elsewhere. What git does not say is not known.
-pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> DispatchReport {
+pub(crate) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> DispatchReport {
     // The log of HEAD names exactly what was committed here. It is preferred to the graph, which also shows what was fetched.
     if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {
         let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
@@ -118,7 +118,7 @@ pub(super) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since)
 }
 
 /// Records commits for work, but for those that are on record as the work of others.
-pub(super) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made: &DispatchReport) -> Result<()> {
+pub(crate) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made: &DispatchReport) -> Result<()> {
     let mut own = made.clone();
     let mut others = Vec::new();
     for commit in &own.commits {

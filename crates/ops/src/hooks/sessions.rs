@@ -16,6 +16,7 @@ use ic_worktree::{CaptureSettings, Warning, retention};
 use super::caller::{Counted, Teller, is_going, latest_of};
 use super::{commits, first_look, subagents};
 use crate::advance;
+use crate::run::complete_own;
 
 /// Ends what the newest prompt of a session began, or its continuation: the agent stopped. `None` where nothing was open.
 ///
@@ -157,7 +158,7 @@ pub fn end(
     let Some(session) = session else { return Ok(()) };
     // Only after the session's work has ended, because a run with running work is left open.
     complete_left(kernel, &session.id)?;
-    if session.owns_run { complete(kernel, &session.run_id) } else { Ok(()) }
+    if session.owns_run { complete_own(kernel, &session.run_id) } else { Ok(()) }
 }
 
 /// Completes the runs that were made for a session and that it works in no more: it was given another one, while a prompt was worked on.
@@ -173,7 +174,7 @@ fn complete_left(kernel: &Kernel, id: &SessionId) -> Result<()> {
         }
         Ok(left)
     })?;
-    left.iter().try_for_each(|run| complete(kernel, run))
+    left.iter().try_for_each(|run| complete_own(kernel, run))
 }
 
 fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
@@ -181,15 +182,6 @@ fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
     let filter = DispatchFilter { run_id: Some(run), phase: None, status: running, limit: i64::MAX };
     let all = dispatch::list(snapshot, &filter)?;
     Ok(all.iter().any(|work| work.rolled_back_by.is_none()))
-}
-
-/// Completes a run that was made for a session, if it is open.
-fn complete(kernel: &Kernel, run: &RunId) -> Result<()> {
-    let run = kernel.read(|snapshot| run::get(snapshot, run))?;
-    if run.require_active().is_ok() {
-        advance::advance(kernel, run.id.as_str(), &advance::AdvanceRequest::default(), None)?;
-    }
-    Ok(())
 }
 
 /// Lets the later prompts of a session belong to an open run of its project. The run that was made for the session is completed, if a
@@ -214,7 +206,7 @@ pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Ag
         Ok((left, session::work_in(tx, &known, &run.id, false)?))
     })?;
     if let Some(left) = left {
-        complete(kernel, &left)?;
+        complete_own(kernel, &left)?;
     }
     Ok(attached)
 }

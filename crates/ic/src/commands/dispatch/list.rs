@@ -18,7 +18,7 @@ pub(crate) struct DispatchListArgs {
     /// Only those of this phase
     #[arg(long, value_name = "P", requires = "run")]
     phase: Option<String>,
-    /// Only those of this status: pending, running, completed, failed, `timed_out`, cancelled
+    /// Only those of this status: pending, running, completed, failed, `timed_out`, interrupted, cancelled
     #[arg(long, value_name = "S")]
     status: Option<String>,
     /// At most the newest N

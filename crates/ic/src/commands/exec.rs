@@ -1,0 +1,253 @@
+//! `ic exec`
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ic_base::{Diagnose, DispatchId};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchWork};
+use ic_effects::child::ChildExit;
+use ic_ops::exec::{self, ExecOutput, ExecRequest, ExecWatch, ExecutedCommand};
+use rustix::process::Signal;
+
+use crate::background_sweep;
+use crate::commands::prelude::*;
+use crate::signals;
+use crate::views::dispatch::{DispatchJson, ExecJson};
+
+/// Run a command as a piece of work: captured, recorded, undone alone.
+///
+/// The tree is captured before the command starts and when it has ended, so `ic undo` takes out exactly what it changed. Its output is passed
+/// through and kept in a log, its commits are recorded, and its exit status is that of ic. On a terminal the command has the terminal
+/// itself, without a log. If ic is killed, the command ends with it, and the work says interrupted. The command finds `IC_DISPATCH`,
+/// `IC_RUN` and `IC_DB`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ic exec -- make test
+  ic exec --name login -- claude -p \"$(cat prompt.md)\"
+  ic exec --run @ --timeout 30m --retry 2 -- codex exec - <prompt.md
+  d=$(ic exec --detach -- ./agent.sh); ic dispatch wait \"$d\"
+  ic undo                               # take out what it changed
+
+Exit: that of the command; 124 when it took too long, 128 and the number of the signal that ended it.
+An error of ic itself, such as a run that is closed, has its code on standard error, and nothing has run.")]
+pub(crate) struct ExecArgs {
+    /// The run that the work belongs to [default: that of IC_DISPATCH, else one of its own]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Its phase [default: the run's current one]
+    #[arg(long, value_name = "P", requires = "run")]
+    phase: Option<String>,
+    /// A name for people [default: the command]
+    #[arg(long, value_name = "N")]
+    name: Option<String>,
+    /// The kind of agent
+    #[arg(long, value_name = "T")]
+    agent_type: Option<String>,
+    /// The model that the agent uses
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// End the command after DUR, as in 90s or 2h
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
+    /// Run it again up to N times while it fails
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    retry: u32,
+    /// The pause before the first retry; each further one is twice as long
+    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = humantime::parse_duration)]
+    backoff: Duration,
+    /// Return when the command has started, and print the id of its work; its output goes to the log alone
+    #[arg(long)]
+    detach: bool,
+    /// The process in the background that --detach starts
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    in_background: bool,
+    /// Record that the process which ran this dispatch's command was killed
+    #[arg(long, hide = true, value_name = "ID")]
+    killed: Option<String>,
+    /// Take no checkpoint of the working tree
+    #[arg(long)]
+    no_checkpoint: bool,
+    /// The command and its arguments
+    #[arg(required_unless_present = "killed", last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl ExecArgs {
+    pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        let work = DispatchWork {
+            agent_type: input::optional_label("--agent-type", self.agent_type.as_deref())?,
+            name: match &self.name {
+                Some(name) => input::optional_label("--name", Some(name))?,
+                None => input::cut_label(Some(&exec::command_line(&self.command))),
+            },
+            model: input::optional_label("--model", self.model.as_deref())?,
+            prompt_file: None,
+            parent_id: None,
+        };
+        if let Some(killed) = &self.killed {
+            return record_killed(session, killed);
+        }
+        if self.detach {
+            return self.detach(session);
+        }
+        let kernel = session.kernel_to_change(None)?;
+        let project = match &self.run {
+            Some(run) => kernel.read(|snapshot| kernel.run(snapshot, run))?.project_dir,
+            None => kernel.project.root.clone(),
+        };
+        let is_captured = !self.no_checkpoint && kernel.ledger.is_of_one_host();
+        let kept = if is_captured { session.kept_along_the_way(&kernel, &project, true)? } else { None };
+        let directory = session.directory.clone();
+        let request = ExecRequest {
+            run: self.run.as_deref(),
+            phase: self.phase.as_deref(),
+            work,
+            argv: &self.command,
+            directory: &directory,
+            timeout: self.timeout,
+            retries: self.retry,
+            backoff: self.backoff,
+            output: match (self.in_background, session.output.json_was_asked_for()) {
+                (true, _) => ExecOutput::Nowhere,
+                (_, true) => ExecOutput::ErrorStream,
+                _ if has_terminal() => ExecOutput::Terminal,
+                _ => ExecOutput::Streams,
+            },
+            kept: kept.as_ref(),
+        };
+        let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
+        let executed = exec::exec(&kernel, &request, &mut watch)?;
+        if let Some(settings) = &kept {
+            background_sweep::sweep(session, &kernel, settings, &project);
+        }
+        if !self.in_background {
+            report(session, &executed)?;
+        }
+        Ok(ExitStatus::Of(exit_code(&executed)))
+    }
+
+    /// Starts this command in the background, and prints the id of its work once that is on record.
+    fn detach(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        let doing = || "starting ic in the background".to_owned();
+        let mut background = Command::new(std::env::current_exe().while_doing(doing)?);
+        background.arg("-C").arg(&session.directory).arg("--db").arg(session.place()?.name());
+        background.args(["exec", "--in-background"]);
+        let options = [
+            ("--run", self.run.clone()),
+            ("--phase", self.phase.clone()),
+            ("--name", self.name.clone()),
+            ("--agent-type", self.agent_type.clone()),
+            ("--model", self.model.clone()),
+            ("--timeout", self.timeout.map(|timeout| format!("{}ms", timeout.as_millis()))),
+            ("--backoff", Some(format!("{}ms", self.backoff.as_millis()))),
+            ("--retry", Some(self.retry.to_string())),
+        ];
+        for (name, value) in options {
+            if let Some(value) = value {
+                background.arg(format!("{name}={value}"));
+            }
+        }
+        if self.no_checkpoint {
+            background.arg("--no-checkpoint");
+        }
+        background.arg("--").args(&self.command);
+        // A group of its own: neither Ctrl-C nor the end of this shell's job reaches it.
+        background.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = background.spawn().while_doing(doing)?;
+        let mut id = String::new();
+        if let Some(said) = child.stdout.take() {
+            BufReader::new(said).read_line(&mut id).while_doing(doing)?;
+        }
+        if id.trim().is_empty() {
+            // It was refused, and says why in the form that was asked for.
+            let mut error = Vec::new();
+            if let Some(mut said) = child.stderr.take() {
+                said.read_to_end(&mut error).while_doing(doing)?;
+            }
+            std::io::stderr().write_all(&error).while_doing(|| "writing the error".to_owned())?;
+            let status = child.wait().while_doing(doing)?;
+            return Ok(ExitStatus::Of(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
+        }
+        let kernel = session.kernel()?;
+        let begun = kernel.read(|snapshot| dispatch::resolve(snapshot, id.trim()))?;
+        session.output.scalar(begun.id.as_str(), &DispatchJson::from(&begun))
+    }
+}
+
+/// Whether all three streams are terminals: then a command may ask a person.
+fn has_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// What the guard of a command records.
+fn record_killed(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
+    let kernel = session.kernel()?;
+    let work = kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
+    let project = kernel.read(|snapshot| ic_phase::run::get(snapshot, &work.run_id))?.project_dir;
+    let kept = session.kept_along_the_way(&kernel, &project, kernel.ledger.is_of_one_host())?;
+    exec::record_killed(&kernel, &work.id, kept.as_ref())?;
+    Ok(ExitStatus::Done)
+}
+
+struct Watch<'a> {
+    first: Arc<AtomicUsize>,
+    directory: &'a Path,
+    /// Whether the id is printed as soon as it is on record.
+    announces: bool,
+}
+
+impl ExecWatch for Watch<'_> {
+    fn begun(&mut self, dispatch: &Dispatch) -> Result<()> {
+        if !self.announces {
+            return Ok(());
+        }
+        let mut out = std::io::stdout();
+        writeln!(out, "{}", dispatch.id).and_then(|()| out.flush()).while_doing(|| "printing the id".to_owned())
+    }
+
+    fn signal(&self) -> Option<Signal> {
+        match i32::try_from(self.first.load(Ordering::SeqCst)).ok()? {
+            0 => None,
+            signal => Signal::from_named_raw(signal),
+        }
+    }
+
+    fn if_killed(&self, dispatch: &DispatchId) -> Vec<OsString> {
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
+        let words = ["exec", "--killed", dispatch.as_str()];
+        [program.into(), "-C".into(), self.directory.into()].into_iter().chain(words.map(OsString::from)).collect()
+    }
+}
+
+/// Says how it ended: as a record where JSON was asked for, as a line on a terminal.
+fn report(session: &mut CliSession, executed: &ExecutedCommand) -> Result<()> {
+    session.output.warn_all(&executed.warnings);
+    if session.output.json_was_asked_for() {
+        let record = ExecJson::new(executed, i64::from(exit_code(executed)));
+        return session.output.record(&record, String::new).map(drop);
+    }
+    if std::io::stderr().is_terminal() && !session.output.is_quiet() {
+        // With stderr closed nobody reads it, and the call still succeeds.
+        let _ = writeln!(anstream::stderr(), "{}", views::dispatch::executed(executed));
+    }
+    Ok(())
+}
+
+fn exit_code(executed: &ExecutedCommand) -> u8 {
+    let of_signal = |signal: i32| u8::try_from(128 + signal).unwrap_or(255);
+    match (&executed.exit, executed.signal) {
+        (ChildExit::Code(0), _) => 0,
+        (_, Some(signal)) => of_signal(signal.as_raw()),
+        (ChildExit::Code(code), _) => u8::try_from(*code).unwrap_or(255),
+        (ChildExit::Signal(signal), _) => of_signal(*signal),
+        (ChildExit::TimedOut, _) => 124,
+        (ChildExit::NotStarted(_), _) => 126,
+        (ChildExit::Cancelled, _) => 125,
+    }
+}

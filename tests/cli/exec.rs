@@ -1,0 +1,277 @@
+//! `ic exec`: a command as a piece of work, whatever ends it, and what an undo of it takes out.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ic_testkit::{CliOutcome, Terminal, git_in, signals, wait_for};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::agents::in_git;
+use crate::support::{BINARY, Project};
+
+/// A call that makes ids of its own: what it starts makes some, too.
+fn call<'a>(project: &Project, words: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = project.command(words);
+    command.env_remove("IC_TEST_IDS");
+    command
+}
+
+fn run<'a>(project: &Project, words: impl IntoIterator<Item = &'a str>) -> CliOutcome {
+    CliOutcome::of(&mut call(project, words))
+}
+
+fn ok(project: &Project, line: &str) -> String {
+    let outcome = run(project, line.split(' '));
+    assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
+    outcome.stdout.trim().to_owned()
+}
+
+fn exec(project: &Project, flags: &[&str], line: &str) -> CliOutcome {
+    run(project, [&["exec"], flags, &["--", "sh", "-c", line]].concat())
+}
+
+/// The newest work, as `ic dispatch list` has it.
+fn newest(project: &Project) -> Value {
+    project.json("dispatch list").as_array().and_then(|all| all.last().cloned()).expect("some work")
+}
+
+fn text(project: &Project, name: &str) -> Option<String> {
+    std::fs::read_to_string(project.root().join(name)).ok()
+}
+
+/// A command in the background that has written its own number to `pid`.
+fn in_background(project: &Project, line: &str) -> (Child, Pid) {
+    let line = format!("echo $$ > pid.new; mv pid.new pid; {line}");
+    let mut command = call(project, ["exec", "--", "sh", "-c", &line]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic");
+    wait_for("the command runs", || text(project, "pid").is_some());
+    let pid = text(project, "pid").and_then(|pid| pid.trim().parse().ok()).and_then(Pid::from_raw);
+    (child, pid.expect("a process"))
+}
+
+#[test]
+fn streams_and_exit_are_the_commands_own() {
+    let project = in_git();
+    let outcome = exec(&project, &[], "echo out; echo err >&2; exit 7");
+    assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (Some(7), "out\n", "err\n"));
+    assert_eq!(newest(&project)["status"], "failed");
+    assert_eq!(newest(&project)["error"], "exit 7");
+    let outcome = exec(&project, &["--json"], "echo out; kill -9 $$");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(137), "out\n"));
+    let record = outcome.json();
+    assert_eq!((&record["exit_code"], &record["error"]), (&json!(137), &json!("ended by signal 9")));
+    let log = record["log"].as_str().expect("a log");
+    assert_eq!(std::fs::read_to_string(log).expect("the log"), "out\n");
+}
+
+#[test]
+fn input_reaches_the_command_and_its_variables_name_the_work() {
+    let project = in_git();
+    let outcome = project.run_with_input("exec -- sh -c 'cat; echo $IC_DISPATCH; test -n $IC_RUN'", b"in\n");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.stdout, format!("in\n{}\n", newest(&project)["id"].as_str().expect("an id")));
+}
+
+#[test]
+fn undo_takes_out_what_the_last_command_changed_and_redo_brings_it_back() {
+    let project = in_git();
+    project.write("mine", "one\n");
+    exec(&project, &[], "echo first > first; echo two >> mine");
+    project.write("mine", "zero\none\ntwo\n");
+    exec(
+        &project,
+        &["--name", "second"],
+        "echo second > second; git add -A; git -c user.name=a -c user.email=a@b commit -qm second",
+    );
+    // Work that changed nothing is not meant by a bare undo.
+    exec(&project, &[], "true");
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "second"), text(&project, "first").as_deref()), (None, Some("first\n")));
+    assert!(!git_in(project.root(), &["log", "--format=%s"]).contains("second"));
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "first"), text(&project, "mine").as_deref()), (None, Some("zero\none\n")));
+    ok(&project, "redo --yes");
+    ok(&project, "redo --yes");
+    assert_eq!(
+        (text(&project, "second").as_deref(), text(&project, "mine").as_deref()),
+        (Some("second\n"), Some("zero\none\ntwo\n"))
+    );
+    assert!(git_in(project.root(), &["log", "--format=%s"]).contains("second"));
+}
+
+#[test]
+fn commits_are_recorded_for_the_command_that_made_them() {
+    let project = in_git();
+    exec(&project, &[], "echo a > a; git add a; git -c user.name=a -c user.email=a@b commit -qm made");
+    let head = git_in(project.root(), &["rev-parse", "HEAD"]);
+    let shown = project.json(&format!("dispatch show {}", newest(&project)["id"].as_str().expect("an id")));
+    assert_eq!(shown["commits"][0]["sha"], head.trim());
+    assert_eq!(shown["commits"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_cannot_start_changes_nothing() {
+    let project = in_git();
+    let before = project.dump();
+    for words in [
+        vec!["exec", "--", "no-such-program"],
+        vec!["exec", "--run", "99999999", "--", "touch", "made"],
+        vec!["exec", "--detach", "--run", "99999999", "--", "touch", "made"],
+        vec!["exec", "--phase", "review", "--", "touch", "made"],
+        vec!["exec"],
+    ] {
+        let outcome = run(&project, words.clone());
+        assert_eq!(outcome.code, Some(3), "{words:?} {outcome:?}");
+        assert!(outcome.stdout.is_empty() && outcome.stderr.contains("\"code\""), "{words:?} {outcome:?}");
+    }
+    assert_eq!((project.dump(), text(&project, "made")), (before, None));
+}
+
+#[test]
+fn one_that_takes_too_long_is_ended_with_what_it_started() {
+    let project = in_git();
+    let outcome = exec(&project, &["--timeout", "300ms"], "sleep 1000 & echo $! > child; wait");
+    assert_eq!((outcome.code, &newest(&project)["status"]), (Some(124), &json!("timed_out")));
+    let child: i32 = text(&project, "child").and_then(|pid| pid.trim().parse().ok()).expect("a child");
+    wait_for("its child is gone", || test_kill_process(Pid::from_raw(child).expect("a process")).is_err());
+}
+
+#[test]
+fn one_that_fails_is_run_again_as_the_same_work() {
+    let project = in_git();
+    let outcome =
+        exec(&project, &["--retry=3", "--backoff=5ms", "--json"], "echo . >> tries; test $(wc -l < tries) = 3");
+    let record = outcome.json();
+    assert_eq!((outcome.code, &record["attempts"], &record["status"]), (Some(0), &json!(3), &json!("completed")));
+    ok(&project, "undo --yes");
+    assert_eq!(text(&project, "tries"), None);
+    let outcome = exec(&project, &["--retry=1", "--backoff=5ms", "--json"], "exit 4");
+    assert_eq!((outcome.code, &outcome.json()["attempts"]), (Some(4), &json!(2)));
+}
+
+#[test]
+fn killed_one_leaves_no_child_and_says_interrupted() {
+    let project = in_git();
+    let (mut ic, command) = in_background(&project, "echo changed > changed; sleep 1000; echo never > never");
+    signals::send_to("KILL", ic.id());
+    ic.wait().expect("its end");
+    wait_for("the command is gone", || test_kill_process(command).is_err());
+    wait_for("the work says so", || newest(&project)["status"] == "interrupted");
+    assert_eq!(newest(&project)["error"], "ic exec was killed");
+    // The run that was made for it is over too, and an undo takes out what it changed.
+    wait_for("its run is over", || project.json("run list")[0]["status"] == "completed");
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "changed"), text(&project, "never")), (None, None));
+}
+
+#[test]
+fn signals_are_passed_on_and_a_closed_terminal_ends_the_command() {
+    for (signal, seen, code) in [("TERM", "TERM", 143), ("INT", "INT", 130), ("HUP", "TERM", 129)] {
+        let project = in_git();
+        let line = "for s in TERM INT HUP; do trap \"echo $s > seen; exit 3\" $s; done; sleep 1000 & wait";
+        let (mut ic, _) = in_background(&project, line);
+        signals::send_to(signal, ic.id());
+        let status = ic.wait().expect("its end");
+        assert_eq!(text(&project, "seen").as_deref().map(str::trim), Some(seen));
+        assert_eq!((status.code(), &newest(&project)["status"]), (Some(code), &json!("interrupted")));
+    }
+}
+
+#[test]
+fn detached_one_goes_on_and_can_be_waited_for() {
+    let project = in_git();
+    let id = run(&project, ["exec", "--detach", "--", "sh", "-c", "sleep 0.3; echo late > late"]);
+    assert_eq!((id.code, text(&project, "late")), (Some(0), None));
+    let waited = project.run(&format!("dispatch wait {} --json", id.stdout.trim()));
+    assert_eq!((waited.code, &waited.json()["status"]), (Some(0), &json!("completed")));
+    assert_eq!(text(&project, "late").as_deref(), Some("late\n"));
+    ok(&project, "undo --yes");
+    assert_eq!(text(&project, "late"), None);
+}
+
+#[test]
+fn work_in_a_run_counts_there_and_goes_back_with_it() {
+    let project = in_git();
+    let run = ok(&project, "run create --goal g --phases a,b,c");
+    ok(&project, "run advance @");
+    exec(&project, &["--run", "@"], "echo in > in");
+    assert_eq!((&newest(&project)["run_id"], &newest(&project)["phase"]), (&json!(run), &json!("b")));
+    ok(&project, "run advance @");
+    ok(&project, &format!("run rollback {run} --to-phase a --layer=all --yes"));
+    assert_eq!(text(&project, "in"), None);
+    assert!(newest(&project)["rolled_back_by"].is_string());
+}
+
+#[test]
+fn command_of_a_command_goes_back_with_it() {
+    let project = in_git();
+    let line = format!("echo o > o; '{BINARY}' exec --name inner -- sh -c 'echo i > i'");
+    exec(&project, &["--name", "outer"], &line);
+    let all = project.json("dispatch list");
+    let (outer, inner) = (&all[0], &all[1]);
+    assert_eq!((&inner["parent_id"], &inner["run_id"]), (&outer["id"], &outer["run_id"]));
+    ok(&project, &format!("undo {} --only --yes", outer["short_id"].as_str().expect("an id")));
+    assert_eq!((text(&project, "o"), text(&project, "i")), (None, None));
+}
+
+#[test]
+fn of_commands_at_once_in_one_tree_none_is_lost_and_none_has_what_another_made() {
+    let project = in_git();
+    let start = |at: usize| {
+        let line = format!("echo {at} > f{at}; sleep 0.2; echo {at} >> f{at}");
+        let mut command = call(&project, ["exec", "--name", &format!("n{at}"), "--", "sh", "-c", &line]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic")
+    };
+    let all: Vec<Child> = (0..8).map(start).collect();
+    for mut one in all {
+        assert_eq!(one.wait().expect("its end").code(), Some(0));
+    }
+    let works = project.json("dispatch list");
+    let works = works.as_array().expect("a list");
+    assert_eq!(works.iter().filter(|work| work["status"] == "completed").count(), 8);
+    for work in works {
+        let own = work["name"].as_str().expect("a name").replace('n', "f");
+        let shown = project.json(&format!("show {}", work["short_id"].as_str().expect("an id")));
+        for file in shown["files"].as_array().expect("a list") {
+            assert_eq!(file["path"], own, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn command_on_a_terminal_has_the_terminal() {
+    let project = in_git();
+    let line = "test -t 0 && test -t 1 && read answer && echo \"got $answer\" && echo made > made";
+    let call = call(&project, ["exec", "--", "sh", "-c", line]);
+    let Some(mut terminal) = Terminal::open(&call, project.root()) else { return };
+    terminal.types("yes\n");
+    terminal.sees("got yes");
+    let (code, shown) = terminal.ends();
+    assert_eq!((code, text(&project, "made").as_deref()), (Some(0), Some("made\n")), "{shown}");
+    assert!(shown.contains("ic undo"), "{shown}");
+}
+
+#[test]
+fn interrupt_on_a_terminal_reaches_the_command_alone() {
+    let project = in_git();
+    let call =
+        call(&project, ["exec", "--", "sh", "-c", "trap \"echo caught; exit 0\" INT; echo ready; sleep 1000 & wait"]);
+    let Some(mut terminal) = Terminal::open(&call, project.root()) else { return };
+    terminal.sees("ready");
+    terminal.types("\u{3}");
+    terminal.sees("caught");
+    assert_eq!(terminal.ends().0, Some(0));
+    assert_eq!(newest(&project)["status"], "completed");
+}
+
+#[test]
+fn output_that_nobody_reads_ends_the_command() {
+    let project = in_git();
+    let mut command = call(&project, ["exec", "--", "yes"]);
+    let mut ic = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("start ic");
+    std::thread::sleep(Duration::from_millis(50));
+    drop(ic.stdout.take());
+    ic.wait().expect("its end");
+    assert_eq!(newest(&project)["status"], "failed");
+}
