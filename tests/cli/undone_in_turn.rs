@@ -1,6 +1,8 @@
 //! `ic undo` again and again, over sessions and their resumes: each undoes one more prompt, and `ic redo` restores them in turn.
 
 use crate::agents::{Said, in_call, in_git, say};
+use crate::attribution::{lines, set, with_lines};
+use crate::blame::read;
 use crate::support::Project;
 
 /// A prompt of one session, whose client is called for it alone.
@@ -147,4 +149,34 @@ fn what_was_undone_alone_stays_undone_when_the_last_work_is_undone() {
         assert_eq!((text(), is_undone(&one), is_undone(&two)), (both, false, false), "{sessions:?}");
         project.cli.assert_sound("after all of it");
     }
+}
+
+#[test]
+fn work_that_came_back_after_others_is_asked_about_where_later_work_met_its_lines() {
+    let project = with_lines();
+    let change = |text: &str, at: usize| prompt(&project, "s", text, || set(&project, at, text));
+    prompt(&project, "s", "one", || {
+        set(&project, 10, "one");
+        set(&project, 50, "one");
+    });
+    project.json("undo --yes");
+    change("two", 30);
+    project.json("redo --yes");
+    change("three", 10);
+    let one = work_named(&project, "one");
+    let outcome = project.run(&format!("undo {one} --only --yes"));
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "file_conflict"), "{outcome:?}");
+    assert_eq!(read(&project, "f"), lines(&[(10, "three"), (30, "two"), (50, "one")]));
+    let left = project.run(&format!("undo {one} --only --keep-theirs --yes"));
+    assert_eq!((left.code, read(&project, "f")), (Some(4), lines(&[(10, "three"), (30, "two")])), "{left:?}");
+    project.json("redo --yes");
+    project.json(&format!("undo {one} --only --force-files --yes"));
+    assert_eq!(read(&project, "f"), lines(&[(30, "two")]));
+}
+
+fn work_named(project: &Project, title: &str) -> String {
+    let log = project.json("log --all");
+    let found = log.as_array().expect("a list").iter().find(|one| one["title"] == title).cloned();
+    let reference = found.unwrap_or_else(|| panic!("{log}"))["reference"].clone();
+    reference.as_str().and_then(|text| text.split(':').nth(1)).expect("a reference").to_owned()
 }

@@ -267,10 +267,10 @@ impl Work<'_> {
         let own = self.backwards.own;
         match own.ways.get(path).map(Vec::as_slice) {
             Some([taken, left]) => self.backwards.lines(path, [from_ref(taken), from_ref(left)], now),
-            // Which lines clash in its history, a merge with the current file alone does not tell.
+            // Which lines clash in its history, a merge with the current file alone does not tell: the file stays whole, or none of it.
             _ if own.clashes.contains_key(path) => {
                 let found = self.backwards.lines(path, [pairs, pairs], now)?;
-                Ok(found.map(|found| LineConflict { left: None, is_open: true, ..found }))
+                Ok(found.map(|found| LineConflict { left: None, is_open: true, lines: String::new(), ..found }))
             }
             _ => self.backwards.lines(path, [pairs, pairs], now),
         }

@@ -165,6 +165,8 @@ impl Own {
     /// Others changed at a path what the work had changed.
     fn clash(&mut self, path: &[u8], history: &[Past], is_undone: bool, why: String) {
         self.clashes.insert(path.to_vec(), why);
+        // Others may have met the path while the work was undone, and it came back since: what they made there says nothing of the work.
+        self.forget_others(path);
         // Where its undo took out nothing, what the work did is what is to come back.
         if !is_undone && self.pairs(path).is_empty() {
             let works = history.iter().filter(|past| past.whose == ChangeOwner::Work).rev();

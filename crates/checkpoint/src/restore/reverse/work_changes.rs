@@ -178,8 +178,13 @@ impl Own {
 
     /// Puts one change of a path in place of all that are known, which it returns.
     pub(super) fn replace(&mut self, path: &[u8], change: LookPair) -> Vec<LookPair> {
-        self.since.remove(path);
+        self.forget_others(path);
         self.changes.insert(path.to_vec(), vec![change]).unwrap_or_default()
+    }
+
+    /// Forgets what others did at a path: its history says it.
+    pub(super) fn forget_others(&mut self, path: &[u8]) {
+        self.since.remove(path);
     }
 
     /// Adds paths that the work had to do with, though nothing is known to be undone there.
