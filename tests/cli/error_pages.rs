@@ -161,6 +161,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "nothing_to_resume", before: rolled_back, call: "rollback resume @ --yes" },
     Scene { code: "artifact_not_found", before: nothing, call: "run artifact cat 7f3a9c21" },
     Scene { code: "checkpoint_not_found", before: nothing, call: "checkpoint show 7f3a9c21" },
+    Scene { code: "fork_not_found", before: nothing, call: "adopt try" },
     Scene { code: "compensation_not_found", before: short, call: "compensation run @ --step deploy --yes" },
     Scene { code: "session_not_found", before: nothing, call: "session show 7f3a9c21" },
     Scene { code: "rewind_not_found", before: nothing, call: "rewind resume 7f3a9c21 --yes" },

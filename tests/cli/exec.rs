@@ -266,7 +266,7 @@ fn interrupt_on_a_terminal_reaches_the_command_alone() {
 }
 
 #[test]
-fn output_that_nobody_reads_ends_the_command() {
+fn closed_output_ends_the_command() {
     let project = in_git();
     let mut command = call(&project, ["exec", "--", "yes"]);
     let mut ic = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("start ic");

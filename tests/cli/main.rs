@@ -20,6 +20,7 @@ mod cursors;
 mod cut_off;
 mod error_pages;
 mod exec;
+mod forks;
 mod forms;
 mod found_by_fuzzing;
 mod gates;

@@ -62,6 +62,11 @@ const CALLS: &[&str] = &[
     "uninstall claude-code",
     // A server does not end by itself: what it reads and does is what the other verbs do.
     "!ui --port 99999",
+    "fork --name t",
+    "exec --isolate=u -- true",
+    "compare",
+    "adopt t --dry-run",
+    "drop t --force",
     "session list",
     "!session show 00000000",
     "!session attach @ --session 00000000",

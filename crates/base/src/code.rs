@@ -73,6 +73,8 @@ codes! {
     SessionNotFound = "session_not_found", Usage;
     /// No checkpoint with this id or name.
     CheckpointNotFound = "checkpoint_not_found", Usage;
+    /// No fork of this work tree has this name or directory.
+    ForkNotFound = "fork_not_found", Usage;
     /// The checkpoint holds nothing at this path.
     PathNotFound = "path_not_found", Usage;
     /// A verb that writes outside the ledger needs a yes.

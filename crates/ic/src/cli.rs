@@ -8,9 +8,9 @@ use ic_base::{Code, Diagnosis, Result};
 
 use crate::command_path::CommandPath;
 use crate::commands::{
-    HelpGroup, RunCommand, backup, blame, checkpoint, compensation, completions, config, diff, dispatch, events, exec,
-    gate, health, hook, hooks, init, install, log, man, mcp, migrate, redo, restore, rewind, rollback, run, session,
-    show, status, ui, undo, uninstall, verbs, version, r#where, workflow,
+    HelpGroup, RunCommand, adopt, backup, blame, checkpoint, compare, compensation, completions, config, diff,
+    dispatch, drop, events, exec, fork, gate, health, hook, hooks, init, install, log, man, mcp, migrate, redo,
+    restore, rewind, rollback, run, session, show, status, ui, undo, uninstall, verbs, version, r#where, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -26,7 +26,8 @@ pub(crate) const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default().dimmed());
 
 /// Commands that a person seldom types: the short first page has no room for them.
-const SELDOM: [&str; 6] = ["hook", "where", "backup", "migrate", "completions", "man"];
+const SELDOM: [&str; 10] =
+    ["hook", "drop", "uninstall", "where", "backup", "health", "migrate", "completions", "man", "version"];
 
 /// The commands by what they are for, as a newcomer reads them.
 fn groups(is_full: bool) -> String {
@@ -141,7 +142,6 @@ verbs! {
             /// Runs: create, advance, roll back, inspect
             #[command(subcommand)]
             Run(Later<run::RunVerb>) = "Runs: create, advance, rollback, status; agents, artifacts",
-            Exec(exec::ExecArgs) = "Run a command as a piece of work that can be undone",
             /// Dispatches: the work of agents, its commits and files
             #[command(subcommand)]
             Dispatch(Later<dispatch::DispatchVerb>) = "Work of agents: create, start, complete, record, wait",
@@ -151,6 +151,13 @@ verbs! {
             /// Events: follow, verify, redact
             #[command(subcommand)]
             Events(Later<events::EventsVerb>) = "The record of everything that happened: tail, verify, redact",
+        }
+        "Several agents": {
+            Exec(exec::ExecArgs) = "Run a command as a piece of work that can be undone",
+            Fork(fork::ForkArgs) = "A work tree beside this one, with the same files",
+            Compare(compare::CompareArgs) = "The forks beside one another",
+            Adopt(adopt::AdoptArgs) = "Merge what a fork became into this work tree",
+            Drop(drop::DropArgs) = "Remove a fork",
         }
         "The undo": {
             /// Checkpoints: capture the working tree, compare, restore, undo

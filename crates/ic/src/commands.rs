@@ -54,9 +54,11 @@ macro_rules! verbs {
 }
 pub(crate) use verbs;
 
+pub(crate) mod adopt;
 pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod checkpoint;
+pub(crate) mod compare;
 pub(crate) mod compensation;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -64,8 +66,10 @@ pub(crate) mod conflict_questions;
 pub(crate) mod diff;
 pub(crate) mod diff_forms;
 pub(crate) mod dispatch;
+pub(crate) mod drop;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod fork;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod hook;

@@ -94,6 +94,19 @@ impl CliSession {
         self.environment.config.as_ref().map(|path| self.directory.join(path))
     }
 
+    /// Stands in another directory for a while, with the same ledger: where that lies in the work tree, it is not found from another one.
+    ///
+    /// Errors: those of the deed; `no_ledger`.
+    pub(crate) fn within<T>(&mut self, directory: &Path, deed: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let ledger = self.place()?.name();
+        let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        let before = (std::mem::replace(&mut self.directory, directory), self.db.replace(ledger));
+        let done = deed(self);
+        // Also after an error: what is reported then is about the caller's own place.
+        (self.directory, self.db) = before;
+        done
+    }
+
     /// Finds the ledger without opening it. Errors: `no_ledger`.
     pub(crate) fn place(&self) -> Result<LedgerLocation> {
         ic_ledger::locate(&self.lookup())

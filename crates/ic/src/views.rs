@@ -81,6 +81,7 @@ pub(crate) mod compensation;
 pub(crate) mod config;
 pub(crate) mod dispatch;
 pub(crate) mod event;
+pub(crate) mod fork;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod hooks;

@@ -13,7 +13,7 @@ use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
 use ic_dispatch::report::DispatchReport;
-use ic_effects::child::supervision::{CommandStreams, SupervisedCommand, require_startable, supervise};
+use ic_effects::child::supervision::{CommandStreams, SupervisedCommand, supervise};
 use ic_effects::child::{ChildExit, CommandOutcome};
 use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
@@ -31,6 +31,8 @@ use rustix::process::Signal;
 use crate::hooks::caller::is_going;
 use crate::hooks::commits::{self, Since};
 use crate::run::complete_own;
+
+pub use ic_effects::child::supervision::require_startable;
 
 /// The client of the sessions of commands, and the tool of their calls.
 pub const CLIENT: &str = "exec";
@@ -108,7 +110,7 @@ pub struct ExecutedCommand {
 /// Runs a command as a piece of work, and returns when it has ended and that is recorded.
 ///
 /// The work is a prompt of a session that has no other one, with one call, which lasts as long as the command: so what it changed is told
-/// from what others change at the same time as it is for agents, and an undo takes it out alone.
+/// from what others change at the same time, just as for agents, and an undo takes it out alone.
 ///
 /// Errors, with which nothing has run: `invalid_value` for a command that cannot be started; those of a run's reference; `unknown_phase`,
 /// `run_not_active`, `rolling_back`, `stale_dispatch`. A capture that fails is a warning.
@@ -120,6 +122,7 @@ pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatc
         private::directories(directory).while_doing(|| format!("making {}", directory.display()))?;
     }
     watch.begun(&begun)?;
+    // From here on a killed process is recorded by its guard.
     let (outcome, attempts) = attempt(kernel, request, (&begun, &log), watch)?;
     let signal = watch.signal();
     let error = error_of(&outcome, signal);
@@ -130,6 +133,22 @@ pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatc
         message: format!("the log {} is incomplete: {}", path_text(&log), error.message()),
     }));
     Ok(ExecutedCommand { dispatch, exit: outcome.exit, signal, attempts, log, warnings })
+}
+
+/// Does something to the tree as a piece of work, in this process. `request`: its run, its names and how the tree is captured; nothing else
+/// of it counts.
+///
+/// Errors: those of [`exec`]; those of the deed, with which the work has failed.
+pub fn deed<T>(kernel: &Kernel, request: &ExecRequest<'_>, deed: impl FnOnce() -> Result<T>) -> Result<(T, Dispatch)> {
+    let (begun, _) = begin(kernel, request)?;
+    let done = deed();
+    let error = done.as_ref().err().map(|error| error.message().to_owned());
+    let ending = match &error {
+        Some(error) => DispatchEnding::Failed { error },
+        None => DispatchEnding::Completed { summary: None, verdict: None },
+    };
+    let (ended, _) = end(kernel, &begun.id, &ending, request.kept)?;
+    done.map(|done| (done, ended))
 }
 
 /// Records that the process which ran a command was killed, and its command with it. Work that has ended keeps its state.
@@ -157,6 +176,10 @@ fn begin(kernel: &Kernel, request: &ExecRequest<'_>) -> Result<(Dispatch, Vec<Wa
             (None, Some(caller)) => run::get(snapshot, &caller.run_id)?,
             (None, None) => return Ok(None),
         };
+        // A command in a fork is work of that place, even if a dispatch of another one calls.
+        if request.run.is_none() && root_of(&run.project_dir) != kernel.project.root {
+            return Ok(None);
+        }
         run.require_active()?;
         let phase = run.phase_or_current(request.phase)?;
         Ok(Some((run, phase)))
@@ -286,6 +309,7 @@ fn attempt(
     let mut attempts = 1;
     let mut pause = request.backoff;
     loop {
+        // Each attempt has a guard of its own: that of the last one went with its command.
         let outcome = supervise(&command, &|| watch.signal().map(passed_on))?;
         let is_last = attempts > request.retries || outcome.exit == ChildExit::Code(0);
         if is_last || !wait(pause, watch) {

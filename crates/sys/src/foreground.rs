@@ -7,8 +7,8 @@ use std::io;
 pub fn give_terminal_to(group: i32) -> io::Result<()> {
     #[allow(unsafe_code, reason = "sets how one signal is handled, and hands the terminal over; no memory is involved")]
     let (given, error) = unsafe {
-        // A process in the background that asks for this is stopped, unless it ignores the signal. No other thread starts a process
-        // meanwhile that would inherit this.
+        // A process in the background that asks for this is stopped, unless it ignores the signal. In these
+        // few instructions no thread starts a process that would inherit this.
         let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         let given = libc::tcsetpgrp(libc::STDIN_FILENO, group);
         let error = io::Error::last_os_error();

@@ -13,6 +13,7 @@ pub const CALLS: &[&str] = &[
     "run phase {run}",
     "gate rules {run}",
     "exec -- true",
+    "compare",
 ];
 
 /// What kind of value an argument takes, and so what is bad for it.
@@ -53,6 +54,13 @@ pub const ARGUMENTS: &[(&str, Takes)] = &[
     ("run create --goal g --phases a,b --gates={}", Gates),
     ("run create --goal g --phases a,b --complexity={}", Number),
     ("exec --run={} -- true", Reference),
+    ("exec --isolate={} -- true", Label),
+    ("fork {}", Reference),
+    ("fork --name={}", Label),
+    ("adopt {}", Label),
+    ("adopt none --run={}", Reference),
+    ("drop {}", Label),
+    ("compare {}", Label),
     ("exec --run @ --phase={} -- true", Phase),
     ("exec --name={} -- true", Label),
     ("exec --agent-type={} -- true", Label),

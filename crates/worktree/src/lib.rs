@@ -9,6 +9,7 @@ pub mod contents;
 mod create;
 mod database_mark;
 pub mod forced_files;
+pub mod forks;
 mod git;
 pub mod health;
 mod locked_root;

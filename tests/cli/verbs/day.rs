@@ -76,6 +76,29 @@ fn exec() {
 }
 
 #[test]
+fn fork() {
+    Page::of("ic fork", |project| drop(story(project))).refuses("fork --name a/b", 3, "invalid_value").ends();
+}
+
+#[test]
+fn compare() {
+    Page::of("ic compare", |project| drop(story(project)))
+        .does("compare")
+        .refuses("compare none", 3, "fork_not_found")
+        .ends();
+}
+
+#[test]
+fn adopt() {
+    Page::of("ic adopt", |project| drop(story(project))).refuses("adopt none", 3, "fork_not_found").ends();
+}
+
+#[test]
+fn drop_fork() {
+    Page::of("ic drop", |project| drop(story(project))).refuses("drop none", 3, "fork_not_found").ends();
+}
+
+#[test]
 fn blame() {
     Page::of("ic blame", changed_by_a_prompt)
         .does("blame login.rs")

@@ -107,7 +107,7 @@ fn absolute_path() -> Option<OsString> {
 
 /// Commands that look at no file of the work tree and write nothing to the repository: no filter and no hook belongs to
 /// them. Whatever is not here is taken to run both.
-const READING: [&str; 12] = [
+const READING: [&str; 11] = [
     "cat-file",
     "check-ignore",
     "config",
@@ -119,7 +119,6 @@ const READING: [&str; 12] = [
     "rev-list",
     "rev-parse",
     "var",
-    "worktree",
 ];
 
 /// Whether a command could run filters or hooks.

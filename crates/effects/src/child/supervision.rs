@@ -170,7 +170,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if self.is_given {
-            // A terminal that was closed belongs to nobody.
+            // A terminal that was closed by now cannot be given to anything.
             let _ = give_terminal_to(getpgrp().as_raw_nonzero().get());
         }
     }
@@ -238,6 +238,7 @@ fn attend(
         is_late = command.timeout.is_some_and(|timeout| start.elapsed() >= timeout);
         let signal = if is_late { Some(Signal::TERM) } else { stop() };
         if let Some(signal) = signal {
+            // Only the first: a second signal to this process ends it at once, and the guard does the rest.
             guard.pass_on(signal);
             kill_at = Some(Instant::now() + command.grace);
         }
@@ -280,6 +281,7 @@ impl Guard {
             .process_group(0)
             .spawn()
             .while_doing(doing)?;
+        // One line says that it is ready: a signal before that would end it.
         let mut ready = [0];
         if let Some(mut said) = child.stdout.take() {
             said.read_exact(&mut ready).while_doing(doing)?;

@@ -16,9 +16,13 @@ use ic_ops::exec::{self, ExecOutput, ExecRequest, ExecWatch, ExecutedCommand};
 use rustix::process::Signal;
 
 use crate::background_sweep;
+use crate::commands::fork;
 use crate::commands::prelude::*;
 use crate::signals;
 use crate::views::dispatch::{DispatchJson, ExecJson};
+
+/// What `--isolate` without a name stands for: no name contains it.
+const NEXT: &str = "/";
 
 /// Run a command as a piece of work: captured, recorded, undone alone.
 ///
@@ -31,6 +35,7 @@ use crate::views::dispatch::{DispatchJson, ExecJson};
   ic exec -- make test
   ic exec --name login -- claude -p \"$(cat prompt.md)\"
   ic exec --run @ --timeout 30m --retry 2 -- codex exec - <prompt.md
+  for i in 1 2 3; do ic exec --isolate=$i --detach -- ./agent.sh; done
   d=$(ic exec --detach -- ./agent.sh); ic dispatch wait \"$d\"
   ic undo                               # take out what it changed
 
@@ -70,6 +75,9 @@ pub(crate) struct ExecArgs {
     /// Record that the process which ran this dispatch's command was killed
     #[arg(long, hide = true, value_name = "ID")]
     killed: Option<String>,
+    /// Run it in a new fork of this work tree, with this name [default: the next free number]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = NEXT, conflicts_with_all = ["run", "no_checkpoint"])]
+    isolate: Option<String>,
     /// Take no checkpoint of the working tree
     #[arg(long)]
     no_checkpoint: bool,
@@ -96,6 +104,18 @@ impl ExecArgs {
         if self.detach {
             return self.detach(session);
         }
+        let Some(name) = &self.isolate else { return self.run_here(session, work) };
+        exec::require_startable(&self.command, &session.directory)?;
+        let top = session.kernel()?.project.root;
+        let below = session.directory.strip_prefix(&top).map(Path::to_owned).unwrap_or_default();
+        let (fork, warnings) = fork::make(session, None, Some(name.as_str()).filter(|name| *name != NEXT))?;
+        session.output.warn_all(&warnings);
+        let inside = Some(fork.root.join(below)).filter(|inside| inside.is_dir()).unwrap_or(fork.root);
+        session.within(&inside, |session| self.run_here(session, work))
+    }
+
+    /// Runs the command where the session stands.
+    fn run_here(&self, session: &mut CliSession, work: DispatchWork) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let project = match &self.run {
             Some(run) => kernel.read(|snapshot| kernel.run(snapshot, run))?.project_dir,
@@ -153,6 +173,11 @@ impl ExecArgs {
                 background.arg(format!("{name}={value}"));
             }
         }
+        match self.isolate.as_deref() {
+            Some(NEXT) => drop(background.arg("--isolate")),
+            Some(name) => drop(background.arg(format!("--isolate={name}"))),
+            None => {}
+        }
         if self.no_checkpoint {
             background.arg("--no-checkpoint");
         }
@@ -198,7 +223,7 @@ fn record_killed(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
 struct Watch<'a> {
     first: Arc<AtomicUsize>,
     directory: &'a Path,
-    /// Whether the id is printed as soon as it is on record.
+    /// Whether the id is printed once it is on record.
     announces: bool,
 }
 
@@ -233,7 +258,7 @@ fn report(session: &mut CliSession, executed: &ExecutedCommand) -> Result<()> {
         return session.output.record(&record, String::new).map(drop);
     }
     if std::io::stderr().is_terminal() && !session.output.is_quiet() {
-        // With stderr closed nobody reads it, and the call still succeeds.
+        // With stderr closed the line is lost, and the call still succeeds.
         let _ = writeln!(anstream::stderr(), "{}", views::dispatch::executed(executed));
     }
     Ok(())

@@ -194,6 +194,7 @@ const OWN: &[&str] = &[
     "message",
     "metadata",
     "metadata_merge",
+    "isolate",
     "model",
     "name",
     "number",

@@ -67,9 +67,10 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (_, "dispatch") | (["dispatch", _], "id") | (["exec"], "killed") => CompletionKind::Dispatch,
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
         (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
-        (["diff"], "from" | "to") | (["show"], "reference") | (["restore"], "before") | (["undo"], "point") => {
-            CompletionKind::Entry
-        }
+        (["diff"], "from" | "to")
+        | (["show" | "fork"], "reference")
+        | (["restore"], "before")
+        | (["undo"], "point") => CompletionKind::Entry,
         (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _] | ["workflow", "rollback"], "id") => {
             CompletionKind::Checkpoint
         }
@@ -91,6 +92,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         }
         (["run", "create"], "gates") => CompletionKind::InlineOrFile,
         (["compensation", "add"] | ["exec"], "command") => CompletionKind::File,
+        (["adopt" | "drop"], "fork") | (["compare"], "forks") => CompletionKind::Directory,
         _ if is_directory => CompletionKind::Directory,
         _ if is_path => CompletionKind::File,
         _ => CompletionKind::Own,

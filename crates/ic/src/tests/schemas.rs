@@ -28,6 +28,7 @@ use crate::views::compensation::coverage::CoverageJson;
 use crate::views::config::ConfigJson;
 use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, ExecJson, RecordedJson};
 use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
+use crate::views::fork::{AdoptJson, CompareJson, DropJson, ForkJson};
 use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
 use crate::views::history::HistoryJson;
 use crate::views::hooks::{HooksDoctorJson, HooksJson};
@@ -57,6 +58,10 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic diff", "checkpoint-diff"),
     ("ic blame", "blame"),
     ("ic exec", "exec"),
+    ("ic fork", "fork"),
+    ("ic compare", "compare"),
+    ("ic adopt", "adopt"),
+    ("ic drop", "drop"),
     ("ic init", "init"),
     ("ic where", "where"),
     ("ic version", "version"),
@@ -194,6 +199,11 @@ fn shapes_of_agents() -> Vec<(&'static str, Value)> {
         ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),
         ("install", schema::<InstallJson>("Hooks and MCP server of a coding agent")),
         ("mcp", schema::<McpJson>("MCP server in the settings of a coding agent")),
+        ("exec", schema::<ExecJson>("Command that was run as a piece of work")),
+        ("fork", schema::<ForkJson>("Fork of a work tree")),
+        ("compare", schema::<Vec<CompareJson>>("Forks with their work, by name")),
+        ("adopt", schema::<AdoptJson>("Adopted fork")),
+        ("drop", schema::<DropJson>("Removed fork")),
     ]
 }
 
@@ -227,7 +237,6 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("checkpoint", schema::<CheckpointJson>("Checkpoint")),
         ("checkpoint-list", schema::<Vec<CheckpointJson>>("Checkpoints, oldest first")),
         ("checkpoint-diff", schema::<DiffJson>("What differs between two trees")),
-        ("exec", schema::<ExecJson>("Exec")),
         ("restore", schema::<RestoreJson>("Restore")),
         ("prune", schema::<PruneJson>("Pruned checkpoints")),
         ("purge", schema::<PurgeJson>("Content taken out")),

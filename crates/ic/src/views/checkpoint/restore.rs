@@ -81,7 +81,7 @@ shape! {
     }
 
     /// A change that a restore makes.
-    struct RestoreChangeJson from step: &RestoreStep {
+    pub(crate) struct RestoreChangeJson from step: &RestoreStep {
         #[serde(flatten)]
         path: PathJson = (&step.path).into(),
         /// create, modify, delete, chmod, attributes, link or replace.

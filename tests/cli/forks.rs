@@ -1,0 +1,230 @@
+//! Forks: work trees beside one another, compared, adopted, undone and dropped.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use ic_testkit::{CliOutcome, git_in};
+use serde_json::Value;
+
+use crate::agents::in_git;
+use crate::support::Project;
+
+fn run(project: &Project, line: &str) -> CliOutcome {
+    let words: Vec<String> = crate::support::args(line);
+    let mut command: Command = project.command(words);
+    // A call in a fork makes ids of its own.
+    command.env_remove("IC_TEST_IDS");
+    CliOutcome::of(&mut command)
+}
+
+fn ok(project: &Project, line: &str) -> String {
+    let outcome = run(project, line);
+    assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
+    outcome.stdout.trim().to_owned()
+}
+
+fn json(project: &Project, line: &str) -> Value {
+    serde_json::from_str(&ok(project, &format!("{line} --json"))).expect("JSON")
+}
+
+/// A project with a file of numbered lines, committed; an untracked and an ignored file.
+fn project() -> Project {
+    let project = in_git();
+    let lines: Vec<String> = (1..=20).map(|line| line.to_string()).collect();
+    project.write("f", &(lines.join("\n") + "\n"));
+    project.write(".gitignore", "ignored\n");
+    git_in(project.root(), &["add", "-A"]);
+    git_in(project.root(), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "lines"]);
+    project.write("untracked", "mine\n");
+    project.write("ignored", "not captured\n");
+    project
+}
+
+fn fork_of(project: &Project, name: &str) -> PathBuf {
+    project.root().with_file_name("project.forks").join(name)
+}
+
+fn text(path: PathBuf) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// Replaces a line of `f` in a fork, or here.
+fn replace(root: &std::path::Path, from: &str, to: &str) {
+    let all = std::fs::read_to_string(root.join("f")).expect("f");
+    let lines: Vec<&str> = all.lines().map(|line| if line == from { to } else { line }).collect();
+    std::fs::write(root.join("f"), lines.join("\n") + "\n").expect("f");
+}
+
+fn has_line(project: &Project, line: &str) -> bool {
+    text(project.root().join("f")).expect("f").lines().any(|one| one == line)
+}
+
+#[test]
+fn fork_has_the_files_as_they_are_here_and_changes_nothing_here() {
+    let project = project();
+    replace(project.root(), "3", "three");
+    let before = ic_testkit::tree(project.root());
+    let place = ok(&project, "fork --name try");
+    assert_eq!(PathBuf::from(&place), fork_of(&project, "try"));
+    assert_eq!(text(fork_of(&project, "try").join("f")), text(project.root().join("f")));
+    assert_eq!(text(fork_of(&project, "try").join("untracked")).as_deref(), Some("mine\n"));
+    assert_eq!(text(fork_of(&project, "try").join("ignored")), None);
+    assert_eq!(
+        git_in(&fork_of(&project, "try"), &["status", "--short"]),
+        git_in(project.root(), &["status", "--short"])
+    );
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    // Of the same name a second time nothing is made.
+    let again = run(&project, "fork --name try");
+    assert_eq!((again.code, again.error().as_str()), (Some(1), "file_conflict"));
+    for name in ["a/b", "..", "-x"] {
+        assert_eq!(run(&project, &format!("fork --name={name}")).code, Some(3), "{name}");
+    }
+}
+
+#[test]
+fn fork_of_a_point_has_the_files_from_before_it() {
+    let project = project();
+    ok(&project, "exec -- sh -c 'echo later > later'");
+    let work = json(&project, "dispatch list")[0]["short_id"].as_str().expect("an id").to_owned();
+    ok(&project, &format!("fork {work} --name before"));
+    assert_eq!(text(fork_of(&project, "before").join("later")), None);
+    assert_eq!(text(fork_of(&project, "before").join("untracked")).as_deref(), Some("mine\n"));
+    assert_eq!(text(project.root().join("later")).as_deref(), Some("later\n"));
+}
+
+#[test]
+fn without_a_commit_there_is_nothing_to_fork_from() {
+    let project = Project::without_ledger();
+    std::fs::remove_file(project.root().join(".ic.yaml")).expect("the configuration");
+    git_in(project.root(), &["init", "-q"]);
+    ok(&project, "init");
+    let outcome = run(&project, "fork");
+    assert_eq!((outcome.code, outcome.error().as_str()), (Some(2), "git_failed"), "{outcome:?}");
+    assert!(!fork_of(&project, "1").exists());
+}
+
+#[test]
+fn best_of_three_is_adopted_undone_and_another_one_adopted() {
+    let project = project();
+    for name in ["a", "b", "c"] {
+        let line = format!("sed -i 's/^2$/two {name}/' f; echo {name} > new-{name}; test {name} != b");
+        let mut command = project.command(["exec", &format!("--isolate={name}"), "--", "sh", "-c", &line]);
+        command.env_remove("IC_TEST_IDS");
+        assert_eq!(CliOutcome::of(&mut command).code, Some(i32::from(name == "b")));
+    }
+    assert!(has_line(&project, "2"));
+    let compared = json(&project, "compare");
+    let of =
+        |key: &str| -> Vec<Value> { compared.as_array().expect("a list").iter().map(|one| one[key].clone()).collect() };
+    assert_eq!(of("name"), ["a", "b", "c"]);
+    assert_eq!(of("status"), ["completed", "failed", "completed"]);
+    ok(&project, "adopt a");
+    assert!(has_line(&project, "two a") && project.root().join("new-a").exists());
+    ok(&project, "undo --yes");
+    assert!(has_line(&project, "2") && !project.root().join("new-a").exists());
+    ok(&project, "adopt c");
+    assert!(has_line(&project, "two c") && project.root().join("new-c").exists());
+    // The same again has nothing to do.
+    assert!(json(&project, "adopt c")["dispatch_id"].is_null());
+    assert_eq!(text(project.root().join("untracked")).as_deref(), Some("mine\n"));
+}
+
+#[test]
+fn what_both_changed_is_merged_and_the_same_lines_are_asked_about() {
+    let project = project();
+    ok(&project, "fork --name f");
+    let fork = fork_of(&project, "f");
+    replace(&fork, "2", "two there");
+    replace(&fork, "18", "eighteen there");
+    std::fs::write(fork.join("untracked"), "theirs\n").expect("a file");
+    replace(project.root(), "2", "two here");
+    replace(project.root(), "10", "ten here");
+    let before = ic_testkit::tree(project.root());
+    for line in ["adopt f", "adopt f --dry-run"] {
+        let refused = run(&project, line);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    }
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    let kept = run(&project, "adopt f --ours --json");
+    assert_eq!((kept.code, &kept.json()["skipped"][0]["path"]), (Some(4), &Value::from("f")));
+    assert!(["two here", "ten here", "eighteen there"].iter().all(|line| has_line(&project, line)));
+    assert_eq!(text(project.root().join("untracked")).as_deref(), Some("theirs\n"));
+    ok(&project, "undo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    ok(&project, "adopt f --theirs");
+    assert!(["two there", "ten here", "eighteen there"].iter().all(|line| has_line(&project, line)));
+    ok(&project, "undo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+}
+
+#[test]
+fn dropped_fork_is_kept_in_a_checkpoint_and_its_commits_by_a_ref() {
+    let project = project();
+    ok(&project, "fork --name f");
+    let fork = fork_of(&project, "f");
+    std::fs::write(fork.join("made"), "made\n").expect("a file");
+    git_in(&fork, &["add", "-A"]);
+    git_in(&fork, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "made"]);
+    let head = git_in(&fork, &["rev-parse", "HEAD"]);
+    std::fs::write(fork.join("made"), "changed\n").expect("a file");
+    std::fs::write(fork.join("ignored"), "x\n").expect("a file");
+    let refused = run(&project, "drop f");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    assert!(fork.join("ignored").exists());
+    let dropped = json(&project, "drop f --force");
+    assert!(!fork.exists() && !fork_of(&project, "").exists());
+    let kept = dropped["kept_ref"].as_str().expect("a ref");
+    assert_eq!(git_in(project.root(), &["rev-parse", kept]), head);
+    let id = dropped["checkpoint_id"].as_str().expect("a checkpoint");
+    assert_eq!(run(&project, &format!("checkpoint cat {id} made")).stdout, "changed\n");
+    assert_eq!(run(&project, "drop f").code, Some(3));
+    assert_eq!(git_in(project.root(), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn fork_in_which_work_goes_on_is_not_dropped() {
+    let project = project();
+    let mut command = project.command(["exec", "--detach", "--isolate=w", "--", "sleep", "1000"]);
+    command.env_remove("IC_TEST_IDS");
+    let begun = CliOutcome::of(&mut command);
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let refused = run(&project, "drop w --force");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "work_running"), "{refused:?}");
+    assert!(fork_of(&project, "w").exists());
+    let pid =
+        json(&project, "dispatch list")[0]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a process");
+    ic_testkit::signals::send_to("TERM", pid);
+    let id = begun.stdout.trim();
+    assert_eq!(run(&project, &format!("dispatch wait {id}")).code, Some(1));
+    ok(&project, "drop w");
+}
+
+#[test]
+fn of_commands_at_once_in_forks_each_has_its_own() {
+    let project = project();
+    let start = |at: usize| {
+        let line = format!("echo {at} > own; sleep 0.1; echo {at} >> own");
+        let mut command = project.command(["exec", &format!("--isolate=n{at}"), "--", "sh", "-c", &line]);
+        command.env_remove("IC_TEST_IDS").stdin(std::process::Stdio::null());
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().expect("start ic")
+    };
+    let all: Vec<_> = (0..8).map(start).collect();
+    for one in all {
+        let output = one.wait_with_output().expect("its end");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for at in 0..8 {
+        let fork = fork_of(&project, &format!("n{at}"));
+        assert_eq!(text(fork.join("own")), Some(format!("{at}\n{at}\n")));
+    }
+    let compared = json(&project, "compare");
+    for one in compared.as_array().expect("a list") {
+        assert_eq!(
+            (&one["status"], one["files"].as_array().map(Vec::len)),
+            (&Value::from("completed"), Some(1)),
+            "{one}"
+        );
+    }
+    assert_eq!(text(project.root().join("own")), None);
+}
