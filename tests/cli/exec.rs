@@ -275,3 +275,16 @@ fn closed_output_ends_the_command() {
     ic.wait().expect("its end");
     assert_eq!(newest(&project)["status"], "failed");
 }
+
+#[test]
+fn piped_command_does_not_wait_for_the_terminal() {
+    let project = in_git();
+    let words = call(&project, ["exec", "--", "cat"]);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("{BINARY} exec -- cat | cat; echo over")]);
+    shell.envs(words.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let Some(terminal) = Terminal::open(&shell, project.root()) else { return };
+    terminal.sees("over");
+    assert_eq!(terminal.ends().0, Some(0));
+    assert_eq!(newest(&project)["status"], "completed");
+}

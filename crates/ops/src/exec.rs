@@ -1,6 +1,7 @@
 //! Running a command as a piece of work: one call that captures the tree, starts the command, and records how it ended and what it left.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -303,7 +304,13 @@ fn attempt(
             ExecOutput::Nowhere => CommandStreams::Logged(log, LONGEST_LOG),
             ExecOutput::Terminal => CommandStreams::Terminal,
         },
-        has_input: request.output != ExecOutput::Nowhere,
+        has_input: match request.output {
+            ExecOutput::Nowhere => false,
+            ExecOutput::Terminal => true,
+            // The terminal belongs to the group of this process, or of the pipe that it stands in: a command that reads from it would be
+            // stopped, and wait for ever.
+            ExecOutput::Streams | ExecOutput::ErrorStream => !std::io::stdin().is_terminal(),
+        },
         if_killed: &if_killed,
     };
     let mut attempts = 1;
