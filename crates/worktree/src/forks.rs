@@ -132,7 +132,7 @@ impl Workspace<'_> {
     /// Merges what a fork became into this tree: `theirs` is its tree now. A file that is here as the fork began with it becomes that of the
     /// fork; text that both changed is merged. Nothing is written in a dry run.
     ///
-    /// What was there must be captured before: no safety checkpoint is taken. A file that changes meanwhile is left alone and named.
+    /// What was there must be captured before: no safety checkpoint is taken. A file that changes during the adoption is left alone and named.
     /// Errors: `file_conflict` where both changed the same lines and nothing is decided; nothing was written.
     pub fn adopt(&self, fork: &Fork, theirs: &Hash, decision: Option<LineDecision>, dry_run: bool) -> Result<Adoption> {
         // Alone in the tree: a capture of another call must not see one half of it.
