@@ -192,7 +192,8 @@ fn every_verb_with_a_dry_run_has_rows_and_one_of_them_is_refused() {
         .collect();
     let of =
         |verb: &str| rows.iter().filter(|row| row.call.starts_with(verb)).map(|row| row.ends.0).collect::<Vec<_>>();
-    for verb in &verbs {
+    // The previews of an adoption, accepted and refused, need a fork: tests/cli/forks.rs has them.
+    for verb in verbs.iter().filter(|verb| *verb != "adopt") {
         let ends = of(verb);
         assert!(ends.contains(&0), "{verb} has no row in which it is accepted");
         assert!(ends.iter().any(|end| *end != 0), "{verb} has no row in which it is refused");
