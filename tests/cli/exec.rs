@@ -164,7 +164,7 @@ fn killed_one_leaves_no_child_and_says_interrupted() {
     ic.wait().expect("its end");
     wait_for("the command is gone", || is_gone(command));
     wait_for("the work says so", || newest(&project)["status"] == "interrupted");
-    assert_eq!(newest(&project)["error"], "ic exec was killed");
+    assert_eq!(newest(&project)["error"], "ic was killed");
     // The run that was made for it is over too, and an undo takes out what it changed.
     wait_for("its run is over", || project.json("run list")[0]["status"] == "completed");
     ok(&project, "undo --yes");
@@ -293,4 +293,89 @@ fn piped_command_does_not_wait_for_the_terminal() {
     terminal.sees("over");
     assert_eq!(terminal.ends().0, Some(0));
     assert_eq!(newest(&project)["status"], "completed");
+}
+
+#[test]
+fn killed_in_the_pause_before_a_retry_it_says_interrupted() {
+    let project = in_git();
+    let mut command = call(&project, ["exec", "--retry=9", "--backoff=1h", "--", "touch", "/nonexistent/x"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut ic = command.spawn().expect("start ic");
+    wait_for("it has failed once", || {
+        let log = project.json("dispatch list").as_array().and_then(|all| all.last().cloned());
+        log.is_some_and(|work| {
+            project.json(&format!("dispatch show {}", work["id"].as_str().expect("an id")))["log"].is_string()
+        })
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    signals::send_to("KILL", ic.id());
+    ic.wait().expect("its end");
+    wait_for("the work says so", || newest(&project)["status"] == "interrupted");
+}
+
+#[test]
+fn only_the_guard_of_a_dead_process_records_its_death() {
+    let project = in_git();
+    ok(&project, "run create --goal g --phases a,b");
+    let work = ok(&project, "dispatch create @");
+    ok(&project, &format!("dispatch start {work}"));
+    let refused = run(&project, ["exec", "--killed", &work]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "invalid_value"), "{refused:?}");
+    let detached = run(&project, ["exec", "--detach", "--", "sleep", "1000"]);
+    let refused = run(&project, ["exec", "--killed", detached.stdout.trim()]);
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "work_running"), "{refused:?}");
+    assert_eq!(newest(&project)["status"], "running");
+    signals::send_to(
+        "TERM",
+        newest(&project)["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a process"),
+    );
+    wait_for("its end", || newest(&project)["status"] == "interrupted");
+}
+
+#[test]
+fn run_of_another_work_tree_is_refused() {
+    let project = in_git();
+    let run_id = ok(&project, "run create --goal g --phases a,b");
+    let place = project.root().with_file_name("other");
+    git_in(project.root(), &["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
+    let words = ["-C", place.to_str().expect("text"), "exec", "--run", &run_id, "--", "touch", "made"];
+    let refused = run(&project, words);
+    // Where the ledger lies in the other work tree, it is not found here at all.
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(!place.join("made").exists());
+}
+
+#[test]
+fn output_of_a_detached_command_is_where_its_work_says() {
+    let project = in_git();
+    let id = run(&project, ["exec", "--detach", "--", "echo", "said"]).stdout;
+    run(&project, ["dispatch", "wait", id.trim()]);
+    let shown = project.json(&format!("dispatch show {}", id.trim()));
+    assert_eq!(std::fs::read_to_string(shown["log"].as_str().expect("a log")).expect("the log"), "said\n");
+    assert_eq!(project.json("session list"), json!([]));
+}
+
+#[test]
+fn failed_undone_redone_and_killed_commands_follow_each_other() {
+    let project = in_git();
+    let start = ic_testkit::tree(project.root());
+    exec(&project, &[], "echo half > half; exit 1");
+    let failed = ic_testkit::tree(project.root());
+    ok(&project, "undo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), start);
+    ok(&project, "redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), failed);
+    project.write("mine", "mine\n");
+    let (mut ic, _) = in_background(&project, "echo more >> half; sleep 1000");
+    wait_for("it changed the file", || text(&project, "half").as_deref() == Some("half\nmore\n"));
+    signals::send_to("KILL", ic.id());
+    ic.wait().expect("its end");
+    wait_for("the work says so", || newest(&project)["status"] == "interrupted");
+    ok(&project, "undo --yes");
+    assert_eq!(
+        (text(&project, "half").as_deref(), text(&project, "mine").as_deref()),
+        (Some("half\n"), Some("mine\n"))
+    );
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "half"), text(&project, "mine").as_deref()), (None, Some("mine\n")));
 }

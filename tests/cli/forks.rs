@@ -228,3 +228,199 @@ fn of_commands_at_once_in_forks_each_has_its_own() {
     }
     assert_eq!(text(project.root().join("own")), None);
 }
+
+/// Makes a fork, and returns its directory.
+fn forked(project: &Project) -> PathBuf {
+    PathBuf::from(ok(project, "fork --name x"))
+}
+
+/// A call in another work tree. The ledger lies in the work tree of the project, and is not found from there.
+fn in_place(project: &Project, place: &std::path::Path, line: &str) -> CliOutcome {
+    let mut command = project.command(crate::support::args(line));
+    command.current_dir(place).env_remove("IC_TEST_IDS").env("IC_DB", project.root().join(".ic/ic.db"));
+    CliOutcome::of(&mut command)
+}
+
+fn write(root: &std::path::Path, name: &str, content: &str) {
+    ic_testkit::write_in(root, name, content);
+}
+
+#[test]
+fn what_is_here_is_captured_before_an_adoption_writes_even_where_nothing_is_captured_along_the_way() {
+    let project = project();
+    project.write(".ic.yaml", "rollback: {checkpointing: {auto: false}}\n");
+    let fork = forked(&project);
+    replace(&fork, "2", "two there");
+    replace(project.root(), "18", "in no checkpoint yet");
+    let before = ic_testkit::tree(project.root());
+    ok(&project, "adopt x");
+    ok(&project, "undo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+}
+
+#[test]
+fn work_tree_of_a_person_is_no_fork_whatever_its_checkpoints_are_called() {
+    let project = project();
+    let place = project.root().with_file_name("own");
+    let name = place.to_str().expect("text");
+    git_in(project.root(), &["worktree", "add", "-q", "--detach", name]);
+    write(&place, "precious", "x");
+    assert_eq!(in_place(&project, &place, "checkpoint create --name fork").code, Some(0));
+    assert_eq!(json(&project, "compare"), serde_json::json!([]));
+    for line in [format!("drop {name} --force"), format!("adopt {name}"), "drop own --force".to_owned()] {
+        let refused = run(&project, &line);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(3), "fork_not_found"), "{line}");
+    }
+    assert!(place.join("precious").exists());
+}
+
+#[test]
+fn later_checkpoint_of_any_name_in_a_fork_takes_nothing_from_its_adoption() {
+    let project = project();
+    let fork = forked(&project);
+    replace(&fork, "2", "two there");
+    assert_eq!(in_place(&project, &fork, "checkpoint create --name fork").code, Some(0));
+    write(&fork, "later", "x");
+    ok(&project, "adopt x");
+    assert!(has_line(&project, "two there") && project.root().join("later").exists());
+}
+
+#[test]
+fn redo_in_a_new_fork_has_nothing_to_take_back() {
+    let project = project();
+    let fork = forked(&project);
+    let before = ic_testkit::tree(&fork);
+    let refused = in_place(&project, &fork, "redo --yes");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_undo"), "{refused:?}");
+    assert_eq!(ic_testkit::tree(&fork), before);
+}
+
+#[test]
+fn repository_and_work_tree_in_a_fork_are_not_dropped_with_it() {
+    let project = project();
+    let fork = forked(&project);
+    std::fs::create_dir(fork.join("nested")).expect("a directory");
+    git_in(&fork.join("nested"), &["init", "-q"]);
+    let refused = run(&project, "drop x");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    assert!(refused.stderr.contains("nested/.git"), "{refused:?}");
+    let inside = fork.join("inside");
+    git_in(project.root(), &["worktree", "add", "-q", "--detach", inside.to_str().expect("text")]);
+    write(&inside, "precious", "x");
+    for line in ["drop x", "drop x --force"] {
+        assert_eq!(run(&project, line).code, Some(1), "{line}");
+    }
+    assert!(inside.join("precious").exists());
+    git_in(project.root(), &["worktree", "remove", "--force", inside.to_str().expect("text")]);
+    ok(&project, "drop x --force");
+}
+
+#[test]
+fn fork_of_a_sparse_checkout_leaves_out_the_same() {
+    let project = project();
+    write(project.root(), "in/a", "a");
+    write(project.root(), "out/b", "b");
+    git_in(project.root(), &["add", "-A"]);
+    git_in(project.root(), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "two"]);
+    git_in(project.root(), &["sparse-checkout", "set", "in"]);
+    let fork = forked(&project);
+    assert!(fork.join("in/a").exists() && !fork.join("out").exists());
+    assert_eq!(git_in(&fork, &["status", "--short"]), git_in(project.root(), &["status", "--short"]));
+}
+
+#[test]
+fn large_tracked_file_comes_along_and_a_secret_is_named() {
+    let project = project();
+    project.write(".ic.yaml", "rollback: {checkpointing: {max-file-size: 1KiB}}\n");
+    project.write("big", &"x".repeat(5_000));
+    git_in(project.root(), &["add", "big"]);
+    git_in(project.root(), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "big"]);
+    project.write(".env", "TOKEN=abc\n");
+    let made = json(&project, "fork --name x");
+    let fork = fork_of(&project, "x");
+    assert_eq!(text(fork.join("big")).map(|text| text.len()), Some(5_000));
+    assert!(
+        made["warnings"][0]["message"].as_str().expect("a warning").starts_with(".env is not in the fork"),
+        "{made}"
+    );
+    // And the other way round.
+    write(&fork, "keys.pem", "-----BEGIN PRIVATE KEY-----\n");
+    write(&fork, "good", "x");
+    let adopted = run(&project, "adopt x --json");
+    assert_eq!(
+        (adopted.code, &adopted.json()["skipped"][0]["path"]),
+        (Some(4), &Value::from("keys.pem")),
+        "{adopted:?}"
+    );
+    assert!(project.root().join("good").exists() && !project.root().join("keys.pem").exists());
+}
+
+#[test]
+fn looks_of_compare_and_of_a_dry_run_write_nothing() {
+    let project = project();
+    let fork = forked(&project);
+    write(&fork, "made", "x");
+    let before = project.dump();
+    assert_eq!(json(&project, "compare")[0]["files"][0]["path"], "made");
+    assert_eq!(json(&project, "adopt x --dry-run")["changes"][0]["path"], "made");
+    assert_eq!(project.dump(), before);
+    assert!(!project.root().join("made").exists());
+}
+
+#[test]
+fn removal_and_change_of_one_file_are_asked_about_in_words_of_both() {
+    let project = project();
+    for name in ["gone", "kept", "moved"] {
+        write(project.root(), name, &format!("{name}\nb\nc\nd\n"));
+    }
+    let fork = forked(&project);
+    std::fs::remove_file(fork.join("gone")).expect("remove");
+    write(&fork, "kept", "there\n");
+    write(&fork, "both", "there\n");
+    std::fs::rename(fork.join("moved"), fork.join("name")).expect("rename");
+    write(project.root(), "gone", "here\n");
+    std::fs::remove_file(project.root().join("kept")).expect("remove");
+    write(project.root(), "both", "here\n");
+    write(project.root(), "moved", "moved\nb\nhere\nd\n");
+    let before = ic_testkit::tree(project.root());
+    let refused = run(&project, "adopt x");
+    for said in [
+        "both (both made it)",
+        "gone (the fork removed it, and it was changed here)",
+        "kept (the fork changed it, and it was removed here)",
+    ] {
+        assert!(refused.stderr.contains(said), "{said}: {refused:?}");
+    }
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    let taken = run(&project, "adopt x --theirs --json");
+    assert_eq!(taken.code, Some(4), "{taken:?}");
+    let left = &taken.json()["skipped"][0];
+    assert_eq!(left["path"], "moved");
+    assert_eq!(left["reason"], "the fork renamed it to name, and it was changed here: both stay");
+    assert_eq!(text(project.root().join("kept")).as_deref(), Some("there\n"));
+    assert_eq!(text(project.root().join("both")).as_deref(), Some("there\n"));
+    assert!(!project.root().join("gone").exists() && project.root().join("name").exists());
+    ok(&project, "undo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+}
+
+#[test]
+fn database_that_a_program_uses_here_stays() {
+    let project = project();
+    let open = |root: &std::path::Path| rusqlite::Connection::open(root.join("app.db")).expect("a database");
+    let (here, there);
+    {
+        let made = open(project.root());
+        made.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").expect("a table");
+    }
+    let fork = forked(&project);
+    there = open(&fork);
+    there.execute_batch("INSERT INTO t VALUES (2)").expect("a row");
+    drop(there);
+    here = open(project.root());
+    let count = || here.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).expect("a count");
+    assert_eq!(count(), 1);
+    let adopted = run(&project, "adopt x --json");
+    assert_eq!((adopted.code, &adopted.json()["skipped"][0]["path"]), (Some(4), &Value::from("app.db")), "{adopted:?}");
+    assert_eq!(count(), 1);
+}

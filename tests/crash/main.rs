@@ -5,6 +5,7 @@ mod campaign;
 mod checkpoints;
 mod compensations;
 mod everywhere;
+mod forks;
 mod init;
 mod kill;
 mod migration;

@@ -47,7 +47,7 @@ pub use index_entries::{
     IndexChanges, IndexEdit, StagedPath, index_changes, index_edits, paths_as_undone, unstaged_by,
 };
 pub use large::{blobs_of, copy_content};
-pub use linked_trees::{add_work_tree, keep_commit, remove_work_tree};
+pub use linked_trees::{add_work_tree, keep_commit, remove_work_tree, write_tracked};
 pub use log::{PathCommit, branch, commits_of_path, fetched_before, head, head_in_files, is_ref, log_of, log_since};
 pub use pack::{KeptObjects, PackBase};
 pub use purge::{Gone, PurgeWanted, Unreachable, drop_refs, find as find_purged, left};

@@ -13,8 +13,8 @@ mod list;
 mod row;
 pub use ending::{DispatchEnding, finish};
 pub use list::{
-    DispatchFilter, at_work_between, count_verdicts, descendants, first_named_since, has_ended_since, list, may_write,
-    newest_verdict, search, unfinished,
+    DispatchFilter, at_work_between, count_verdicts, descendants, first_named_since, has_ended_since, kin, list,
+    may_write, newest_verdict, search, unfinished,
 };
 pub(crate) use row::append_change;
 pub use row::{Dispatch, DispatchWork, Process, TokenCounts, find, get};

@@ -1,7 +1,7 @@
 //! An open ledger with what every operation needs beside it, and the door that is closed to late work.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
@@ -80,6 +80,11 @@ impl Kernel {
     /// The directory of the ledger.
     pub fn store(&self) -> &Path {
         self.ledger.path().parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Where the output of commands of a run is kept, beside the ledger; it may not exist yet.
+    pub fn log_directory(&self, run: &RunId) -> PathBuf {
+        self.store().join("logs").join(run.as_str())
     }
 
     /// The run that a reference names. Errors: those of [`run_reference::resolve`].

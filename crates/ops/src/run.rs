@@ -3,14 +3,16 @@
 mod cancel;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::owner::OwnerLock;
 use ic_ledger::{Snapshot, Transaction};
-use ic_phase::Run;
+use ic_phase::gate::Gates;
 use ic_phase::run::{self, NewRun, RunSettings};
 use ic_phase::skip::{self, SkipRecord};
+use ic_phase::{Chain, Run};
 use ic_runtrack::{Agent, agent};
 
 use ic_kernel::Kernel;
@@ -96,6 +98,20 @@ fn open_already(snapshot: &Snapshot<'_>, new: &NewRun) -> Result<Option<CreatedR
     }
     let message = format!("the run {short} is open under the scope {scope:?}: no other one was created");
     Ok(Some(CreatedRun { run, is_new: false, warnings: vec![Warning { code: "run_exists", message }] }))
+}
+
+/// A run that is made for a session or for a command.
+pub(crate) fn own(project: &Path, goal: String) -> NewRun {
+    NewRun {
+        goal,
+        chain: Chain::of_session(),
+        project_dir: project.to_owned(),
+        complexity: None,
+        auto_advance: true,
+        gates: Gates::default(),
+        scope_id: None,
+        metadata: "{}".to_owned(),
+    }
 }
 
 /// Completes a run that was made for a session or for a command, if it is open.

@@ -18,6 +18,9 @@ use ic_ledger::{LedgerRow, Snapshot, Transaction, containing};
 
 use crate::clients;
 
+/// The client of the sessions in which this program itself works, and the tool of their calls: one session a command.
+pub const OF_COMMANDS: &str = "exec";
+
 /// A tool call that may change files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {

@@ -16,7 +16,7 @@ mod prompt;
 mod shell_targets;
 mod table;
 
-pub use call::{NewCall, ToolCall};
+pub use call::{NewCall, OF_COMMANDS, ToolCall};
 pub use prompt::{
     NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt,
     first_of_session, hold, latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint,

@@ -246,11 +246,11 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<AgentSession> {
 /// The number of characters of a client's name that tell a session from others where it is shown.
 const SHORT: usize = 8;
 
-/// The newest sessions, oldest first.
+/// The newest sessions of agents, oldest first; not those of commands, of which each has its own.
 pub fn list(snapshot: &Snapshot<'_>, limit: i64) -> Result<Vec<AgentSession>> {
     // `seq > 0` holds for every row. With it SQLite plans a search by the index, and without it a scan.
-    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 ORDER BY seq DESC LIMIT $1");
-    let mut all = snapshot.query_all(&sql, &[&limit], from_row)?;
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE seq > 0 AND client <> $1 ORDER BY seq DESC LIMIT $2");
+    let mut all = snapshot.query_all(&sql, &[&call::OF_COMMANDS, &limit], from_row)?;
     all.reverse();
     Ok(all)
 }

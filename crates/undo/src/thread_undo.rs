@@ -129,22 +129,9 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
     let is_beside_others = others_since(snapshot, &run, seq, &works)?
         || !plan::undone_across(snapshot, &run.id, seq)?.is_empty()
         || later_restores::is_any_of_others(snapshot, &root_of(&run.project_dir), seq)?;
-    let kin = kin_of(snapshot, &works)?;
+    let kin: Vec<Vec<DispatchId>> = works.iter().map(|work| dispatch::kin(snapshot, work)).collect::<Result<_>>()?;
+    let kin = kin.concat();
     Ok(Some(Thread { first: point, kin, is_beside_others }))
-}
-
-fn kin_of(snapshot: &Snapshot<'_>, works: &[Dispatch]) -> Result<Vec<DispatchId>> {
-    let mut kin = Vec::new();
-    for work in works {
-        kin.push(work.id.clone());
-        kin.extend(dispatch::descendants(snapshot, &work.id)?.into_iter().map(|one| one.id));
-        let mut parent = work.work.parent_id.clone();
-        while let Some(id) = parent {
-            parent = dispatch::get(snapshot, &id)?.work.parent_id;
-            kin.push(id);
-        }
-    }
-    Ok(kin)
 }
 
 /// Whether a cut changes nothing in the record but what an undo of works does: no phase, no record of others.

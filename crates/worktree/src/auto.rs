@@ -106,11 +106,7 @@ impl TakenTree {
 
     /// Records what was seen, unless the newest look at the root shows the same.
     pub fn record_unless_known(&self, tx: &Transaction<'_>, now: Timestamp, root: &Path, epoch: i64) -> Result<()> {
-        let Some(shot) = &self.shot else { return Ok(()) };
-        match record::newest_look(tx, root)? {
-            Some(newest) if shot.is_as(&newest) => Ok(()),
-            _ => shot.record(tx, now, Some(epoch)).map(drop),
-        }
+        self.shot.as_ref().map_or(Ok(()), |shot| shot.record_unless_known(tx, now, root, Some(epoch)))
     }
 
     /// Records a point of a run with what a checkpoint has that was taken before; its event is the first of the transaction.

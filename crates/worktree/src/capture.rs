@@ -1,7 +1,7 @@
 //! Taking a picture of the tree and of git, before the transaction that records it.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -347,6 +347,20 @@ impl Shot {
     pub fn is_as(&self, checkpoint: &CheckpointRecord) -> bool {
         let is_same = checkpoint.tree == self.captured.root && checkpoint.git_hash == self.git_hash;
         is_same && checkpoint.complete == self.captured.is_complete()
+    }
+
+    /// Records it, unless the newest look at the root shows the same.
+    pub(super) fn record_unless_known(
+        &self,
+        tx: &Transaction<'_>,
+        now: Timestamp,
+        root: &Path,
+        epoch: Option<i64>,
+    ) -> Result<()> {
+        match record::newest_look(tx, root)? {
+            Some(newest) if self.is_as(&newest) => Ok(()),
+            _ => self.record(tx, now, epoch).map(drop),
+        }
     }
 
     fn row<'a>(&'a self, link: &'a CheckpointLink, epoch: Option<i64>, advance_seq: Option<Seq>) -> NewCheckpoint<'a> {

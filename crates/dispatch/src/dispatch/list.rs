@@ -105,6 +105,18 @@ pub fn descendants(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Dispa
     Ok(found)
 }
 
+/// A piece of work, what it began, and the work in which it began.
+pub fn kin(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Vec<DispatchId>> {
+    let mut kin = vec![work.id.clone()];
+    kin.extend(descendants(snapshot, &work.id)?.into_iter().map(|one| one.id));
+    let mut next = work.work.parent_id.clone();
+    while let Some(parent) = next {
+        next = super::get(snapshot, &parent)?.work.parent_id;
+        kin.push(parent);
+    }
+    Ok(kin)
+}
+
 /// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.
 pub fn unfinished(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<Vec<Dispatch>> {
     let sql = format!(

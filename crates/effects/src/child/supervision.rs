@@ -7,9 +7,9 @@
 //!      └─────starts────────▶ command ──▶ what the command starts
 //! ```
 //!
-//! When the command has ended, the caller writes a line and the guard ends. When the pipe closes without a line, the caller was killed:
-//! the guard asks the group to end, records that by a command of the caller's, and kills the rest. There is no moment at which the command
-//! runs without a guard, because its group is there before it.
+//! When the end of the command is on record, the caller writes a line and the guard ends. When the pipe closes without a line, the caller
+//! was killed: the guard asks the group to end, records that by a command of the caller's, and kills the rest. There is no moment at which
+//! the command runs without a guard, because its group is there before it.
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read, Write};
@@ -51,9 +51,6 @@ pub struct SupervisedCommand<'a> {
     pub streams: CommandStreams<'a>,
     /// Whether it reads our standard input; else it has none.
     pub has_input: bool,
-    /// What is run when we are killed, after the group was asked to end: the program and its arguments. It gets the same environment,
-    /// without `IC_DISPATCH`.
-    pub if_killed: &'a [OsString],
 }
 
 /// Where the output of a command goes.
@@ -77,23 +74,26 @@ pub fn require_startable(argv: &[OsString], directory: &Path) -> Result<()> {
         .map_err(|why| Diagnosis::new(Code::InvalidValue, why))
 }
 
-/// Runs a command to its end. `stop` is asked about every 20 ms; the first signal that it returns is passed on to the command's group, which
+/// Runs a command to its end, in the group of a guard, which stays. `stop` is asked about every 20 ms; the first signal that it returns is passed on to the command's group, which
 /// is killed if it has not ended within the grace period.
 ///
 /// [`ChildExit::Cancelled`] is not returned: how the command ended after a signal is its own. Errors: `io_error` when a process cannot be
 /// started or ended.
-pub fn supervise(command: &SupervisedCommand<'_>, stop: &dyn Fn() -> Option<Signal>) -> Result<CommandOutcome> {
-    let mut guard = Guard::start(command)?;
+pub fn supervise(
+    command: &SupervisedCommand<'_>,
+    guard: &mut GroupGuard,
+    stop: &dyn Fn() -> Option<Signal>,
+) -> Result<CommandOutcome> {
     let (log, longest) = match command.streams {
         CommandStreams::Relayed(log, longest)
         | CommandStreams::RelayedToError(log, longest)
         | CommandStreams::Logged(log, longest) => (log, longest),
-        CommandStreams::Terminal => return in_terminal(command, &mut guard, stop),
+        CommandStreams::Terminal => return in_terminal(command, guard, stop),
     };
     let log = Mutex::new(CommandLog::append_to(log, longest));
     let over = OnceLock::new();
     let ((exit, duration), outputs) = thread::scope(|scope| {
-        let (mut child, readers) = match start(command, &guard) {
+        let (mut child, readers) = match start(command, guard) {
             Ok(started) => started,
             Err(error) => {
                 let why = format!("{} could not be started: {error}.", lookup::shown(&command.argv[0]));
@@ -112,7 +112,7 @@ pub fn supervise(command: &SupervisedCommand<'_>, stop: &dyn Fn() -> Option<Sign
                 .while_doing(|| "starting a thread".to_owned())
         });
         let reading: Vec<_> = reading.collect::<Result<_>>()?;
-        let ended = attend(&mut child, &mut guard, command, stop);
+        let ended = attend(&mut child, guard, command, stop);
         over.get_or_init(Instant::now);
         let joined = reading.into_iter().map(|one| {
             one.thread().unpark();
@@ -121,7 +121,6 @@ pub fn supervise(command: &SupervisedCommand<'_>, stop: &dyn Fn() -> Option<Sign
         let outputs: Vec<_> = joined.collect();
         ended.map(|ended| (ended, outputs))
     })?;
-    guard.dismiss();
     let log = log.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(CommandOutcome {
         exit,
@@ -136,7 +135,7 @@ pub fn supervise(command: &SupervisedCommand<'_>, stop: &dyn Fn() -> Option<Sign
 /// As [`supervise`], of a command that has the terminal.
 fn in_terminal(
     command: &SupervisedCommand<'_>,
-    guard: &mut Guard,
+    guard: &mut GroupGuard,
     stop: &dyn Fn() -> Option<Signal>,
 ) -> Result<CommandOutcome> {
     // Before the command starts, because one that reads from a terminal of others is stopped.
@@ -149,7 +148,6 @@ fn in_terminal(
         }
     };
     drop(terminal);
-    guard.dismiss();
     let (exit, duration) = ended?;
     Ok(CommandOutcome { duration, ..CommandOutcome::not_begun(exit) })
 }
@@ -161,7 +159,7 @@ struct Terminal {
 
 impl Terminal {
     /// Gives the terminal to the group of a guard, if it is ours to give.
-    fn give_to(guard: &Guard) -> Self {
+    fn give_to(guard: &GroupGuard) -> Self {
         let group = i32::try_from(guard.identity.pid).ok().filter(|_| has_terminal());
         Self { is_given: group.is_some_and(|group| give_terminal_to(group).is_ok()) }
     }
@@ -178,7 +176,7 @@ impl Drop for Terminal {
 
 /// Does as the command when a person stops it (Ctrl-Z): this process stops, so that the shell is there again, and when it continues, so does
 /// the command.
-fn stop_with(child: &Child, guard: &Guard) {
+fn stop_with(child: &Child, guard: &GroupGuard) {
     let is_stopped = || {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
         waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG).ok()?
@@ -196,7 +194,7 @@ fn stop_with(child: &Child, guard: &Guard) {
 }
 
 /// The command, in the guard's group, with our own streams.
-fn in_group(command: &SupervisedCommand<'_>, guard: &Guard) -> io::Result<std::process::Command> {
+fn in_group(command: &SupervisedCommand<'_>, guard: &GroupGuard) -> io::Result<std::process::Command> {
     let mut started = std::process::Command::new(&command.argv[0]);
     started.args(&command.argv[1..]).current_dir(command.directory).envs(command.environment.iter().cloned());
     started.process_group(i32::try_from(guard.identity.pid).map_err(io::Error::other)?);
@@ -204,7 +202,7 @@ fn in_group(command: &SupervisedCommand<'_>, guard: &Guard) -> io::Result<std::p
 }
 
 /// Starts the command in the guard's group; the readers are those of its output and of its errors.
-fn start(command: &SupervisedCommand<'_>, guard: &Guard) -> io::Result<(Child, [io::PipeReader; 2])> {
+fn start(command: &SupervisedCommand<'_>, guard: &GroupGuard) -> io::Result<(Child, [io::PipeReader; 2])> {
     let pipe = || output::pipe().map_err(io::Error::other);
     let ((out, out_writer), (errors, errors_writer)) = (pipe()?, pipe()?);
     let mut started = in_group(command, guard)?;
@@ -216,7 +214,7 @@ fn start(command: &SupervisedCommand<'_>, guard: &Guard) -> io::Result<(Child, [
 /// Sees the command to its end.
 fn attend(
     child: &mut Child,
-    guard: &mut Guard,
+    guard: &mut GroupGuard,
     command: &SupervisedCommand<'_>,
     stop: &dyn Fn() -> Option<Signal>,
 ) -> Result<(ChildExit, Duration)> {
@@ -256,23 +254,27 @@ fn attend(
     Ok((exit, start.elapsed()))
 }
 
-/// The process that ends the group when we are killed.
-struct Guard {
+/// The process that ends its group when we are killed. Dropped, it is dismissed.
+#[derive(Debug)]
+pub struct GroupGuard {
     child: Child,
     /// None once the guard was dismissed.
     pipe: Option<PipeWriter>,
     identity: ProcessIdentity,
 }
 
-impl Guard {
-    /// Starts the guard, and waits until it ignores the signals that its group gets.
-    fn start(command: &SupervisedCommand<'_>) -> Result<Self> {
+impl GroupGuard {
+    /// Starts the guard, and waits until it ignores the signals that its group gets. `if_killed`: the program that records our death, and its
+    /// arguments, which is run after the group was asked to end; `environment` is added to ours for it, and `IC_DISPATCH` is taken out.
+    ///
+    /// Errors: `io_error`.
+    pub fn start(if_killed: &[OsString], environment: &[(OsString, OsString)]) -> Result<Self> {
         let doing = || "starting the guard of a command".to_owned();
         let (reader, writer) = io::pipe().while_doing(doing)?;
         let mut child = std::process::Command::new(SHELL)
             .args(["-c", GUARD, "ic-guard"])
-            .args(command.if_killed)
-            .envs(command.environment.iter().cloned())
+            .args(if_killed)
+            .envs(environment.iter().cloned())
             // What it records is recorded by the caller, not by the command.
             .env_remove("IC_DISPATCH")
             .stdin(reader)
@@ -306,12 +308,24 @@ impl Guard {
         end_group(&self.identity, grace).map(drop)
     }
 
-    /// Lets the guard end: the command has ended.
-    fn dismiss(&mut self) {
+    /// Whether the guard was dismissed, as after a group that had to be ended.
+    pub fn is_dismissed(&self) -> bool {
+        self.pipe.is_none()
+    }
+
+    /// Lets the guard end: what it guards has ended, and that is recorded.
+    pub fn dismiss(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             // A guard that is gone reads nothing.
             let _ = pipe.write_all(b"\n");
             let _ = self.child.wait();
         }
+    }
+}
+
+impl Drop for GroupGuard {
+    fn drop(&mut self) {
+        // Only a process that lives drops anything.
+        self.dismiss();
     }
 }

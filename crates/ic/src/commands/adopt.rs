@@ -1,11 +1,9 @@
 //! `ic adopt`
 
 use ic_checkpoint::restore::reverse::LineDecision;
-use ic_dispatch::dispatch::DispatchWork;
-use ic_ops::exec::{self, ExecOutput, ExecRequest};
-use ic_worktree::Workspace;
-use ic_worktree::forks::{self, Adoption, Fork};
+use ic_ops::forks::{self, AdoptRequest};
 
+use super::exec::if_killed;
 use crate::commands::prelude::*;
 use crate::views::fork::AdoptJson;
 
@@ -18,18 +16,18 @@ use crate::views::fork::AdoptJson;
 #[command(after_help = "Examples:
   ic adopt 2 --dry-run
   ic adopt 2
-  ic adopt try --ours            # keep what is here where both changed the same lines
+  ic adopt try --ours            # keep what is here where both changed the same
   ic undo                        # take it out again
 
-Exit 1 where both changed the same lines and neither --ours nor --theirs says whose stay: nothing is written. Exit 4 when a path
-could not be changed, or stays by --ours: it is named.")]
+Exit 1 where both changed the same and neither --ours nor --theirs says what stays: nothing is written. Exit 4 when something of
+the fork is not here: a path that could not be changed, that stays by --ours, or that no checkpoint holds. It is named.")]
 pub(crate) struct AdoptArgs {
     /// The fork: its name or its directory
     fork: String,
-    /// Keep what is here where both changed the same lines
+    /// Keep what is here where both changed the same
     #[arg(long, conflicts_with = "theirs")]
     ours: bool,
-    /// Take what the fork has where both changed the same lines
+    /// Take what the fork has where both changed the same
     #[arg(long)]
     theirs: bool,
     /// Show what would change, and change nothing
@@ -43,53 +41,23 @@ pub(crate) struct AdoptArgs {
 impl AdoptArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
-        let fork = forks::find(&kernel, &self.fork)?;
-        let theirs = session.within(&fork.root, |session| {
-            let kernel = session.kernel()?;
-            let settings = session.checkpoint_settings(&kernel)?;
-            Workspace::here(&kernel, &settings)?.record_look(None)
-        })?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let workspace = Workspace::here(&kernel, &settings)?;
-        let decision = match (self.ours, self.theirs) {
-            (true, _) => Some(LineDecision::Leave),
-            (_, true) => Some(LineDecision::Take),
-            _ => None,
-        };
-        let adopted = |dry_run| workspace.adopt(&fork, &theirs.tree, decision, dry_run);
-        // First as a dry run: a refusal leaves no work on record, and neither does a fork that has nothing new.
-        let planned = adopted(true)?;
-        if self.dry_run || planned.plan.steps.is_empty() {
-            return report(session, &fork, &planned, None, self.dry_run);
-        }
-        let name = format!("adopt {}", fork.name);
-        let argv = ["ic", "adopt", &fork.name].map(std::ffi::OsString::from);
         let directory = session.directory.clone();
-        let request = ExecRequest {
+        let request = AdoptRequest {
+            fork: &self.fork,
             run: self.run.as_deref(),
-            phase: None,
-            work: DispatchWork { name: input::cut_label(Some(&name)), ..DispatchWork::default() },
-            argv: &argv,
-            directory: &directory,
-            timeout: None,
-            retries: 0,
-            backoff: std::time::Duration::ZERO,
-            output: ExecOutput::Nowhere,
-            kept: Some(&settings),
+            decision: match (self.ours, self.theirs) {
+                (true, _) => Some(LineDecision::Leave),
+                (_, true) => Some(LineDecision::Take),
+                _ => None,
+            },
+            dry_run: self.dry_run,
+            if_killed: &|work| if_killed(&directory, work),
         };
-        let (adoption, work) = exec::deed(&kernel, &request, || adopted(false))?;
-        report(session, &fork, &adoption, Some(work.id.as_str()), false)
+        let adopted = forks::adopt(&kernel, &settings, &request)?;
+        session.output.warn_all(&adopted.warnings);
+        let record = AdoptJson::new(&adopted, self.dry_run);
+        session.output.record(&record, || views::fork::adopted(&adopted, self.dry_run))?;
+        Ok(if adopted.adoption.left.is_empty() { ExitStatus::Done } else { ExitStatus::Partly })
     }
-}
-
-fn report(
-    session: &mut CliSession,
-    fork: &Fork,
-    adoption: &Adoption,
-    work: Option<&str>,
-    dry_run: bool,
-) -> Result<ExitStatus> {
-    let record = AdoptJson::new(fork, adoption, work, dry_run);
-    session.output.record(&record, || views::fork::adopted(fork, adoption, work, dry_run))?;
-    Ok(if adoption.left.is_empty() { ExitStatus::Done } else { ExitStatus::Partly })
 }

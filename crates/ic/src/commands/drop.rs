@@ -1,14 +1,14 @@
 //! `ic drop`
 
-use ic_worktree::{Workspace, forks};
+use ic_ops::forks;
 
 use crate::commands::prelude::*;
 use crate::views::fork::DropJson;
 
 /// Remove a fork.
 ///
-/// Its last state is kept in a checkpoint, and its commits by a ref. Files that no checkpoint holds, such as ignored ones, go only with
-/// --force.
+/// Its last state is kept in a checkpoint, and the commit that is checked out by a ref. Files that no checkpoint holds, such as ignored ones
+/// and repositories in it, go only with --force. A work tree that `ic fork` did not make is never removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic drop 1
@@ -25,14 +25,8 @@ pub(crate) struct DropArgs {
 impl DropArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
-        let fork = forks::find(&kernel, &self.fork)?;
-        let main = kernel.project.root.clone();
-        let dropped = session.within(&fork.root, |session| {
-            let kernel = session.kernel()?;
-            let settings = session.checkpoint_settings(&kernel)?;
-            let workspace = Workspace::here(&kernel, &settings)?;
-            forks::drop_fork(&workspace, &main, &fork, self.force)
-        })?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let (fork, dropped) = forks::drop(&kernel, &settings, &self.fork, self.force)?;
         session.output.record(&DropJson::new(&fork, &dropped), || views::fork::dropped(&fork, &dropped))
     }
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 use ic_base::{Diagnose, DispatchId};
 use ic_dispatch::dispatch::{self, Dispatch, DispatchWork};
 use ic_effects::child::ChildExit;
+use ic_ops::direct_work::{self, DirectWork};
 use ic_ops::exec::{self, ExecOutput, ExecRequest, ExecWatch, ExecutedCommand};
+use ic_ops::forks;
 use rustix::process::Signal;
 
 use crate::background_sweep;
@@ -106,10 +108,13 @@ impl ExecArgs {
         }
         let Some(name) = &self.isolate else { return self.run_here(session, work) };
         exec::require_startable(&self.command, &session.directory)?;
-        let top = session.kernel()?.project.root;
-        let below = session.directory.strip_prefix(&top).map(Path::to_owned).unwrap_or_default();
-        let (fork, warnings) = fork::make(session, None, Some(name.as_str()).filter(|name| *name != NEXT))?;
+        let name = Some(name.as_str()).filter(|name| *name != NEXT).map(fork::named).transpose()?;
+        let kernel = session.kernel_to_change(None)?;
+        let settings = session.checkpoint_settings(&kernel)?;
+        let below = session.directory.strip_prefix(&kernel.project.root).map(Path::to_owned).unwrap_or_default();
+        let (fork, warnings) = forks::make(&kernel, &settings, None, name.as_deref())?;
         session.output.warn_all(&warnings);
+        // A directory that is ignored, or empty in git's eyes, may not be there.
         let inside = Some(fork.root.join(below)).filter(|inside| inside.is_dir()).unwrap_or(fork.root);
         session.within(&inside, |session| self.run_here(session, work))
     }
@@ -117,17 +122,18 @@ impl ExecArgs {
     /// Runs the command where the session stands.
     fn run_here(&self, session: &mut CliSession, work: DispatchWork) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
-        let project = match &self.run {
-            Some(run) => kernel.read(|snapshot| kernel.run(snapshot, run))?.project_dir,
-            None => kernel.project.root.clone(),
-        };
+        let project = kernel.project.root.clone();
         let is_captured = !self.no_checkpoint && kernel.ledger.is_of_one_host();
         let kept = if is_captured { session.kept_along_the_way(&kernel, &project, true)? } else { None };
         let directory = session.directory.clone();
         let request = ExecRequest {
-            run: self.run.as_deref(),
-            phase: self.phase.as_deref(),
-            work,
+            work: DirectWork {
+                run: self.run.as_deref(),
+                phase: self.phase.as_deref(),
+                work,
+                line: exec::command_line(&self.command),
+                kept: kept.as_ref(),
+            },
             argv: &self.command,
             directory: &directory,
             timeout: self.timeout,
@@ -139,7 +145,6 @@ impl ExecArgs {
                 _ if has_terminal() => ExecOutput::Terminal,
                 _ => ExecOutput::Streams,
             },
-            kept: kept.as_ref(),
         };
         let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
         let executed = exec::exec(&kernel, &request, &mut watch)?;
@@ -213,11 +218,17 @@ fn has_terminal() -> bool {
 /// What the guard of a command records.
 fn record_killed(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
     let kernel = session.kernel()?;
-    let work = kernel.read(|snapshot| dispatch::resolve(snapshot, id))?;
-    let project = kernel.read(|snapshot| ic_phase::run::get(snapshot, &work.run_id))?.project_dir;
-    let kept = session.kept_along_the_way(&kernel, &project, kernel.ledger.is_of_one_host())?;
-    exec::record_killed(&kernel, &work.id, kept.as_ref())?;
+    let is_captured = kernel.ledger.is_of_one_host();
+    let kept_of = |project: &Path| session.kept_along_the_way(&kernel, project, is_captured);
+    direct_work::record_killed(&kernel, id, &kept_of)?;
     Ok(ExitStatus::Done)
+}
+
+/// The command that records the death of this process, with which a piece of work ended.
+pub(crate) fn if_killed(directory: &Path, work: &DispatchId) -> Vec<OsString> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
+    let words = ["exec", "--killed", work.as_str()].map(OsString::from);
+    [program.into(), "-C".into(), directory.into()].into_iter().chain(words).collect()
 }
 
 struct Watch<'a> {
@@ -244,9 +255,7 @@ impl ExecWatch for Watch<'_> {
     }
 
     fn if_killed(&self, dispatch: &DispatchId) -> Vec<OsString> {
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
-        let words = ["exec", "--killed", dispatch.as_str()];
-        [program.into(), "-C".into(), self.directory.into()].into_iter().chain(words.map(OsString::from)).collect()
+        if_killed(self.directory, dispatch)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Dispatches of a run.
 
+use std::path::Path;
+
 use ic_base::Code;
 use ic_dispatch::code::{RecordedCode, RecordedCommit, RecordedFile};
 use ic_dispatch::dispatch::TokenCounts;
@@ -72,12 +74,15 @@ shape! {
         dispatch: &Dispatch,
         commits: &[RecordedCommit],
         files: &[RecordedFile],
+        log: Option<&Path>,
     ) {
         #[serde(flatten)]
         dispatch: DispatchJson = dispatch.into(),
         /// Its commits, oldest first.
         commits: Vec<CommitJson> = commits.iter().map(CommitJson::from).collect(),
         files: Vec<FileJson> = files.iter().map(FileJson::from).collect(),
+        /// The file with the output of its command, masked; null: `ic exec` did not run it, or it had a terminal.
+        log: Option<String> = log.map(|log| log.to_string_lossy().into_owned()),
     }
 
     /// A commit that the dispatch recorded.
@@ -201,7 +206,12 @@ pub(crate) fn executed(executed: &ExecutedCommand) -> String {
 }
 
 /// One dispatch with its commits and files.
-pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[RecordedFile]) -> String {
+pub(crate) fn card(
+    dispatch: &Dispatch,
+    commits: &[RecordedCommit],
+    files: &[RecordedFile],
+    log: Option<&Path>,
+) -> String {
     let mut out = one_line(dispatch);
     let mut line = |label: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -219,6 +229,7 @@ pub(crate) fn card(dispatch: &Dispatch, commits: &[RecordedCommit], files: &[Rec
         line("tokens", Some(format!("{} in, {} out, {} cached", tokens.input, tokens.output, tokens.cache)));
     }
     line("undone", dispatch.undone_in_part_from().map(|cut| format!("what it did after event {cut}")));
+    line("log", log.map(path_text));
     line("run", Some(dispatch.run_id.to_string()));
     line("id", Some(dispatch.id.to_string()));
     for commit in commits {

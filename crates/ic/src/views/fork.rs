@@ -1,35 +1,29 @@
 //! Forks: made, compared, adopted, dropped.
 
 use ic_checkpoint::diff::TreeChange;
-use ic_dispatch::Dispatch;
-use ic_dispatch::dispatch::TokenCounts;
 use ic_ledger::path_from_bytes;
-use ic_worktree::forks::{Adoption, DroppedFork, Fork};
+use ic_ops::forks::{AdoptedFork, ComparedFork};
+use ic_worktree::Warning;
+use ic_worktree::forks::{DroppedFork, Fork};
 
 use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
 use crate::views::PathJson;
 use crate::views::checkpoint::restore::RestoreChangeJson;
-use crate::views::common_shapes::SkippedJson;
+use crate::views::common_shapes::{SkippedJson, WarningJson};
 use crate::views::dispatch::TokensJson;
-
-/// A fork with what is known of its work.
-pub(crate) struct ComparedFork {
-    pub(crate) fork: Fork,
-    pub(crate) files: Vec<(Vec<u8>, TreeChange)>,
-    pub(crate) newest: Option<Dispatch>,
-    pub(crate) tokens: TokenCounts,
-    pub(crate) commits: usize,
-}
 
 shape! {
     /// A fork that was just made (`fork`).
-    pub(crate) struct ForkJson from fork: &Fork {
+    pub(crate) struct ForkJson from (fork: &Fork, warnings: &[Warning]) {
         name: String = fork.name.clone(),
         /// Its directory, a linked work tree.
         #[serde(flatten)]
         path: PathJson = fork.root.as_path().into(),
-        /// The checkpoint with which it began.
-        checkpoint_id: String = fork.base.id.to_string(),
+        /// The checkpoint with which it began; null: the call that made it was killed, so it can only be dropped.
+        checkpoint_id: Option<String> = fork.base.as_ref().map(|base| base.id.to_string()),
+        /// What does not come along. Left out if there is nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = warnings.iter().map(WarningJson::from).collect(),
     }
 
     /// A fork beside the others (`compare`).
@@ -37,7 +31,7 @@ shape! {
         newest = one.newest.as_ref();
     {
         #[serde(flatten)]
-        fork: ForkJson = (&one.fork).into(),
+        fork: ForkJson = ForkJson::new(&one.fork, &[]),
         /// The files that differ from those with which it began.
         files: Vec<ForkFileJson> = one.files.iter().map(ForkFileJson::from).collect(),
         /// The newest work in it; null: there is none.
@@ -60,17 +54,22 @@ shape! {
     }
 
     /// The outcome of an adoption (`adopt`).
-    pub(crate) struct AdoptJson from (fork: &Fork, adoption: &Adoption, work: Option<&str>, dry_run: bool) {
-        fork: String = fork.name.clone(),
+    pub(crate) struct AdoptJson from (adopted: &AdoptedFork, dry_run: bool) where
+        adoption = &adopted.adoption;
+    {
+        fork: String = adopted.fork.name.clone(),
         dry_run: bool = dry_run,
         /// The work that has the changes, which an undo takes out; null if nothing changed.
-        dispatch_id: Option<String> = work.map(str::to_owned),
+        dispatch_id: Option<String> = adopted.work.as_ref().map(|work| work.id.to_string()),
         /// Every change of files, in the order of paths.
         changes: Vec<RestoreChangeJson> = adoption.plan.steps.iter().map(RestoreChangeJson::from).collect(),
-        /// Paths with lines that both changed, and whose lines were decided.
+        /// Paths that both changed so that it had to be decided what stays, and how both did.
         conflicts: Vec<SkippedJson> = adoption.decided.iter().map(|one| SkippedJson::new(&one.path.0, one.reason.clone())).collect(),
-        /// Paths that stay as they are here, or in part, and why.
+        /// Paths of the fork that are not here, or only in part, and why.
         skipped: Vec<SkippedJson> = adoption.left.iter().map(|(path, why)| SkippedJson::new(&path.0, why.clone())).collect(),
+        /// What went less well. Left out if there is nothing.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<WarningJson> = adopted.warnings.iter().map(WarningJson::from).collect(),
     }
 
     /// The outcome of removing a fork (`drop`).
@@ -102,12 +101,13 @@ pub(crate) fn compared(forks: &[ComparedFork]) -> String {
 }
 
 /// What an adoption did, a line a path.
-pub(crate) fn adopted(fork: &Fork, adoption: &Adoption, work: Option<&str>, dry_run: bool) -> String {
+pub(crate) fn adopted(adopted: &AdoptedFork, dry_run: bool) -> String {
+    let AdoptedFork { fork, adoption, work, .. } = adopted;
     let name = styled(style::STRONG, &plain(&fork.name));
     let count = counted(adoption.plan.steps.len(), "change");
     let mut out = match (dry_run, work) {
         (true, _) => format!("would adopt {name}: {count}\n"),
-        (false, None) => format!("nothing to adopt from {name}: it has nothing that is not here\n"),
+        (false, None) => format!("nothing to adopt from {name}\n"),
         (false, Some(_)) => format!("adopted {name}: {count}\n"),
     };
     for step in &adoption.plan.steps {
@@ -117,8 +117,7 @@ pub(crate) fn adopted(fork: &Fork, adoption: &Adoption, work: Option<&str>, dry_
         out += &format!("  stays     {} ({})\n", path_text(&path_from_bytes(&path.0)), plain(why));
     }
     if let Some(work) = work {
-        let short = &work[work.len().saturating_sub(8)..];
-        out += &format!("to take it out again: ic undo {short} --only\n");
+        out += &format!("to take it out again: ic undo {} --only\n", work.id.short());
     }
     out
 }

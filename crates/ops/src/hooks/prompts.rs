@@ -8,13 +8,14 @@ use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
 use ic_dispatch::report::DispatchReport;
 use ic_kernel::Kernel;
 use ic_ledger::{Snapshot, Transaction};
-use ic_phase::gate::Gates;
+use ic_phase::Run;
 use ic_phase::point::{NewPoint, PointKind};
 use ic_phase::run::{self, NewRun, RunStatus};
-use ic_phase::{Chain, Run};
 use ic_session::{self as session, AgentSession, NewPrompt, NewSession, Prompt};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning};
+
+use crate::run::own;
 
 use super::caller::{Teller, is_going, latest_of};
 use super::undone_work::since_told;
@@ -241,16 +242,7 @@ fn resumed(tx: &Transaction<'_>, now: Timestamp, known: Option<&AgentSession>) -
 
 /// A run of a session's own. Its goal repeats no prompt: what is redacted there must not stand here.
 fn own_run(kernel: &Kernel, teller: Teller<'_>) -> NewRun {
-    NewRun {
-        goal: format!("Session {} of {}", short_of(teller.client_id), teller.client),
-        chain: Chain::of_session(),
-        project_dir: kernel.project.root.clone(),
-        complexity: None,
-        auto_advance: true,
-        gates: Gates::default(),
-        scope_id: None,
-        metadata: "{}".to_owned(),
-    }
+    own(&kernel.project.root, format!("Session {} of {}", short_of(teller.client_id), teller.client))
 }
 
 /// The beginning of a client's name of a session: enough to tell two of them apart.

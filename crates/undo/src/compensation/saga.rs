@@ -207,7 +207,7 @@ impl<'k> Saga<'k> {
 
     /// A file beside the ledger for what a command of this run says; its directory is made.
     pub fn log_file(&self, name: &str) -> Result<PathBuf> {
-        let directory = self.kernel.store().join("logs").join(self.run_id.as_str());
+        let directory = self.kernel.log_directory(&self.run_id);
         ic_ledger::private::directories(&directory).while_doing(|| format!("making {}", directory.display()))?;
         Ok(directory.join(name))
     }

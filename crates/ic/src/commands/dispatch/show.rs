@@ -1,6 +1,7 @@
 //! `ic dispatch show`
 
 use ic_dispatch::{code, dispatch};
+use ic_ops::exec;
 
 use crate::commands::prelude::*;
 use crate::views::dispatch::DispatchShowJson;
@@ -24,8 +25,9 @@ impl DispatchShowArgs {
             let files = code::files_of(snapshot, &dispatch.id)?;
             Ok((dispatch, commits, files))
         })?;
-        session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files), || {
-            views::dispatch::card(&dispatch, &commits, &files)
+        let log = exec::log_of(&kernel, &dispatch);
+        session.output.record(&DispatchShowJson::new(&dispatch, &commits, &files, log.as_deref()), || {
+            views::dispatch::card(&dispatch, &commits, &files, log.as_deref())
         })
     }
 }

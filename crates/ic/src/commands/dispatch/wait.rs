@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_ops::dispatch::{self, Waited};
+use ic_ops::exec;
 
 use crate::commands::prelude::*;
 use crate::signals;
@@ -38,10 +39,11 @@ impl Wait {
         let (commits, files) = kernel.read(|snapshot| {
             Ok((code::commits_of(snapshot, &dispatch.id)?, code::files_of(snapshot, &dispatch.id)?))
         })?;
+        let log = exec::log_of(&kernel, &dispatch);
         let code = refusal(waited);
-        let shown = DispatchShowJson::new(&dispatch, &commits, &files);
+        let shown = DispatchShowJson::new(&dispatch, &commits, &files, log.as_deref());
         session.output.record(&DispatchWaitJson::new(shown, code), || {
-            views::dispatch::waited(waited) + &views::dispatch::card(&dispatch, &commits, &files)
+            views::dispatch::waited(waited) + &views::dispatch::card(&dispatch, &commits, &files, log.as_deref())
         })?;
         Ok(if is_completed(&dispatch) { ExitStatus::Done } else { ExitStatus::No })
     }

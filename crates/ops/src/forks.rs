@@ -1,0 +1,156 @@
+//! Forks of a work tree: making one, comparing them, adopting one as a piece of work, removing one.
+
+use std::ffi::OsString;
+
+use ic_base::{DispatchId, Result};
+use ic_checkpoint::diff::TreeChange;
+use ic_checkpoint::restore::reverse::LineDecision;
+use ic_dispatch::code;
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork, TokenCounts};
+use ic_effects::child::supervision::GroupGuard;
+use ic_kernel::Kernel;
+use ic_phase::run::{self, RunFilter};
+use ic_worktree::forks::{self, Adoption, DroppedFork, Fork};
+use ic_worktree::{CaptureSettings, Warning, Which, Workspace};
+
+use crate::direct_work::{self, DirectWork};
+use crate::exec::environment;
+
+/// Makes a fork of the work tree here, as it is now or as it was at a point; returns what does not come along, too.
+///
+/// Errors: those of a point; `file_conflict`, `git_failed`: nothing was made.
+pub fn make(
+    kernel: &Kernel,
+    settings: &CaptureSettings,
+    point: Option<&str>,
+    name: Option<&str>,
+) -> Result<(Fork, Vec<Warning>)> {
+    let workspace = Workspace::here(kernel, settings)?;
+    let from = match point {
+        Some(point) => {
+            let id = ic_undo::points::checkpoint_meant(kernel, None, point)?;
+            kernel.read(|snapshot| ic_worktree::find(snapshot, &workspace.root, Which::Id(id.as_str())))?
+        }
+        None => workspace.record_look(None)?,
+    };
+    let name = name.map_or_else(|| forks::free_name(&workspace.root), str::to_owned);
+    forks::make(&workspace, &from, &name)
+}
+
+/// A fork with what is known of its work.
+#[derive(Debug)]
+pub struct ComparedFork {
+    /// The fork that was meant.
+    pub fork: Fork,
+    /// The files that differ from those with which it began, and how.
+    pub files: Vec<(Vec<u8>, TreeChange)>,
+    /// The newest work in it.
+    pub newest: Option<Dispatch>,
+    /// The tokens of all work in it.
+    pub tokens: TokenCounts,
+    /// How many commits its work recorded.
+    pub commits: usize,
+}
+
+/// The forks with these names or directories, or all of the work tree here. Nothing is written.
+///
+/// Errors: `fork_not_found`; those of a capture.
+pub fn compare(kernel: &Kernel, settings: &CaptureSettings, names: &[String]) -> Result<Vec<ComparedFork>> {
+    let meant: Vec<Fork> = match names {
+        [] => forks::of_here(kernel)?,
+        names => names.iter().map(|name| forks::find(kernel, name)).collect::<Result<_>>()?,
+    };
+    meant.into_iter().map(|fork| compared(kernel, settings, fork)).collect()
+}
+
+fn compared(kernel: &Kernel, settings: &CaptureSettings, fork: Fork) -> Result<ComparedFork> {
+    const MOST: i64 = 1_000;
+    let files = Workspace::open(kernel, fork.root.clone(), settings)?.changed_in_fork(&fork)?;
+    let (mut newest, mut tokens, mut commits): (Option<Dispatch>, _, _) = (None, TokenCounts::default(), 0);
+    kernel.read(|snapshot| {
+        let filter = RunFilter { open: false, project: Some(&fork.root), limit: MOST, before: None };
+        for run in run::list(snapshot, &filter)? {
+            let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: MOST };
+            for work in dispatch::list(snapshot, &filter)? {
+                tokens = tokens.plus(work.tokens);
+                commits += code::commits_of(snapshot, &work.id)?.len();
+                if newest.as_ref().is_none_or(|newest| newest.seq < work.seq) {
+                    newest = Some(work);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(ComparedFork { fork, files, newest, tokens, commits })
+}
+
+/// How a fork is adopted.
+pub struct AdoptRequest<'a> {
+    /// The fork: its name or its directory.
+    pub fork: &'a str,
+    /// The run that the work belongs to; `None`: that of the calling dispatch, else one of its own.
+    pub run: Option<&'a str>,
+    /// What is done about lines that both changed; `None`: they are refused.
+    pub decision: Option<LineDecision>,
+    /// Say what would be done, and change nothing.
+    pub dry_run: bool,
+    /// The command that records the death of this process, for the work with this id: its program, then its arguments.
+    pub if_killed: &'a dyn Fn(&DispatchId) -> Vec<OsString>,
+}
+
+/// An adoption, and the work that it is.
+#[derive(Debug)]
+pub struct AdoptedFork {
+    /// The fork that was meant.
+    pub fork: Fork,
+    /// What became of the paths.
+    pub adoption: Adoption,
+    /// The work that has the changes; `None`: there was nothing to change, or it was a dry run.
+    pub work: Option<Dispatch>,
+    /// What went less well.
+    pub warnings: Vec<Warning>,
+}
+
+/// Merges what a fork became into the work tree here, as one piece of work.
+///
+/// Errors: `fork_not_found`; those of [`forks::adopt`] and of a run's reference: nothing was written.
+pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest<'_>) -> Result<AdoptedFork> {
+    let fork = forks::find(kernel, request.fork)?;
+    // An undo of the adoption needs both looks, whatever is captured along the way otherwise.
+    let mut settings = settings.clone();
+    settings.checkpointing.auto = true;
+    let here = Workspace::here(kernel, &settings)?;
+    let place = Workspace::open(kernel, fork.root.clone(), &settings)?;
+    let adopted = |dry_run| forks::adopt(&here, &place, &fork, request.decision, dry_run);
+    // First as a dry run: a refusal leaves no work on record, and neither does a fork that has nothing new.
+    let planned = adopted(true)?;
+    if request.dry_run || planned.plan.steps.is_empty() {
+        return Ok(AdoptedFork { adoption: planned, work: None, warnings: Vec::new(), fork });
+    }
+    let line = format!("adopt {}", fork.name);
+    let work = DispatchWork { name: Some(line.clone()), ..DispatchWork::default() };
+    let new = DirectWork { run: request.run, phase: None, work, line, kept: Some(&settings) };
+    let id: DispatchId = kernel.context.new_id();
+    // Killed in between, the half that is here is the work's, and an undo takes it out.
+    let mut guard = GroupGuard::start(&(request.if_killed)(&id), &environment(kernel, None))?;
+    let (_, mut warnings) = direct_work::begin(kernel, &id, &new)?;
+    let done = adopted(false);
+    let ending = match &done {
+        Ok(_) => DispatchEnding::Completed { summary: None, verdict: None },
+        Err(error) => DispatchEnding::Failed { error: error.message() },
+    };
+    let (work, more) = direct_work::end(kernel, &id, &ending, Some(&settings))?;
+    guard.dismiss();
+    warnings.extend(more);
+    Ok(AdoptedFork { adoption: done?, work: Some(work), warnings, fork })
+}
+
+/// Removes a fork; `force`: with files that no checkpoint holds.
+///
+/// Errors: `fork_not_found`; those of [`forks::remove`]: nothing was removed.
+pub fn drop(kernel: &Kernel, settings: &CaptureSettings, name: &str, force: bool) -> Result<(Fork, DroppedFork)> {
+    let fork = forks::find(kernel, name)?;
+    let place = Workspace::open(kernel, fork.root.clone(), settings)?;
+    let dropped = forks::remove(&place, &kernel.project.root, &fork, force)?;
+    Ok((fork, dropped))
+}
