@@ -24,7 +24,7 @@ as_user() {
     elif id postgres >/dev/null 2>&1; then
         setpriv --reuid=postgres --regid=postgres --clear-groups -- "$@"
     else
-        setpriv --reuid=nobody --regid=nogroup --clear-groups -- "$@"
+        setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
     fi
 }
 

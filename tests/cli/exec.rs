@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ic_testkit::{CliOutcome, Terminal, git_in, signals, wait_for};
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, getpgid, kill_process_group, test_kill_process};
 use serde_json::{Value, json};
 
 use crate::agents::in_git;
@@ -169,6 +169,27 @@ fn killed_one_leaves_no_child_and_says_interrupted() {
     wait_for("its run is over", || project.json("run list")[0]["status"] == "completed");
     ok(&project, "undo --yes");
     assert_eq!((text(&project, "changed"), text(&project, "never")), (None, None));
+}
+
+#[test]
+fn work_whose_guard_is_gone_too_is_ended_by_the_next_command() {
+    let project = in_git();
+    let (mut ic, command) = in_background(&project, "echo changed > changed; sleep 1000");
+    let guard = getpgid(Some(command)).expect("the group of the command");
+    signals::send_to("KILL", ic.id());
+    signals::send_to("KILL", guard.as_raw_nonzero().get().unsigned_abs());
+    ic.wait().expect("its end");
+    // Without its guard the command may still run.
+    let _ = kill_process_group(guard, Signal::KILL);
+    exec(&project, &[], "echo later > later");
+    let all = project.json("dispatch list");
+    let states: Vec<&Value> = all.as_array().expect("a list").iter().map(|work| &work["status"]).collect();
+    assert_eq!(states, ["interrupted", "completed"]);
+    // None of them ran beside the other: each is undone alone.
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "changed").as_deref(), text(&project, "later")), (Some("changed\n"), None));
+    ok(&project, "undo --yes");
+    assert_eq!(text(&project, "changed"), None);
 }
 
 #[test]

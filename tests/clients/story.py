@@ -51,7 +51,7 @@ SETTINGS = {
     "copilot": ".github/hooks/ic.json",
     "opencode": ".opencode/plugins/ic.js",
 }
-# How each begins a subagent that plays the scene "sub"; Gemini tells nobody of its own.
+# How each begins a subagent that plays the scene "sub"; Gemini reports none.
 SUBAGENTS = {
     "claude-code": ("Agent", {"description": "sub", "prompt": "@@sub please", "subagent_type": "general-purpose"}),
     "codex": ("multi_agent_v1/spawn_agent", {"message": "@@sub please"}),
@@ -293,7 +293,7 @@ class Story:
         """The work of a subagent is its own, below its prompt's."""
         if self.client not in SUBAGENTS:
             return
-        self.prompt("@@ask somebody else", is_first=True)
+        self.prompt("@@ask another agent", is_first=True)
         check("a subagent worked", (self.project / "sub.txt").exists(), self.model.asked[-1][-1500:])
         blamed = self.ic("blame", "sub.txt")["changes"][0]["dispatches"]
         own = self.ic("blame", "own.txt")["changes"][0]["dispatches"]

@@ -9,8 +9,8 @@ use ic_base::{Code, Diagnosis, Result};
 use crate::command_path::CommandPath;
 use crate::commands::{
     HelpGroup, RunCommand, adopt, backup, blame, checkpoint, compare, compensation, completions, config, diff,
-    dispatch, drop, events, exec, fork, gate, health, hook, hooks, init, install, log, man, mcp, migrate, redo,
-    restore, rewind, rollback, run, session, show, status, ui, undo, uninstall, verbs, version, r#where, workflow,
+    dispatch, drop, events, exec, fork, gate, health, hook, hooks, init, install, ledger_path, log, man, mcp, migrate,
+    redo, restore, rewind, rollback, run, session, show, status, ui, undo, uninstall, verbs, version, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -189,7 +189,7 @@ verbs! {
             Hook(hook::Hook) = "Called by the hooks",
         }
         "The program": {
-            Where(r#where::Where) = "Print the path of the ledger that commands use here",
+            Where(ledger_path::Where) = "Print the path of the ledger that commands use here",
             /// The project's configuration
             #[command(subcommand)]
             Config(Later<config::ConfigVerb>) = "Show the settings in force, and their sources",

@@ -78,6 +78,7 @@ pub(crate) mod init;
 pub(crate) mod input;
 pub(crate) mod install;
 pub(crate) mod layered_rollback;
+pub(crate) mod ledger_path;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
@@ -95,7 +96,6 @@ pub(crate) mod ui;
 pub(crate) mod undo;
 pub(crate) mod uninstall;
 pub(crate) mod version;
-pub(crate) mod r#where;
 pub(crate) mod workflow;
 
 use ic_base::Result;

@@ -16,7 +16,7 @@ use ic_worktree::{CaptureSettings, Warning, Which, Workspace};
 use crate::direct_work::{self, DirectWork};
 use crate::exec::environment;
 
-/// Makes a fork of the work tree here, as it is now or as it was at a point; returns what does not come along, too.
+/// Makes a fork of the work tree here, with its files of now or of a point; returns what does not come along, too.
 ///
 /// Errors: those of a point; `file_conflict`, `git_failed`: nothing was made.
 pub fn make(

@@ -42,7 +42,7 @@ pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it"
 /// The reason for a path that is unsure: a person may have changed it too.
 const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
 
-/// The reason for a path that is unsure because nobody told what the work did, or that it ended.
+/// The reason for a path that is unsure because nothing told what the work did, or that it ended.
 const UNTOLD: &str = "it changed during work that tells no calls and was not completed, so it may be yours";
 
 /// Whether a path is unsure: a person may have changed it, and can say so.

@@ -73,7 +73,7 @@ pub(super) fn plan(
     })
 }
 
-/// A warning for each later work of a thread that was undone in part, and that an undo from this target on leaves as it is.
+/// A warning for each later work of a thread that was undone in part, and that an undo from this target on leaves unchanged.
 fn rests(snapshot: &Snapshot<'_>, run: &Run, to: RollbackTarget<'_>) -> Result<Vec<Warning>> {
     let (RollbackTarget::Since(first) | RollbackTarget::Exactly(first)) = to else { return Ok(Vec::new()) };
     let (_, in_part) = crate::points::thread_since(snapshot, run, first)?;

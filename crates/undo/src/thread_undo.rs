@@ -43,7 +43,7 @@ pub(super) struct Decided<'a> {
     pub(super) planned: Option<LayeredRollback>,
 }
 
-/// Decides between the cut and the set for a request that leaves it open; any other is returned as it is.
+/// Decides between the cut and the set for a request that leaves it open; any other is returned unchanged.
 ///
 /// Errors: those of the plan that was decided for.
 pub(super) fn decide<'a>(

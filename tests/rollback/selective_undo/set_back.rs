@@ -420,7 +420,7 @@ fn a_redo_after_one_that_was_killed_and_aborted_brings_all_back() {
 #[test]
 fn lines_that_others_set_back_since_the_undo_are_theirs() {
     let loud = SEVEN.replace("two", "TWO");
-    // The same line refuses the redo. Another one is in nobody's way.
+    // The same line refuses the redo. Another line is no hindrance.
     for (line, redone) in [("two", None), ("six", Some(&loud))] {
         let world = with_base("b.txt", "b\n");
         let first = did(&world, "first", || world.write("a.txt", &loud));

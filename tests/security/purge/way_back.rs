@@ -31,7 +31,7 @@ fn the_way_back_from_a_restore_over_purged_content_is_one_that_works() {
     let (cli, id) = staged_again();
     let text = cli.ok(["checkpoint", "restore", &id, "--yes", "--format", "text"]);
     assert_eq!(read(&cli, "a"), "one\n", "{text}");
-    let command = text.split_once("to go back: ").expect("a way back").1.lines().next().expect("a line");
+    let command = text.split_once("to go back: ").expect("a command").1.lines().next().expect("a line");
     let outcome = follow(&cli, command);
     assert!(matches!(outcome.code, Some(0 | 4)), "{command}: {outcome:?}");
     assert_eq!(read(&cli, "a"), "changed\n", "{command}");

@@ -6,7 +6,7 @@ mod list;
 mod resume;
 mod status;
 mod targets;
-mod to;
+mod task;
 
 use ic_kernel::Kernel;
 use ic_rewind::journal::{RewindEntry, RewindStatus};
@@ -22,7 +22,7 @@ verbs! {
         Init(init::RewindInitArgs),
         Inspect(inspect::Inspect),
         Targets(targets::Targets),
-        To(to::RewindToArgs),
+        To(task::RewindToArgs),
         Resume(resume::RewindResumeArgs),
         Status(status::RewindStatusArgs),
         List(list::RewindListArgs),

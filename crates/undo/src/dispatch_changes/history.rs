@@ -39,7 +39,7 @@ struct Facts {
     /// The makers of what restores left, and effects of undos of works, by the checkpoint that shows it. For a checkpoint that is
     /// not in it nothing is known.
     restored: HashMap<CheckpointId, ChangeOwner>,
-    /// The paths that a rollback of a run did not take back to its point, because others had changed them: there the run's changes were
+    /// The paths that a rollback of a run did not restore to its point, because others had changed them: there the run's changes were
     /// merged out. By the checkpoint that its restore left.
     merged: HashMap<CheckpointId, BTreeSet<PathText>>,
     attribution: Attribution,

@@ -117,7 +117,7 @@ impl Workspace<'_> {
         let standing: BTreeSet<PathText> =
             paths.iter().filter(|path| !gone.contains(path)).cloned().map(PathText).collect();
         let goes = |one: &Difference| matches!(one.before, Some(DiffState::Directory { .. })) && one.after.is_none();
-        // A directory stays for what others have in it, whoever made it.
+        // A directory stays while it has anything of others.
         let is_needed = |one: &Difference| goes(one) && holds_any(&one.path, &standing);
         let mut as_target = differences;
         as_target.retain(|one| !paths.contains(&one.path) && !is_needed(one));
