@@ -238,7 +238,7 @@ intercore_dispatch_wait() {
     shift
     [[ $# -eq 0 ]] || shift
     _intercore_value TIMEOUT "$timeout" || return
-    _intercore dispatch wait ${timeout:+"--timeout=$timeout"} "$@" -- "$dispatch"
+    _intercore wait ${timeout:+"--timeout=$timeout"} "$@" -- "$dispatch"
 }
 
 # intercore_dispatch_list [RUN] [ARG...]: the dispatches of a run, or with '' of all runs, oldest first.

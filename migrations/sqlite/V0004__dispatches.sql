@@ -2,6 +2,7 @@
 -- pid_start_time, pid_boot_id: which process the number names, because numbers are used again. NULL: it is not known.
 -- started_seq: the event that began the work. What it belongs to is decided by when it began. NULL: it has not begun.
 -- finished_seq: the event that ended the work. What else was at work at the same time is decided by events, never by a clock. NULL: it goes on.
+-- ttl_millis, due_at: how long the work may be silent, and when it is lost unless it beats before. NULL: it does not beat.
 -- parent_id: the work that began this one, and that takes it along when it is undone: a prompt, for what a subagent did for it.
 -- NULL: a person or a script began it.
 
@@ -32,7 +33,9 @@ CREATE TABLE dispatches (
     pid_boot_id    TEXT,
     started_seq    INTEGER,
     finished_seq   INTEGER,
-    parent_id      TEXT REFERENCES dispatches (id)
+    parent_id      TEXT REFERENCES dispatches (id),
+    ttl_millis     INTEGER,
+    due_at         INTEGER
 ) STRICT;
 
 CREATE INDEX dispatches_by_suffix ON dispatches (reversed_id);

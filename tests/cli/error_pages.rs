@@ -52,6 +52,13 @@ fn with_story(project: &Project) {
     story(project);
 }
 
+fn silent(project: &Project) {
+    story(project);
+    // Only where no process is on record a beat counts.
+    project.cli.sql("UPDATE dispatches SET pid = NULL, pid_start_time = NULL, pid_boot_id = NULL");
+    project.ok("dispatch beat 0a00000f --ttl 1ms");
+}
+
 fn short(project: &Project) {
     chain(project, "draft,edit,done", "edit");
 }
@@ -117,8 +124,9 @@ const SCENES: &[Scene] = &[
     Scene { code: "dispatch_finished", before: with_story, call: "dispatch complete 0a00000a" },
     Scene { code: "dispatch_running", before: with_story, call: "dispatch start 0a00000f" },
     Scene { code: "agent_finished", before: agent_done, call: "run agent update 0a000012 --status failed" },
-    Scene { code: "process_gone", before: abandoned, call: "dispatch wait 0a000015" },
-    Scene { code: "timed_out", before: with_story, call: "dispatch wait 0a00000f --timeout 0s" },
+    Scene { code: "process_gone", before: abandoned, call: "wait 0a000015" },
+    Scene { code: "lost", before: silent, call: "wait 0a00000f" },
+    Scene { code: "timed_out", before: with_story, call: "wait 0a00000f --timeout 0s" },
     Scene { code: "gate_blocked", before: with_story, call: "run advance @" },
     Scene { code: "paused", before: by_hand, call: "run advance @" },
     Scene { code: "file_exists", before: copied, call: "backup copy.db" },
@@ -425,8 +433,11 @@ fn shown(scene: &Scene, code: Code) -> String {
     let arrow = if scene.code == "disk_full" { " > /dev/full" } else { "" };
     let _ = write!(text, "$ ic {}{arrow}\n{}{}", scene.call, people.stdout, people.stderr);
     if script.stderr.is_empty() {
-        assert_eq!(script.json()["code"], scene.code);
-        let _ = write!(text, "$ ic {} --json | jq -r .code\n{}\n", scene.call, scene.code);
+        let record = script.json();
+        let (code, path) =
+            if record.is_array() { (&record[0]["code"], "'.[].code'") } else { (&record["code"], ".code") };
+        assert_eq!(code, scene.code);
+        let _ = write!(text, "$ ic {} --json | jq -r {path}\n{}\n", scene.call, scene.code);
     } else {
         let value = serde_json::from_str(&script.stderr).expect("one line of JSON");
         assert_shape("error", &value);

@@ -210,8 +210,8 @@ fn detached_one_goes_on_and_can_be_waited_for() {
     let project = in_git();
     let id = run(&project, ["exec", "--detach", "--", "sh", "-c", "sleep 0.3; echo late > late"]);
     assert_eq!((id.code, text(&project, "late")), (Some(0), None));
-    let waited = project.run(&format!("dispatch wait {} --json", id.stdout.trim()));
-    assert_eq!((waited.code, &waited.json()["status"]), (Some(0), &json!("completed")));
+    let waited = project.run(&format!("wait {} --json", id.stdout.trim()));
+    assert_eq!((waited.code, &waited.json()[0]["status"]), (Some(0), &json!("completed")));
     assert_eq!(text(&project, "late").as_deref(), Some("late\n"));
     ok(&project, "undo --yes");
     assert_eq!(text(&project, "late"), None);

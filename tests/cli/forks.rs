@@ -196,7 +196,7 @@ fn fork_in_which_work_goes_on_is_not_dropped() {
         json(&project, "dispatch list")[0]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a process");
     ic_testkit::signals::send_to("TERM", pid);
     let id = begun.stdout.trim();
-    assert_eq!(run(&project, &format!("dispatch wait {id}")).code, Some(1));
+    assert_eq!(run(&project, &format!("wait {id}")).code, Some(1));
     ok(&project, "drop w");
 }
 

@@ -33,7 +33,7 @@ const CALLS: &[&str] = &[
     "dispatch show {work}",
     "dispatch list {run}",
     "dispatch complete {work}",
-    "dispatch wait {work}",
+    "wait {work}",
     "status {run}",
     "log {run} --all",
     "blame d",

@@ -1,6 +1,8 @@
 //! The table `dispatches`.
 
-use ic_base::{Code, DispatchId, Result, RunId, Timestamp, reversed_digits};
+use std::time::Duration;
+
+use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, Timestamp, reversed_digits};
 use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::reference::{self, Referent};
 use ic_ledger::{Snapshot, Transaction, path_bytes};
@@ -17,7 +19,7 @@ pub use list::{
     may_write, newest_verdict, search, unfinished,
 };
 pub(crate) use row::append_change;
-pub use row::{Dispatch, DispatchWork, Process, TokenCounts, find, get};
+pub use row::{Dispatch, DispatchWork, Heartbeat, Process, TokenCounts, find, get};
 
 /// How dispatches are referred to.
 pub const REFERENT: Referent = Referent {
@@ -102,6 +104,36 @@ pub fn set_process(tx: &Transaction<'_>, id: &DispatchId, process: Option<&Proce
         &[&pid, &start_time, &boot_id, &id.as_str()],
     )
     .map(|_| ())
+}
+
+/// Records that running work goes on, and is lost if it says nothing for `ttl` from now on (`None`: for as long as it may be silent already).
+///
+/// Errors: `stale_dispatch`, `dispatch_finished`; `invalid_value` for work that has not begun or was given no time.
+pub fn beat(tx: &Transaction<'_>, now: Timestamp, dispatch: &Dispatch, ttl: Option<Duration>) -> Result<Dispatch> {
+    dispatch.require_current()?;
+    let id = dispatch.id.short();
+    // Work that has ended is refused, so that a worker that lives on learns of it.
+    match dispatch.status {
+        DispatchStatus::Pending => {
+            return Err(Diagnosis::new(Code::InvalidValue, format!("The dispatch {id} has not begun."))
+                .hint(format!("begin it: ic dispatch start {id} --ttl DUR")));
+        }
+        DispatchStatus::Running => {}
+        ended => ended.check_move_to(DispatchStatus::Running, id)?,
+    }
+    let Some(ttl) = ttl.or(dispatch.heartbeat.map(|known| known.ttl)) else {
+        let message = format!("It is not known how long the dispatch {id} may be silent.");
+        return Err(Diagnosis::new(Code::InvalidValue, message).hint(format!("say it: ic dispatch beat {id} --ttl 5m")));
+    };
+    set_heartbeat(tx, now, &dispatch.id, ttl)?;
+    get(tx, &dispatch.id)
+}
+
+/// Records how long work may be silent from now on. No event tells it, because work says it dozens of times an hour.
+pub fn set_heartbeat(tx: &Transaction<'_>, now: Timestamp, id: &DispatchId, ttl: Duration) -> Result<()> {
+    let millis = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+    let due = now.millis().saturating_add(millis);
+    tx.execute_one("UPDATE dispatches SET ttl_millis = $1, due_at = $2 WHERE id = $3", &[&millis, &due, &id.as_str()])
 }
 
 /// Records the tokens used so far; a later report replaces an earlier one. Accepted from rolled-back work too.

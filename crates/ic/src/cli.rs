@@ -10,7 +10,7 @@ use crate::command_path::CommandPath;
 use crate::commands::{
     HelpGroup, RunCommand, adopt, backup, blame, checkpoint, compare, compensation, completions, config, diff,
     dispatch, drop, events, exec, fork, gate, health, hook, hooks, init, install, ledger_path, log, man, mcp, migrate,
-    redo, restore, rewind, rollback, run, session, show, status, ui, undo, uninstall, verbs, version, workflow,
+    redo, restore, rewind, rollback, run, session, show, status, ui, undo, uninstall, verbs, version, wait, workflow,
 };
 use crate::environment::CliEnvironment;
 use crate::exit::ExitStatus;
@@ -43,7 +43,8 @@ fn groups(is_full: bool) -> String {
             }
         }
     }
-    text + "  help          Print the help of a command"
+    // The short page says at its end how to get the help of a command.
+    if is_full { text + "  help          Print the help of a command" } else { text }
 }
 
 /// The template of `ic --help` in full; of `ic -h`, which is to fit a screen, if not.
@@ -54,7 +55,7 @@ pub(crate) fn first_page(is_full: bool) -> String {
         return format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\n{options}");
     }
     let more = "Global options, first steps, exit codes: ic --help. Commands: ic COMMAND -h";
-    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\n{more}")
+    format!("{{about}}\n{{usage-heading}} {{usage}}\n\n{groups}\n{more}")
 }
 
 /// The version, and the commit of a release.
@@ -144,7 +145,7 @@ verbs! {
             Run(Later<run::RunVerb>) = "Runs: create, advance, rollback, status; agents, artifacts",
             /// Dispatches: the work of agents, its commits and files
             #[command(subcommand)]
-            Dispatch(Later<dispatch::DispatchVerb>) = "Work of agents: create, start, complete, record, wait",
+            Dispatch(Later<dispatch::DispatchVerb>) = "Work of agents: create, start, beat, complete, record",
             /// Gates: check, override, list the rules
             #[command(subcommand)]
             Gate(Later<gate::GateVerb>) = "The conditions of an advance: check, override, rules",
@@ -154,6 +155,7 @@ verbs! {
         }
         "Several agents": {
             Exec(exec::ExecArgs) = "Run a command as a piece of work that can be undone",
+            Wait(wait::WaitArgs) = "Wait until work or runs end: all, any, or the first",
             Fork(fork::ForkArgs) = "A work tree beside this one, with the same files",
             Compare(compare::CompareArgs) = "The forks beside one another",
             Adopt(adopt::AdoptArgs) = "Merge what a fork became into this work tree",

@@ -96,6 +96,7 @@ pub(crate) mod ui;
 pub(crate) mod undo;
 pub(crate) mod uninstall;
 pub(crate) mod version;
+pub(crate) mod wait;
 pub(crate) mod workflow;
 
 use ic_base::Result;

@@ -98,6 +98,7 @@ pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod ui;
+pub(crate) mod wait;
 pub(crate) mod workflow;
 
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The processes that work on dispatches: what is on record of them, and whether they live.
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Clock as _, Code, Diagnosis, Result, SystemClock};
+use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{Dispatch, Process};
 use ic_effects::process::ProcessIdentity;
 
@@ -26,18 +27,25 @@ pub enum Life {
     Gone,
     /// Only its number is on record, and that may be another's by now; or it is a process of another machine or container.
     Unknown,
+    /// It has been silent for longer than it said that it may be.
+    Lost,
 }
 
-/// Whether the process of a dispatch lives; `None` if none is on record.
+/// Whether the worker of a dispatch lives: by its process, and where that tells nothing, by its heartbeats. `None` if neither is on record.
 pub fn life(dispatch: &Dispatch) -> Option<Life> {
-    let process = dispatch.process.as_ref()?;
-    Some(match identity(process) {
+    let of_process = dispatch.process.as_ref().map(|process| match identity(process) {
         // A process of another machine or container may still run: a caller that takes it to be gone would start a second worker.
         Some(identity) if identity.is_elsewhere() => Life::Unknown,
         Some(identity) if identity.is_alive() => Life::Alive,
         Some(_) => Life::Gone,
         None => Life::Unknown,
-    })
+    });
+    let beats = dispatch.heartbeat.filter(|_| dispatch.status == DispatchStatus::Running);
+    match (of_process, beats) {
+        (None | Some(Life::Unknown), Some(beats)) if SystemClock.now() > beats.due => Some(Life::Lost),
+        (None | Some(Life::Unknown), Some(_)) => Some(Life::Alive),
+        (of_process, _) => of_process,
+    }
 }
 
 /// Whether a worker lives that is neither the calling process nor one of its ancestors. An orchestrator that is on record as the worker

@@ -276,7 +276,7 @@ pub fn record_killed(kernel: &Kernel, reference: &str, kept_of: KeptOf<'_>) -> R
     }
     if life(&work) == Some(Life::Alive) {
         let message = format!("The process of {} lives. Nothing was recorded.", work.id.short());
-        return Err(Diagnosis::new(Code::WorkRunning, message).hint("wait for its end: ic dispatch wait ID"));
+        return Err(Diagnosis::new(Code::WorkRunning, message).hint("wait for its end: ic wait ID"));
     }
     let kept = kept_of(&project)?;
     end(kernel, &work.id, &WAS_KILLED, kept.as_ref()).map(|(dispatch, _)| dispatch)

@@ -1,9 +1,9 @@
-//! Handing work out, what it reports, and waiting for its end.
+//! Handing work out, and what it reports.
 
 mod beginning;
-mod wait;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::record::CheckpointLink;
@@ -20,8 +20,6 @@ use ic_kernel::Kernel;
 use ic_kernel::worker::process_of;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention, root_of};
-
-pub use wait::{Waited, wait};
 
 /// Hands work out in a phase of a run (`None`: the current one).
 ///
@@ -61,7 +59,7 @@ pub fn create(
     Ok((dispatch, tidied(kernel, kept, taken, &project)))
 }
 
-/// Marks work as begun, which makes a point of the run; `pid`: the process that works on it. Of work that is begun and has no process on
+/// Marks work as begun, which makes a point of the run; `pid`: the process that works on it; `ttl`: how long it may be silent. Of work that is begun and has no process on
 /// record it is recorded which one it is.
 ///
 /// With `kept`, the working tree is captured before it, where checkpoints are taken automatically, and a configured state database is
@@ -72,6 +70,7 @@ pub fn start(
     kernel: &Kernel,
     reference: &str,
     pid: Option<u32>,
+    ttl: Option<Duration>,
     kept: Option<&CaptureSettings>,
 ) -> Result<(Dispatch, Vec<Warning>)> {
     // The identity is looked up now: a process that gets this number later is another one.
@@ -100,10 +99,16 @@ pub fn start(
             Some(look) => taken.record_point_at(tx, now, &run, &point, look)?,
             None => taken.record_point(tx, now, &run, &point)?,
         }
-        dispatch::start(tx, now, &dispatch, process.as_ref())
+        let started = dispatch::start(tx, now, &dispatch, process.as_ref())?;
+        ttl.map_or(Ok(started.clone()), |ttl| dispatch::beat(tx, now, &started, Some(ttl)))
     })?;
     warnings.extend(tidied(kernel, kept, taken, &project));
     Ok((dispatch, warnings))
+}
+
+/// Records that running work goes on; `ttl`: how long it may be silent from now on, if that is new. Errors: those of [`dispatch::beat`].
+pub fn beat(kernel: &Kernel, reference: &str, ttl: Option<Duration>) -> Result<Dispatch> {
+    kernel.write(|tx, now| dispatch::beat(tx, now, &settled(tx, reference)?.0, ttl))
 }
 
 /// Work that is begun, with its process on record now, or that has ended before it was said to begin; `None`: it is to begin.

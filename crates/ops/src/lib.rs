@@ -16,3 +16,4 @@ pub mod hooks;
 pub mod redact;
 pub mod run;
 pub mod status;
+pub mod wait;

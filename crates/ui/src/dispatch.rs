@@ -141,6 +141,7 @@ fn alive(life: Option<Life>) -> &'static str {
     match life {
         Some(Life::Alive) => "lives",
         Some(Life::Gone) => "has ended",
+        Some(Life::Lost) => "has been silent for too long",
         Some(Life::Unknown) | None => "",
     }
 }

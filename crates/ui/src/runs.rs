@@ -2,6 +2,7 @@
 
 use ic_base::{Result, RunId};
 use ic_dispatch::token_totals;
+use ic_kernel::worker::Life;
 use ic_ops::status::{self, RunOverview, Working};
 use ic_phase::run::{self, RunFilter};
 use ic_phase::{Run, RunStatus};
@@ -9,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::layout::{PageLayout, older};
 use crate::page_request::Ask;
-use crate::text::{EMPTY, ShownText, counted, of_path, query, rounded, when};
+use crate::text::{ShownText, counted, of_path, query, rounded, when};
 
 /// The most runs on one page.
 const AT_ONCE: i64 = 15;
@@ -146,10 +147,14 @@ pub(crate) fn worker(working: &Working) -> Markup {
         },
         Working::Dispatch(work, life) => {
             let name = work.work.name.as_deref().or(work.work.agent_type.as_deref()).unwrap_or("dispatch");
-            let gone = matches!(life, Some(ic_kernel::worker::Life::Gone));
+            let ended = match life {
+                Some(Life::Gone) => " (its process has ended)",
+                Some(Life::Lost) => " (it has been silent for too long)",
+                Some(Life::Alive | Life::Unknown) | None => "",
+            };
             html! {
                 a href={ "/dispatches/" (work.id) } { (ShownText(&ic_base::title(name))) }
-                @if gone { " (its process has ended)" } @else { (EMPTY) }
+                (ended)
             }
         }
         Working::Agent(agent) => {

@@ -76,6 +76,15 @@ fn exec() {
 }
 
 #[test]
+fn wait() {
+    Page::of("ic wait", |project| drop(story(project)))
+        .does("wait 0a00000a")
+        .says_no("wait 0a00000a 0a00000f --timeout 0s")
+        .refuses("wait 99999999", 3, "dispatch_not_found")
+        .ends();
+}
+
+#[test]
 fn fork() {
     Page::of("ic fork", |project| drop(story(project))).refuses("fork --name a/b", 3, "invalid_value").ends();
 }

@@ -85,11 +85,10 @@ fn show() {
 }
 
 #[test]
-fn wait() {
-    Page::of("ic dispatch wait", with_story)
-        .does(&format!("dispatch wait {PLANNER}"))
-        .says_no(&format!("dispatch wait {BUILDER} --timeout 0s"))
-        .refuses("dispatch wait 99999999", 3, "dispatch_not_found")
+fn beat() {
+    Page::of("ic dispatch beat", with_story)
+        .does(&format!("dispatch beat {BUILDER} --ttl 5m"))
+        .refuses(&format!("dispatch beat {PLANNER}"), 1, "dispatch_finished")
         .ends();
 }
 

@@ -1,6 +1,7 @@
 //! A row of `dispatches`, and the event of a change to one.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, RunId, Seq, Timestamp};
 use ic_ledger::events::{EventType, NewEvent};
@@ -32,6 +33,8 @@ pub struct Dispatch {
     pub work: DispatchWork,
     /// The process that works on it, as reported.
     pub process: Option<Process>,
+    /// How often it says that it is at work; `None`: it says nothing.
+    pub heartbeat: Option<Heartbeat>,
     /// What its worker says was done.
     pub summary: Option<String>,
     /// What its reviewer said.
@@ -59,6 +62,15 @@ pub struct Process {
     pub pid: i64,
     /// When it started, and in which boot; `None` in a row that was written before this was recorded.
     pub start: Option<(u64, String)>,
+}
+
+/// Work without a process of this machine says from time to time that it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// How long it may be silent.
+    pub ttl: Duration,
+    /// When it is lost, unless it says something before.
+    pub due: Timestamp,
 }
 
 /// What a dispatch is made of.
@@ -102,7 +114,7 @@ impl TokenCounts {
 impl Dispatch {
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
-        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id, \
+        finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id, ttl_millis, due_at, \
         (SELECT b.cut_seq FROM rollbacks b WHERE b.id = dispatches.rolled_back_by)";
 
     pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
@@ -125,6 +137,7 @@ impl Dispatch {
                 parent_id: row.get::<Option<String>>(25)?.map(DispatchId::from_ledger),
             },
             process: Process::from_row(row)?,
+            heartbeat: Heartbeat::from_row(row)?,
             summary: row.get(11)?,
             verdict,
             error: row.get(13)?,
@@ -135,7 +148,7 @@ impl Dispatch {
             rolled_back_by: row.get::<Option<String>>(20)?.map(RollbackId::from_ledger),
             started_seq: row.get(23)?,
             finished_seq: row.get(24)?,
-            undone_from: row.get(26)?,
+            undone_from: row.get(28)?,
         })
     }
 
@@ -181,6 +194,14 @@ impl Process {
     pub(super) fn columns(process: Option<&Self>) -> (Option<i64>, Option<String>, Option<&str>) {
         let start = process.and_then(|process| process.start.as_ref());
         (process.map(|process| process.pid), start.map(|(at, _)| at.to_string()), start.map(|(_, boot)| boot.as_str()))
+    }
+}
+
+impl Heartbeat {
+    fn from_row(row: &LedgerRow<'_>) -> Result<Option<Self>> {
+        let (ttl, due) = (row.get::<Option<i64>>(26)?, row.get::<Option<i64>>(27)?);
+        let ttl = ttl.map(|millis| Duration::from_millis(millis.unsigned_abs()));
+        Ok(ttl.zip(due).map(|(ttl, due)| Self { ttl, due: Timestamp(due) }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `ic dispatch ...`
 
+mod beat;
 mod cancel;
 mod complete;
 mod create;
@@ -9,7 +10,6 @@ mod record;
 mod show;
 mod start;
 mod tokens;
-mod wait;
 
 use std::path::PathBuf;
 
@@ -28,13 +28,13 @@ verbs! {
     pub(crate) enum DispatchVerb {
         Create(create::DispatchCreateArgs),
         Start(start::DispatchStartArgs),
+        Beat(beat::BeatArgs),
         Complete(complete::DispatchCompleteArgs),
         Fail(fail::Fail),
         Cancel(cancel::DispatchCancelArgs),
         Record(record::DispatchRecordArgs),
         Tokens(tokens::DispatchTokensArgs),
         Show(show::DispatchShowArgs),
-        Wait(wait::Wait),
         List(list::DispatchListArgs),
     }
 }

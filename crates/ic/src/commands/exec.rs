@@ -38,7 +38,7 @@ const NEXT: &str = "/";
   ic exec --name login -- claude -p \"$(cat prompt.md)\"
   ic exec --run @ --timeout 30m --retry 2 -- codex exec - <prompt.md
   for i in 1 2 3; do ic exec --isolate=$i --detach -- ./agent.sh; done
-  d=$(ic exec --detach -- ./agent.sh); ic dispatch wait \"$d\"
+  d=$(ic exec --detach -- ./agent.sh); ic wait \"$d\"
   ic undo                               # take out what it changed
 
 Exit: that of the command; 124 when it took too long, 128 and the number of the signal that ended it.

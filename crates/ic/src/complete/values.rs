@@ -64,7 +64,9 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (["hook" | "hooks" | "mcp" | "install" | "uninstall", ..], "client") => CompletionKind::Client,
         (["session", _], "id" | "session") | (["log"], "session") => CompletionKind::Session,
         (_, "run") => CompletionKind::Run,
-        (_, "dispatch") | (["dispatch", _], "id") | (["exec"], "killed") => CompletionKind::Dispatch,
+        (_, "dispatch") | (["dispatch", _], "id") | (["wait"], "references") | (["exec"], "killed") => {
+            CompletionKind::Dispatch
+        }
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
         (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
         (["diff"], "from" | "to")

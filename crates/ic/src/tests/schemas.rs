@@ -26,7 +26,7 @@ use crate::views::compensation::CompensationJson;
 use crate::views::compensation::compensation_report::UndoneJson;
 use crate::views::compensation::coverage::CoverageJson;
 use crate::views::config::ConfigJson;
-use crate::views::dispatch::{DispatchJson, DispatchShowJson, DispatchWaitJson, ExecJson, RecordedJson};
+use crate::views::dispatch::{DispatchJson, DispatchShowJson, ExecJson, RecordedJson};
 use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 use crate::views::fork::{AdoptJson, CompareJson, DropJson, ForkJson};
 use crate::views::gate::{AdvanceJson, GateCheckJson, GateRuleJson};
@@ -47,6 +47,7 @@ use crate::views::session::{SessionJson, SessionShowJson};
 use crate::views::show::ShowJson;
 use crate::views::status::StatusJson;
 use crate::views::ui::UiJson;
+use crate::views::wait::AwaitedJson;
 use crate::views::workflow::WorkflowJson;
 use crate::views::workflow::plan::{WorkflowPlanJson, WorkflowRollbackPlanJson};
 
@@ -129,7 +130,8 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic dispatch record", "recorded"),
     ("ic dispatch tokens", "dispatch"),
     ("ic dispatch show", "dispatch-show"),
-    ("ic dispatch wait", "dispatch-wait"),
+    ("ic dispatch beat", "dispatch"),
+    ("ic wait", "wait"),
     ("ic dispatch list", "dispatch-list"),
     ("ic gate check", "gate-check"),
     ("ic gate override", "advance"),
@@ -221,7 +223,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),
-        ("dispatch-wait", schema::<DispatchWaitJson>("Dispatch after a wait for its end")),
+        ("wait", schema::<Vec<AwaitedJson>>("Dispatches and runs at the end of a wait")),
         ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, oldest first")),
         ("recorded", schema::<RecordedJson>("Recorded commits and files")),
         ("artifact", schema::<ArtifactAddedJson>("Artifact")),

@@ -90,7 +90,7 @@ fn the_first_page_lists_verbs_that_there_are() {
     let mut tree = help::tree(false);
     let text = tree.render_help().to_string();
     let mut lists = 0;
-    for noun in tree.get_subcommands().filter(|noun| noun.has_subcommands()) {
+    for noun in tree.get_subcommands().filter(|noun| noun.has_subcommands() && noun.get_name() != "help") {
         let start = format!("  {} ", noun.get_name());
         let line = text.lines().find(|line| line.starts_with(&start)).expect("its line");
         let Some((_, list)) = line.split_once(": ") else { continue };

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use ic_base::Code;
 use ic_dispatch::code::{RecordedCode, RecordedCommit, RecordedFile};
 use ic_dispatch::dispatch::TokenCounts;
 use ic_dispatch::{Dispatch, DispatchStatus, WorkVerdict};
 use ic_kernel::worker::{Life, life};
-use ic_ops::dispatch::Waited;
 use ic_ops::exec::ExecutedCommand;
 use ic_worktree::Warning;
 use serde::Serialize;
@@ -39,9 +37,12 @@ shape! {
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_file_b64: Option<String> = prompt.and_then(exact),
         pid: Option<i64> = dispatch.pid(),
-        /// Whether that very process lives: true or false, or `unknown` if only its number was recorded; null if no process was.
-        #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
+        /// Whether that very process lives: true or false, or `unknown` if only its number was recorded. Of work that beats: true, or
+        /// `lost` if it has been silent for too long. Null: neither a process nor a beat was recorded.
+        #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", "lost", null])))]
         alive: Option<AliveJson> = life(dispatch).map(AliveJson::from),
+        /// When it is lost, unless it beats before; null: it does not beat.
+        due_at: Option<String> = dispatch.heartbeat.map(|beats| beats.due.to_string()),
         summary: Option<String> = dispatch.summary.clone(),
         /// The verdict of a review: pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_dispatch::WorkVerdict::WORDS))))]
@@ -101,15 +102,6 @@ shape! {
         seq: i64 = f.seq,
     }
 
-    /// A dispatch at the end of a wait (`dispatch wait`).
-    pub(crate) struct DispatchWaitJson from (dispatch: DispatchShowJson, code: Option<Code>) {
-        #[serde(flatten)]
-        dispatch: DispatchShowJson = dispatch,
-        /// `process_gone` or `timed_out` if the wait ended before the work did; else null.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::ProcessGone, ic_base::Code::TimedOut].map(ic_base::Code::as_str)))))]
-        code: Option<&'static str> = code.map(Code::as_str),
-    }
-
     /// How a command ended that was run as a piece of work (`exec`).
     pub(crate) struct ExecJson from (executed: &ExecutedCommand, exit: i64) {
         #[serde(flatten)]
@@ -156,7 +148,7 @@ impl DispatchJson {
 #[serde(untagged)]
 pub(crate) enum AliveJson {
     Known(bool),
-    Unknown(&'static str),
+    Unclear(&'static str),
 }
 
 impl From<Life> for AliveJson {
@@ -164,7 +156,8 @@ impl From<Life> for AliveJson {
         match life {
             Life::Alive => Self::Known(true),
             Life::Gone => Self::Known(false),
-            Life::Unknown => Self::Unknown("unknown"),
+            Life::Unknown => Self::Unclear("unknown"),
+            Life::Lost => Self::Unclear("lost"),
         }
     }
 }
@@ -223,7 +216,9 @@ pub(crate) fn card(
     line("verdict", dispatch.verdict.map(|v| v.as_str().to_owned()));
     line("summary", dispatch.summary.as_deref().map(plain));
     line("error", dispatch.error.as_deref().map(plain));
-    line("process", dispatch.pid().map(|pid| format!("{pid}{}", life(dispatch).map_or("", alive))));
+    let alive = life(dispatch).map_or("", alive);
+    line("process", dispatch.pid().map(|pid| format!("{pid}{alive}")));
+    line("beats", dispatch.heartbeat.map(|beats| format!("due at {}{alive}", beats.due)));
     let tokens = dispatch.tokens;
     if tokens.input + tokens.output + tokens.cache > 0 {
         line("tokens", Some(format!("{} in, {} out, {} cached", tokens.input, tokens.output, tokens.cache)));
@@ -239,16 +234,6 @@ pub(crate) fn card(
         line("file", Some(format!("{}{}", path_text(&file.path), late(file.late))));
     }
     out
-}
-
-/// The reason why a wait ended before the work did; empty if it did not.
-pub(crate) fn waited(waited: Waited) -> String {
-    let why = match waited {
-        Waited::ProcessGone => "its process is gone, and nothing recorded its end",
-        Waited::TimedOut => "the timeout passed",
-        Waited::Ended | Waited::Interrupted => return String::new(),
-    };
-    format!("{}: {why}\n", styled(style::BAD, "the wait ended early"))
 }
 
 /// The number of new commits and files, in a sentence.
@@ -267,6 +252,7 @@ pub(crate) fn alive(life: Life) -> &'static str {
         Life::Alive => ", alive",
         Life::Gone => ", gone",
         Life::Unknown => ", it is unknown whether it lives",
+        Life::Lost => ", lost: it has been silent for too long",
     }
 }
 

@@ -71,8 +71,8 @@ shape! {
         agent_kind: Option<String> = dispatch
             .map_or_else(|| agent.map(|one| one.kind.clone()), |one| one.work.agent_type.clone()),
         pid: Option<i64> = pid,
-        /// Whether that very process lives: true or false, or `unknown` if only its number was recorded; null if no process was.
-        #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", null])))]
+        /// Whether it lives, as of a dispatch.
+        #[cfg_attr(test, schemars(extend("enum" = [true, false, "unknown", "lost", null])))]
         alive: Option<AliveJson> = life.map(AliveJson::from),
         /// When its work began; for an agent, when it was added.
         started_at: Option<String> = dispatch

@@ -116,6 +116,7 @@ fn unfinished_dispatch(dispatch: &Dispatch) -> OpenWork {
     // A worker that ended without a word did not say that it had done its work.
     let (command, other) = match life(dispatch) {
         Some(Life::Gone) => (fail("'its process is gone'"), complete),
+        Some(Life::Lost) => (fail("'it has been silent for too long' --timed-out"), complete),
         Some(Life::Alive | Life::Unknown) | None => (complete, fail("WHY")),
     };
     OpenWork {

@@ -114,7 +114,7 @@ impl World {
             }
             Deed::Start(i) => self.on_dispatch(
                 i,
-                |kernel, id| ic_ops::dispatch::start(kernel, id, None, None).map(|_| ()),
+                |kernel, id| ic_ops::dispatch::start(kernel, id, None, None, None).map(|_| ()),
                 Model::start,
             ),
             Deed::End(i, verdict) => {

@@ -1,5 +1,7 @@
 //! `ic dispatch start`
 
+use std::time::Duration;
+
 use ic_ops::dispatch;
 
 use crate::commands::prelude::*;
@@ -21,6 +23,9 @@ pub(crate) struct DispatchStartArgs {
     /// of the tree are refused, until the dispatch is completed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
+    /// Without a beat for DUR, as in 90s or 2h, it is lost: for a worker on another machine; see ic dispatch beat
+    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    ttl: Option<Duration>,
     /// Take no checkpoint of the working tree
     #[arg(long)]
     no_checkpoint: bool,
@@ -32,7 +37,7 @@ impl DispatchStartArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_for(self.door.as_deref())?;
         let kept = super::kept(session, &kernel, &self.id, !self.no_checkpoint)?;
-        let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, kept.settings.as_ref())?;
+        let (dispatch, warnings) = dispatch::start(&kernel, &self.id, self.pid, self.ttl, kept.settings.as_ref())?;
         super::captured(session, &kernel, &kept, &warnings);
         session.output.record(&DispatchJson::from(&dispatch).warned(&warnings), || views::dispatch::one_line(&dispatch))
     }
