@@ -1,4 +1,5 @@
 -- The ledger's total order. Owner: crates/ledger.
+-- actor: who wrote it, a JSON object: user, seat, and where there is one client, session and dispatch.
 -- reason_hash, payload_hash: what the chain covers in place of a text that was redacted.
 
 CREATE TABLE events (
@@ -14,6 +15,7 @@ CREATE TABLE events (
     gate_tier   TEXT COLLATE "C",
     reason      TEXT COLLATE "C",
     payload     TEXT COLLATE "C",
+    actor       TEXT COLLATE "C",
     created_at  BIGINT NOT NULL,
     prev_hash   BYTEA NOT NULL,
     hash        BYTEA NOT NULL,
@@ -72,6 +74,7 @@ CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
         OR NEW.epoch IS DISTINCT FROM OLD.epoch
         OR NEW.gate_result IS DISTINCT FROM OLD.gate_result
         OR NEW.gate_tier IS DISTINCT FROM OLD.gate_tier
+        OR NEW.actor IS DISTINCT FROM OLD.actor
         OR NEW.created_at IS DISTINCT FROM OLD.created_at
         OR NEW.prev_hash IS DISTINCT FROM OLD.prev_hash
         OR NEW.hash IS DISTINCT FROM OLD.hash

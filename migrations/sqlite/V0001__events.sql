@@ -1,4 +1,5 @@
 -- The ledger's total order. Owner: crates/ledger.
+-- actor: who wrote it, a JSON object: user, seat, and where there is one client, session and dispatch.
 -- reason_hash, payload_hash: what the chain covers in place of a text that was redacted.
 
 CREATE TABLE events (
@@ -14,6 +15,7 @@ CREATE TABLE events (
     gate_tier   TEXT,
     reason      TEXT,
     payload     TEXT,
+    actor       TEXT,
     created_at  INTEGER NOT NULL,
     prev_hash   BLOB NOT NULL,
     hash        BLOB NOT NULL,
@@ -67,6 +69,7 @@ WHEN NEW.seq IS NOT OLD.seq
     OR NEW.epoch IS NOT OLD.epoch
     OR NEW.gate_result IS NOT OLD.gate_result
     OR NEW.gate_tier IS NOT OLD.gate_tier
+    OR NEW.actor IS NOT OLD.actor
     OR NEW.created_at IS NOT OLD.created_at
     OR NEW.prev_hash IS NOT OLD.prev_hash
     OR NEW.hash IS NOT OLD.hash

@@ -2,6 +2,7 @@
 //!
 //! Snapshots are beside these files; `INSTA_UPDATE=always cargo test -p ic --test cli` writes them.
 
+mod actors;
 mod agents;
 mod artifacts;
 mod attached;

@@ -51,15 +51,6 @@ fn waiter(project: &Project, dispatch: &str) -> Child {
     child
 }
 
-fn outcome(child: Child) -> CliOutcome {
-    let output = child.wait_with_output().expect("its end");
-    CliOutcome {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
 /// The exit code, and what the record says of the work and of the wait.
 fn said(outcome: &CliOutcome) -> Value {
     let record = &outcome.json()[0];
@@ -80,7 +71,7 @@ fn each_end_of_work_ends_the_wait_with_its_own_answer() {
         let dispatch = running(&project);
         let waiter = waiter(&project, &dispatch);
         project.ok(&call.replace("{}", &dispatch));
-        assert_eq!(said(&outcome(waiter)), expected, "{call}, during the wait");
+        assert_eq!(said(&CliOutcome::at_end_of(waiter)), expected, "{call}, during the wait");
         let dump = project.dump();
         let later = project.run(&format!("wait {dispatch} --json"));
         assert_eq!(said(&later), expected, "{call}, before the wait");
@@ -105,7 +96,7 @@ fn a_process_that_goes_without_a_word_ends_the_wait() {
     let waiter = waiter(&project, &dispatch);
     let dump = project.dump();
     end(worker);
-    let heard = outcome(waiter);
+    let heard = CliOutcome::at_end_of(waiter);
     assert_eq!(said(&heard), json!([1, "running", false, "process_gone"]));
     assert_eq!(project.dump(), dump, "only the worker decides how its work ended");
 }
@@ -130,7 +121,7 @@ fn a_process_that_reports_and_goes_at_once_has_completed_its_work() {
         drop(worker.stdin.take());
         let ended = worker.wait().expect("its end");
         assert!(ended.success(), "{ended:?}");
-        assert_eq!(said(&outcome(waiter)), json!([0, "completed", false, null]));
+        assert_eq!(said(&CliOutcome::at_end_of(waiter)), json!([0, "completed", false, null]));
     }
 }
 
@@ -160,7 +151,7 @@ fn a_wait_ends_when_its_time_is_over_or_when_it_is_interrupted() {
     for signal in signals::that_end() {
         let waiter = waiter(&project, &dispatch);
         signals::send_to(signal, waiter.id());
-        let heard = outcome(waiter);
+        let heard = CliOutcome::at_end_of(waiter);
         assert_eq!((heard.code, heard.stdout.as_str(), heard.stderr.as_str()), (Some(130), "", ""));
     }
     end(worker);
@@ -231,7 +222,7 @@ fn all_is_as_good_as_each_and_any_as_the_first() {
     let four = self::running(&project);
     let waiting = waiter(&project, &four);
     project.ok(&format!("dispatch fail {four} --error e"));
-    assert_eq!(each(&outcome(waiting)), json!([1, [failed]]));
+    assert_eq!(each(&CliOutcome::at_end_of(waiting)), json!([1, [failed]]));
     assert_eq!(each(&project.run(&format!("wait {one} {four} --all --json"))), json!([1, [done, failed]]));
 }
 
@@ -243,10 +234,7 @@ fn without_a_reference_all_that_is_under_way_is_meant() {
     let (own, one, two) = (running(&project), running(&project), running(&project));
     project.ok("dispatch create @");
     // The work in which the call is made does not wait for itself.
-    let inside = project.command(["wait", "--timeout", "0s", "--json"]).env("IC_DISPATCH", &own).output();
-    let inside = inside.expect("its end");
-    let (stdout, stderr) = (String::from_utf8_lossy(&inside.stdout), String::from_utf8_lossy(&inside.stderr));
-    let waited = CliOutcome { code: inside.status.code(), stdout: stdout.into_owned(), stderr: stderr.into_owned() };
+    let waited = project.run_with("IC_DISPATCH", &own, "wait --timeout 0s --json");
     assert_eq!(each(&waited), json!([1, [["running", "timed_out"], ["running", "timed_out"]]]));
     assert_eq!(waited.json()[0]["id"], json!(project.json(&format!("dispatch show {one}"))["id"]));
     project.ok(&format!("dispatch complete {own}"));
@@ -263,7 +251,7 @@ fn a_run_is_waited_for_until_it_is_completed_or_cancelled() {
     let run = project.ok("run current");
     let waiting = waiter(&project, &run);
     project.ok("run advance @");
-    assert_eq!(each(&outcome(waiting)), json!([0, [["completed", null]]]));
+    assert_eq!(each(&CliOutcome::at_end_of(waiting)), json!([0, [["completed", null]]]));
     chain(&project, "a,b", "a");
     assert_eq!(each(&project.run("wait @ --timeout 0s --json")), json!([1, [["active", "timed_out"]]]));
     let other = project.ok("run current");
@@ -290,9 +278,7 @@ fn a_workflow_that_stops_ends_the_wait_for_its_run() {
 /// Without the clock of tests, which stands still: beats are due by the clock of the machine.
 fn at_this_time(project: &Project, line: &str) -> CliOutcome {
     let mut command = project.command(line.split(' '));
-    outcome(
-        command.env_remove("IC_TEST_CLOCK").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic"),
-    )
+    CliOutcome::of(command.env_remove("IC_TEST_CLOCK"))
 }
 
 #[test]

@@ -281,3 +281,24 @@ fn a_reader_holds_a_redaction_up_no_longer_than_its_timeout() {
     cluster.psql_as("ic", "VACUUM FULL");
     assert!(!in_files(&cluster, "sesame"));
 }
+
+#[test]
+fn a_run_of_another_clone_at_the_same_path_is_not_the_current_one() {
+    let Some(cluster) = cluster(&[]) else { return };
+    let cli = project_at(&cluster.url("seats"));
+    cli.ok(["init"]);
+    let on = |seat: &str, words: &[&str]| {
+        let mut call = cli.command(words);
+        CliOutcome::of(call.env("IC_TEST_ACTOR", format!("ann@{seat}:/work/shop")))
+    };
+    let create = ["run", "create", "--goal", "g", "--phases", "a,b"];
+    let (one, two) = (on("one", &create).stdout, on("two", &create).stdout);
+    for (seat, own) in [("one", &one), ("two", &two)] {
+        assert_eq!(&on(seat, &["run", "current"]).stdout, own, "{seat}");
+    }
+    assert_eq!(on("one", &["run", "advance", "@"]).code, Some(0));
+    assert_eq!(on("two", &["run", "phase", "@"]).stdout.trim(), "a");
+    assert_eq!(on("three", &["run", "current"]).code, Some(1));
+    // By its id every clone can name it.
+    assert_eq!(on("three", &["run", "phase", one.trim()]).stdout.trim(), "b");
+}

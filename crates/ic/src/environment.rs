@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
+use ic_ledger::Actor;
 use ic_ledger::faults::{FaultMode, turn_on};
 
 /// The settings that the environment holds.
@@ -81,6 +82,13 @@ impl CliEnvironment {
 }
 
 impl CliEnvironment {
+    /// Who calls, as tests fix it (`IC_TEST_ACTOR=USER@SEAT`): the machine's own answer differs between machines.
+    pub(crate) fn fixed_actor() -> Option<Actor> {
+        let fixed = env::var("IC_TEST_ACTOR").ok().filter(|_| TEST_HOOKS)?;
+        let (user, seat) = fixed.split_once('@')?;
+        Some(Actor { user: user.to_owned(), seat: seat.to_owned(), ..Actor::default() })
+    }
+
     /// Whether a hook stops waiting early for a server that does not answer. Tests of other things turn it off, because their machine is
     /// slow.
     pub(crate) fn has_little_patience() -> bool {

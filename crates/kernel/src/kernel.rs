@@ -1,19 +1,20 @@
 //! An open ledger with what every operation needs beside it, and the door that is closed to late work.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::owner;
 use ic_effects::process::ProcessIdentity;
-use ic_ledger::{Ledger, Snapshot, Transaction};
+use ic_ledger::{Actor, Ledger, Snapshot, Transaction, events};
 use ic_phase::Run;
-use ic_phase::run_reference::{self, ProjectScope};
+use ic_phase::run_reference::{self, ProjectScope, RunStanding};
 
 use crate::closed_run;
 use crate::dependents::Above;
-use crate::idle_runs::is_idle;
+use crate::idle_runs::standing;
+use crate::own_actor::own_actor;
 
 /// The dispatch on whose behalf a write is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,10 @@ pub struct Kernel {
     pub caller: Option<Caller>,
     /// The open run that the caller's session works in: `@` means it.
     pub own_run: Option<RunId>,
+    /// The session of a coding agent that calls or of which a hook tells: the client, and what that calls the session.
+    pub session: Option<(String, String)>,
+    /// Who calls; looked up when something is written, if it was not said.
+    pub own_actor: OnceCell<Actor>,
     /// The questions to the floors above.
     pub above: Above,
     /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
@@ -51,6 +56,8 @@ impl Kernel {
             project,
             caller: None,
             own_run: None,
+            session: None,
+            own_actor: OnceCell::new(),
             above: Above::default(),
             accepts_late: Cell::new(false),
         }
@@ -66,7 +73,8 @@ impl Kernel {
         let now = self.context.now();
         // Checked inside of the transaction: a rollback that is recorded first makes this write late.
         self.ledger.write(|tx| {
-            self.calling_dispatch(tx)?;
+            let caller = self.calling_dispatch(tx)?;
+            tx.act_as(self.actor(caller));
             write(tx, now).map_err(|error| closed_run::explained(self, tx, error))
         })
     }
@@ -74,7 +82,30 @@ impl Kernel {
     /// Writes what is accepted from rolled-back work too: recorded commits and tokens.
     pub fn write_late_too<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
         let now = self.context.now();
-        self.ledger.write(|tx| write(tx, now))
+        self.ledger.write(|tx| {
+            // Work that was rolled back is named, too; one that is not there is no reason to refuse a report.
+            let caller = self.caller.as_ref().and_then(|caller| dispatch::resolve(tx, &caller.reference).ok());
+            tx.act_as(self.actor(caller));
+            write(tx, now)
+        })
+    }
+
+    /// The user of this process, in the clone in which the call is made.
+    pub fn own_actor(&self) -> &Actor {
+        self.own_actor.get_or_init(|| own_actor(&self.project.root))
+    }
+
+    /// Who did it where it was another user, or was done in another clone: `bob@build`.
+    pub fn other_person(&self, actor: &Actor) -> Option<String> {
+        let own = self.own_actor();
+        let is_own = (&own.user, &own.seat) == (&actor.user, &actor.seat);
+        (!is_own).then(|| actor.person())
+    }
+
+    /// Who calls, on behalf of this dispatch.
+    fn actor(&self, caller: Option<Dispatch>) -> Actor {
+        let own = self.own_actor();
+        Actor { session: self.session.clone(), dispatch: caller.map(|caller| caller.id.to_string()), ..own.clone() }
     }
 
     /// The directory of the ledger.
@@ -92,7 +123,9 @@ impl Kernel {
         if let ("@", Some(own)) = (reference, &self.own_run) {
             return ic_phase::run::get(snapshot, own);
         }
-        run_reference::resolve(snapshot, reference, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+        run_reference::resolve(snapshot, reference, &self.project, &|snapshot, run, is_only| {
+            self.standing(snapshot, run, is_only)
+        })
     }
 
     /// The open run of this project, which `@` names; `None` if there is none. Errors: `ambiguous_run`.
@@ -100,12 +133,18 @@ impl Kernel {
         if let Some(own) = &self.own_run {
             return ic_phase::run::get(snapshot, own).map(Some);
         }
-        run_reference::current(snapshot, &self.project, &|snapshot, run| self.is_idle(snapshot, run))
+        run_reference::current(snapshot, &self.project, &|snapshot, run, is_only| self.standing(snapshot, run, is_only))
     }
 
-    /// Whether no agent or executor works in an open run, as [`is_idle`].
-    pub fn is_idle(&self, snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
-        is_idle(&self.above, self.store(), snapshot, run)
+    /// How an open run stands to a call that names none; the only one of its directory is busy to it.
+    pub fn standing(&self, snapshot: &Snapshot<'_>, run: &Run, is_only: bool) -> Result<RunStanding> {
+        // In a ledger that clones share, a directory of the same path may be that of another one.
+        if !self.ledger.is_of_one_host()
+            && events::author(snapshot, run.seq)?.is_some_and(|author| author.seat != self.own_actor().seat)
+        {
+            return Ok(RunStanding::OfAnotherSeat);
+        }
+        if is_only { Ok(RunStanding::Busy) } else { standing(&self.above, self.store(), snapshot, run) }
     }
 
     /// The processes of a run's steps and undos of which no end was recorded.

@@ -9,9 +9,10 @@ mod home;
 mod idle_runs;
 pub mod journal;
 mod kernel;
+mod own_actor;
 pub mod worker;
 
 pub use dependents::{Above, StepLeft};
 pub use home::require_own_project;
-pub use idle_runs::is_idle;
+pub use idle_runs::standing;
 pub use kernel::{Caller, Kernel};

@@ -18,7 +18,8 @@ pub use chain::{Hash, hex, parse_hex};
 pub use cut::Cut;
 pub use event::{Event, EventSource, EventType};
 pub use list::{
-    EventFilter, before_newest, each_before, each_crossing_newest_first, each_of_run, each_since, entered, get, head,
+    EventFilter, author, before_newest, each_before, each_crossing_newest_first, each_of_run, each_since, entered, get,
+    head,
 };
 pub use redact::redact;
 pub use verify::{ChainReport, ExpectedHead, verify};

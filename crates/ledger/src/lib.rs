@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used))]
 
+mod actor;
 mod backup;
 mod connection;
 mod create;
@@ -38,6 +39,7 @@ mod transaction;
 pub mod trust;
 mod values;
 
+pub use actor::Actor;
 pub use backup::{CopiedHead, Unnamed, require_place as require_place_for_copy};
 pub use connection::{OpenOptions, Patience};
 pub use create::{create, make_store, migrate_on_server};

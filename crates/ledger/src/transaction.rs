@@ -1,10 +1,12 @@
 //! Reading and writing the ledger: what domain code is given, and what it cannot do (commit).
 
+use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref};
 
 use ic_base::Result;
 use rusqlite::{CachedStatement, Connection};
 
+use crate::actor::Actor;
 use crate::error::{changed_other_than_one, diagnose};
 use crate::faults;
 use crate::server::{EventHead, OpenTransaction};
@@ -111,15 +113,27 @@ fn bound<'a>(params: &'a [Param<'a>]) -> impl rusqlite::Params + 'a {
 /// It reads as a [`Snapshot`] does. Only [`crate::Ledger::write`] begins and commits one.
 pub struct Transaction<'c> {
     snapshot: Snapshot<'c>,
+    // Set by the caller that opens it, so that no function between has to pass it on.
+    actor: RefCell<Option<Actor>>,
 }
 
 impl<'c> Transaction<'c> {
     pub(crate) fn of_file(connection: &'c Connection) -> Self {
-        Self { snapshot: Snapshot::of_file(connection) }
+        Self { snapshot: Snapshot::of_file(connection), actor: RefCell::default() }
     }
 
     pub(crate) fn of_server(open: &'c OpenTransaction<'c>) -> Self {
-        Self { snapshot: Snapshot::of_server(open) }
+        Self { snapshot: Snapshot::of_server(open), actor: RefCell::default() }
+    }
+
+    /// Says who writes the events from here on.
+    pub fn act_as(&self, actor: Actor) {
+        self.actor.replace(Some(actor));
+    }
+
+    /// Who writes its events.
+    pub(crate) fn actor(&self) -> Option<Actor> {
+        self.actor.borrow().clone()
     }
 
     /// Runs an INSERT or UPDATE and returns how many rows it changed.

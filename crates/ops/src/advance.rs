@@ -1,5 +1,6 @@
 //! Moving a run forward: gather the facts, judge the gate, move, in one transaction.
 
+mod authors;
 mod facts;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
@@ -7,7 +8,7 @@ use ic_checkpoint::record::CheckpointLink;
 use ic_effects::owner::OwnerLock;
 use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::{Snapshot, Transaction};
-use ic_phase::gate::{GateVerdict, Tier, evaluate};
+use ic_phase::gate::{AuthorRule, GateVerdict, Tier, evaluate};
 use ic_phase::machine::{self, Expectation, PhaseStep};
 use ic_phase::{Run, run, skip};
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ use ic_kernel::Kernel;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::capture::CaptureOccasion;
 use ic_worktree::{CaptureSettings, Warning, retention};
+
+use authors::KnownAgents;
 
 /// How a run is to be advanced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,6 +161,7 @@ pub fn override_gate(
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
         let mut outcome = judge(snapshot, &run, &AdvanceRequest::default())?;
+        require_another(kernel, snapshot, &run, &outcome)?;
         outcome.event_type = EventType::Override;
         outcome.reason = Some(reason.to_owned());
         // The gate may have blocked it: whether the run completes depends on the destination alone.
@@ -166,6 +170,22 @@ pub fn override_gate(
         Ok((run, outcome))
     };
     go(kernel, reference, kept, judged)
+}
+
+/// Errors: `gate_blocked` if the gate asks for the word of another, and the caller did the work.
+fn require_another(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, outcome: &AdvanceOutcome) -> Result<()> {
+    let asked = outcome.verdict.conditions.iter().filter(|one| one.by == AuthorRule::Other && !one.holds);
+    for condition in asked {
+        let phase = condition.phase.as_ref().map(ic_base::Label::as_str);
+        let workers = KnownAgents::workers(snapshot, &run.id, phase)?;
+        if !KnownAgents::callers(kernel, snapshot)?.are_others_than(&workers) {
+            let message = format!("The gate asks for the word of another than who did the work: {}.", condition.detail);
+            return Err(Diagnosis::new(Code::GateBlocked, message)
+                .hint("let another agent record the verdict or the artifact, or a person override the gate")
+                .detail("run_id", run.id.as_str()));
+        }
+    }
+    Ok(())
 }
 
 /// Looks at what is kept if the run would move, then judges again and records what is so in one transaction.

@@ -7,6 +7,7 @@ use ic_checkpoint::diff::{self, DiffState, Difference, TreeChange};
 use ic_checkpoint::git::{self, PathCommit};
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_dispatch::{Dispatch, code, dispatch};
+use ic_ledger::Actor;
 use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::Attribution;
 use ic_session::{self as session, AgentSession, ToolCall};
@@ -55,13 +56,16 @@ pub struct BlameOwner {
     pub session: Option<AgentSession>,
     /// The work of that prompt, which began this work; `None`: it is the prompt itself, or there is none.
     pub prompt: Option<Dispatch>,
+    /// Who wrote the event with which the work was created.
+    pub actor: Option<Actor>,
 }
 
 impl BlameOwner {
     fn new(snapshot: &Snapshot<'_>, dispatch: Dispatch) -> Result<Self> {
         let session = session::of_work(snapshot, &dispatch)?;
         let prompt = if session.is_some() { prompt_above(snapshot, &dispatch)? } else { None };
-        Ok(Self { dispatch, session, prompt })
+        let actor = ic_ledger::events::author(snapshot, dispatch.seq)?;
+        Ok(Self { dispatch, session, prompt, actor })
     }
 
     /// Whether it is a prompt itself, and no subagent's work or continuation.

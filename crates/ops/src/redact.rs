@@ -24,9 +24,7 @@ pub fn redact(
     reason: &str,
     above: impl Fn(&Transaction<'_>, &Event) -> Result<()>,
 ) -> Result<Seq> {
-    let now = kernel.context.now();
-    let redacted = kernel.ledger.write(|tx| {
-        kernel.calling_dispatch(tx)?;
+    let redacted = kernel.write(|tx, now| {
         let event = ic_ledger::events::get(tx, seq)?;
         let redaction = ic_ledger::events::redact(tx, now, seq, reason)?;
         redact_rows(tx, &event)?;

@@ -148,6 +148,7 @@ fn named(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Aw
 fn under_way(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
     const MOST: i64 = 1_000;
     let running = DispatchFilter { run_id: None, phase: None, status: Some(DispatchStatus::Running), limit: MOST };
+    // A command of `ic exec` that waits for everything must not wait for itself.
     let own = kernel.calling_dispatch(snapshot)?.map(|caller| dispatch::kin(snapshot, &caller)).transpose()?;
     let own: Vec<DispatchId> = own.unwrap_or_default();
     let mut under_way = Vec::new();
@@ -194,6 +195,7 @@ impl AwaitedSubject {
                 Some(Life::Lost) => Some(AwaitedEnd::Lost),
                 Some(Life::Gone | Life::Alive | Life::Unknown) | None => None,
             },
+            // Only a workflow moves a run by itself: any other waits for its next caller.
             Self::Run(run) => {
                 let has_workflow = kernel.read(|snapshot| (kernel.above.has_workflow)(snapshot, &run.id))?;
                 (has_workflow && !is_executed(kernel, &run.id)).then_some(AwaitedEnd::Stopped)

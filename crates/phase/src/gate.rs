@@ -4,7 +4,7 @@ mod check;
 mod judgement;
 mod rules;
 
-pub use check::{GateCheck, Tier};
+pub use check::{AuthorRule, GateCheck, Tier};
 pub use judgement::{Artifacts, CountedWork, Facts, GateCondition, OpenWork};
 pub use rules::{Gates, Requirement};
 

@@ -16,13 +16,24 @@ pub struct ProjectScope {
     pub root: PathBuf,
 }
 
-/// Whether an open run is idle: no agent or executor works in it, and it is open only so that it can be resumed.
-pub type IsIdle<'i> = &'i dyn Fn(&Snapshot<'_>, &Run) -> Result<bool>;
+/// How an open run stands to a caller who names none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStanding {
+    /// It is at work, or waits for a decision.
+    Busy,
+    /// No agent or executor works in it, and it is open only so that it can be resumed.
+    Idle,
+    /// It was created in another clone, whose directory has the same path.
+    OfAnotherSeat,
+}
+
+/// How an open run stands to the caller; of the only one of its directory it does not matter whether it is idle (`is_only`).
+pub type StandingOf<'i> = &'i dyn Fn(&Snapshot<'_>, &Run, bool) -> Result<RunStanding>;
 
 /// The run that `text` names. Errors: `run_not_found`, `ambiguous_run`, `ambiguous_id`, `invalid_reference`.
-pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &ProjectScope, is_idle: IsIdle<'_>) -> Result<Run> {
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str, project: &ProjectScope, standing: StandingOf<'_>) -> Result<Run> {
     if text == "@" {
-        if let Some(run) = current(snapshot, project, is_idle)? {
+        if let Some(run) = current(snapshot, project, standing)? {
             return Ok(run);
         }
         let other = "create one: ic run create --goal TEXT, or name one: ic run list";
@@ -45,9 +56,9 @@ pub fn by_id(snapshot: &Snapshot<'_>, text: &str) -> Result<Run> {
 /// ambiguous only where no other is open.
 ///
 /// `None` if there is none. Errors: `ambiguous_run`, listing them.
-pub fn current(snapshot: &Snapshot<'_>, project: &ProjectScope, is_idle: IsIdle<'_>) -> Result<Option<Run>> {
+pub fn current(snapshot: &Snapshot<'_>, project: &ProjectScope, standing: StandingOf<'_>) -> Result<Option<Run>> {
     for level in project.directory.ancestors() {
-        if let Some(run) = only_open_run_of(snapshot, level, is_idle)? {
+        if let Some(run) = only_open_run_of(snapshot, level, standing)? {
             return Ok(Some(run));
         }
         // Runs above the root belong to other projects.
@@ -59,20 +70,19 @@ pub fn current(snapshot: &Snapshot<'_>, project: &ProjectScope, is_idle: IsIdle<
 }
 
 /// As [`current`], of exactly this project directory. Errors: `ambiguous_run`, listing them.
-pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, is_idle: IsIdle<'_>) -> Result<Option<Run>> {
+pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, standing: StandingOf<'_>) -> Result<Option<Run>> {
     const PAGE: u8 = 10;
     let filter = RunFilter { open: true, project: Some(directory), limit: PAGE.into(), before: None };
-    let first = run::list(snapshot, &filter)?;
-    if first.len() <= 1 {
-        return Ok(first.into_iter().next());
-    }
     // A page at a time: a project may have hundreds of idle runs, and two that are busy are enough to be ambiguous.
-    let mut busy = Vec::new();
-    let mut page = first.clone();
+    let (mut busy, mut idle) = (Vec::new(), Vec::new());
+    let mut page = run::list(snapshot, &filter)?;
+    let is_only = page.len() == 1;
     while busy.len() < 2 {
         for run in &page {
-            if !is_idle(snapshot, run)? {
-                busy.push(run.clone());
+            match standing(snapshot, run, is_only)? {
+                RunStanding::Busy => busy.push(run.clone()),
+                RunStanding::Idle => idle.push(run.clone()),
+                RunStanding::OfAnotherSeat => {}
             }
         }
         let Some(last) = page.last().map(|run| run.id.clone()).filter(|_| page.len() == usize::from(PAGE)) else {
@@ -81,7 +91,7 @@ pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, is_idle: IsId
         page = run::list(snapshot, &RunFilter { before: Some(&last), ..filter })?;
     }
     // All are idle: then the caller has to choose among them.
-    let runs = if busy.is_empty() { first } else { busy };
+    let runs = if busy.is_empty() { idle } else { busy };
     at_most_one(runs, || format!("{} has several active runs", directory.display()))
 }
 

@@ -97,6 +97,7 @@ fn line(ask: &Ask<'_>, event: &Event, with_run: bool) -> Markup {
                     @if let Some(run) = event.run_id.as_ref().filter(|_| with_run) { a href={ "/runs/" (run) } data-open { "run " (run.short()) } }
                     (subject(event))
                     @if let Some(epoch) = event.epoch.filter(|epoch| *epoch > 0) { span { "epoch " (epoch) } }
+                    @if let Some(actor) = &event.actor { span { "by " (ShownText(&actor.in_words())) } }
                     (when(ask.now, event.created_at))
                 }
                 @if let Some(payload) = &event.payload { details { summary { "Facts" } pre { code { (ShownText(&cut(payload))) } } } }

@@ -83,9 +83,13 @@ fn point_row(
     (point, files, commits): (&ListedPoint, Option<Files>, Option<usize>),
 ) -> Result<LogRow> {
     let works = works(one, point);
-    let (session, run) = ask.read(|snapshot| Ok((session_of(snapshot, &works)?, known_run(snapshot, one)?)))?;
+    let (session, run, author) = ask.read(|snapshot| {
+        let author = ic_ledger::events::author(snapshot, point.seq)?;
+        Ok((session_of(snapshot, &works)?, known_run(snapshot, one)?, author))
+    })?;
+    let other = author.and_then(|author| ask.kernel.other_person(&author));
     let client = session.as_ref().map(|(_, session)| session.client.as_str());
-    let who = point.who(client, !works.is_empty()).to_owned();
+    let who = point.who(client, !works.is_empty(), other.as_deref());
     // The first prompt of a session is its title, and a run begins with its own.
     let session = session.as_ref().filter(|(first, _)| first != title(point));
     let run = run.filter(|_| point.kind != "created");

@@ -10,6 +10,7 @@ use ic_ledger::Snapshot;
 use ic_ops::run::create_with;
 use ic_phase::gate::Gates;
 use ic_phase::run::NewRun;
+use ic_phase::run_reference::{self, RunStanding};
 use ic_phase::{Chain, Run};
 use ic_worktree::{CaptureSettings, Warning, Workspace};
 
@@ -180,7 +181,7 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
     let project = &kernel.project;
     kernel.read(|snapshot| {
         // The caller means a workflow, so an idle one counts like any other.
-        if let Some(run) = ic_phase::run_reference::current(snapshot, project, &|_, _| Ok(false))? {
+        if let Some(run) = run_reference::current(snapshot, project, &|_, _, _| Ok(RunStanding::Busy))? {
             return Ok(run.id);
         }
         let levels = project.directory.ancestors().take_while(|level| level.starts_with(&project.root));
@@ -189,7 +190,7 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
                 return Ok(run);
             }
         }
-        let moved = ic_phase::run_reference::moved_from(snapshot)?;
+        let moved = run_reference::moved_from(snapshot)?;
         Err(Diagnosis::new(Code::RunNotFound, format!("No workflow was ever started in {}.", project.root.display()))
             .hint(moved.unwrap_or_else(|| "name its run: ic run list".to_owned())))
     })

@@ -19,7 +19,7 @@ calls=$((calls + 1))
 echo "$calls" >"$STAGE/calls"
 [ /dev/fd/1 -ef "$STAGE/terminal" ] && IC_FORMAT=${IC_FORMAT-text} && export IC_FORMAT
 IC_TEST_IDS=$((calls * 2654435761 % 4294967296)) IC_TEST_CLOCK=$((1771606515000 + calls * 4000))
-export IC_TEST_IDS IC_TEST_CLOCK
+export IC_TEST_IDS IC_TEST_CLOCK IC_TEST_ACTOR=ann@laptop:/home/ann/shop
 exec "$STAGE/ic" "$@"
 "#;
 

@@ -69,7 +69,7 @@ impl Project {
         let mut command = self.cli.command(arguments);
         command.env("IC_TEST_IDS", (FIRST_ID + self.calls.get()).to_string());
         if !compares_clocks {
-            command.env("IC_TEST_CLOCK", CLOCK);
+            command.env("IC_TEST_CLOCK", CLOCK).env("IC_TEST_ACTOR", "ann@laptop:/home/ann/shop");
         }
         if is_hook {
             self.calls.set(self.calls.get() + 15);

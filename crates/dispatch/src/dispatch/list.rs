@@ -159,6 +159,24 @@ pub fn newest_verdict(
     )
 }
 
+/// Every verdict on a run (in a phase), newest first, with its dispatch and the event that recorded it; rolled-back ones do not count.
+pub fn verdicts(
+    snapshot: &Snapshot<'_>,
+    run_id: &RunId,
+    phase: Option<&str>,
+) -> Result<Vec<(DispatchId, WorkVerdict, Seq)>> {
+    snapshot.query_all(
+        "SELECT d.id, d.verdict, e.seq FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 \
+         AND e.type = 'dispatch_completed' AND d.verdict IS NOT NULL AND d.rolled_back_by IS NULL \
+         AND ($2 IS NULL OR d.phase = $2) ORDER BY e.seq DESC",
+        &[&run_id.as_str(), &phase],
+        |row| {
+            let id = DispatchId::from_ledger(row.get(0)?);
+            Ok((id, row.parse(1, "dispatches", WorkVerdict::parse)?, row.get(2)?))
+        },
+    )
+}
+
 /// How many dispatches of a run (in a phase) have the verdict pass, and fail; rolled-back ones do not count.
 pub fn count_verdicts(snapshot: &Snapshot<'_>, run_id: &RunId, phase: Option<&str>) -> Result<(i64, i64)> {
     Ok((count(snapshot, run_id, phase, "verdict = 'pass'")?, count(snapshot, run_id, phase, "verdict = 'fail'")?))

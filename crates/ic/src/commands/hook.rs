@@ -155,6 +155,7 @@ impl Hook {
         payload: &Payload<'_>,
     ) -> Result<Said> {
         let mut kernel = session.kernel()?;
+        kernel.session = Some((teller.client.to_owned(), teller.client_id.to_owned()));
         // An agent may go into another work tree of the repository. The tree that is captured here is still the one that its session began
         // in.
         if let Some(known) = kernel.read(|snapshot| hooks::project_of(snapshot, teller))? {

@@ -232,9 +232,15 @@ impl LogArgs {
 pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: PlaceEntry) -> Result<LoggedEntry> {
     let outside = outside_files(kernel, &entry)?;
     let works: Vec<DispatchId> = if makers.is_empty() { dispatch_of(&entry).into_iter().collect() } else { makers };
-    let session = kernel.read(|snapshot| ic_session::of_works(snapshot, &works))?;
+    let seq = match &entry.what {
+        What::Point { point, .. } => point.seq,
+        What::Rollback(rollback) => rollback.seq,
+    };
+    let (session, actor) = kernel
+        .read(|snapshot| Ok((ic_session::of_works(snapshot, &works)?, ic_ledger::events::author(snapshot, seq)?)))?;
+    let other = actor.as_ref().and_then(|actor| kernel.other_person(actor));
     let is_unknown = entry.looks().is_some() && !works.is_empty() && session.is_none();
-    Ok(LoggedEntry { run, entry, session, is_unknown, outside })
+    Ok(LoggedEntry { run, entry, session, is_unknown, outside, actor, other })
 }
 
 /// What changed at an entry; nothing for a rollback or another place.

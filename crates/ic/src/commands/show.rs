@@ -73,7 +73,10 @@ impl ShowArgs {
         let (calls, of_session, outside) = told(&kernel, &work)?;
         let WorkChanges { differences, texts, unsure, commits, .. } = found;
         let diff = ShownDiff::of(&workspace, differences, texts);
+        let actor = kernel.read(|snapshot| ic_ledger::events::author(snapshot, work.dispatch.seq))?;
         let shown = ShownWork {
+            other: actor.as_ref().and_then(|actor| kernel.other_person(actor)),
+            actor,
             text: text(&kernel, session, &work, of_session.as_ref()),
             files: diff.files()?,
             work: &work,

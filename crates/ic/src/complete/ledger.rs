@@ -11,9 +11,9 @@ use ic_base::{CheckpointId, Result, RunId, Timestamp};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, DispatchStatus, dispatch};
 use ic_kernel::config;
-use ic_kernel::is_idle;
+use ic_kernel::standing;
 use ic_ledger::{Lookup, OpenOptions, Snapshot, reference};
-use ic_phase::run_reference::{self, ProjectScope};
+use ic_phase::run_reference::{self, ProjectScope, RunStanding};
 use ic_phase::{Run, run, skip};
 use ic_rewind::{EngineOptions, RelationalRollbackEngine};
 use ic_runtrack::{agent, artifact};
@@ -72,11 +72,11 @@ impl Looked<'_> {
     /// The run that the line names, else the only active one.
     pub(super) fn run(&self) -> Option<Run> {
         let named = self.at.value("run").map_or(Some("@"), |value| value.to_str())?;
-        run_reference::resolve(self.snapshot, named, &self.project, &self.is_idle()).ok()
+        run_reference::resolve(self.snapshot, named, &self.project, &self.standing()).ok()
     }
 
-    fn is_idle(&self) -> impl Fn(&Snapshot<'_>, &Run) -> Result<bool> {
-        |snapshot, run| is_idle(&ic_workflow::ABOVE, self.store, snapshot, run)
+    fn standing(&self) -> impl Fn(&Snapshot<'_>, &Run, bool) -> Result<RunStanding> {
+        |snapshot, run, _| standing(&ic_workflow::ABOVE, self.store, snapshot, run)
     }
 
     /// Runs, open ones first: the ends of their ids, `@` and scopes.
@@ -89,7 +89,7 @@ impl Looked<'_> {
         runs.retain(|run| seen.insert(run.id.clone()));
         runs.truncate(MOST);
         let mut found = Vec::new();
-        if let Ok(Some(run)) = run_reference::current(self.snapshot, &self.project, &self.is_idle()) {
+        if let Ok(Some(run)) = run_reference::current(self.snapshot, &self.project, &self.standing()) {
             found.push(Candidate::new("@", about_run(&run)));
         }
         found.extend(runs.iter().map(|run| id(run.id.as_str(), run.id.short(), typed, about_run(run))));

@@ -10,7 +10,9 @@ use super::CliSession;
 impl CliSession {
     /// In the shell of a coding agent, makes `@` mean the run of its session, and attributes writes to the prompt that it works on.
     pub(super) fn join_session(&self, kernel: &mut Kernel) -> Result<()> {
-        let Some((client, _)) = &self.environment.session else { return Ok(()) };
+        let Some((client, id)) = &self.environment.session else { return Ok(()) };
+        // Also of a client whose hooks are not installed.
+        kernel.session = Some(((*client).to_owned(), id.clone()));
         let named = kernel.caller.as_ref().filter(|caller| !caller.explicit).map(|caller| caller.reference.as_str());
         let found = kernel.read(|snapshot| {
             // Clients put a prefix before the names of our tools, so a part of the name is searched for.
@@ -22,9 +24,10 @@ impl CliSession {
                 (Some(work), Some(named)) => hooks::is_begun_by(snapshot, work, named)?,
                 (_, named) => named.is_none(),
             };
-            Ok(Some((run, work.filter(|_| is_nearer))))
+            Ok(Some((known, run, work.filter(|_| is_nearer))))
         })?;
-        let Some((run, work)) = found else { return Ok(()) };
+        let Some((known, run, work)) = found else { return Ok(()) };
+        kernel.session = Some((known.client, known.client_id));
         kernel.own_run = Some(run.id);
         if kernel.caller.as_ref().is_none_or(|caller| !caller.explicit)
             && let Some(work) = work

@@ -7,6 +7,7 @@ use ic_ops::blame::{BlameOwner, BlameReport, BlamedChange};
 use ic_session::ToolCall;
 
 use crate::text::{Cell, TextTable, path_text, style, styled, when};
+use crate::views::event::ActorJson;
 use crate::views::exact;
 
 shape! {
@@ -46,7 +47,7 @@ shape! {
     }
 
     struct BlamedWorkJson from owner: &BlameOwner where
-        BlameOwner { dispatch, session, prompt } = owner;
+        BlameOwner { dispatch, session, prompt, actor } = owner;
     {
         id: String = dispatch.id.to_string(),
         short_id: String = dispatch.id.short().to_owned(),
@@ -63,6 +64,8 @@ shape! {
         session_id: Option<String> = session.as_ref().map(|session| session.id.to_string()),
         /// The client of that session.
         client: Option<String> = session.as_ref().map(|session| session.client.clone()),
+        /// Who recorded it; null: it is not known.
+        actor: Option<ActorJson> = actor.as_ref().map(ActorJson::from),
         rolled_back_by: Option<String> = dispatch.rolled_back_by.as_ref().map(ToString::to_string),
     }
 

@@ -1,6 +1,7 @@
 //! Events, cursors and verification.
 
 use ic_base::{RollbackId, RunId};
+use ic_ledger::Actor;
 use ic_ledger::events::cursor::Cursor;
 use ic_ledger::events::{ChainReport, Event, hex};
 use serde::Serialize;
@@ -33,6 +34,19 @@ shape! {
     pub(crate) struct HeadJson {
         pub(crate) seq: i64,
         pub(crate) hash: String,
+    }
+
+    /// Who did something: a user in a clone, and for whom.
+    pub(crate) struct ActorJson from actor: &Actor {
+        user: String = actor.user.clone(),
+        /// The clone in which it was done, as `MACHINE:DIRECTORY`.
+        seat: String = actor.seat.clone(),
+        /// The coding agent that did it or for whose session it was done; null: a person or a script did it.
+        client: Option<String> = actor.session.as_ref().map(|(client, _)| client.clone()),
+        /// What that client calls its session.
+        client_session_id: Option<String> = actor.session.as_ref().map(|(_, id)| id.clone()),
+        /// The dispatch on whose behalf it was done.
+        dispatch_id: Option<String> = actor.dispatch.clone(),
     }
 
     struct BadJson {
@@ -74,6 +88,8 @@ pub(crate) struct EventJson<'e> {
     reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     payload: Option<&'e RawValue>,
+    /// Who wrote it; null: a program that did not say.
+    actor: Option<ActorJson>,
     created_at: String,
     /// Its SHA-256 in hex, over the hash of the event before as well.
     hash: String,
@@ -100,6 +116,7 @@ impl<'e> EventJson<'e> {
             gate_tier: event.gate_tier.as_deref(),
             reason: event.reason.as_deref(),
             payload: event.payload.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            actor: event.actor.as_ref().map(ActorJson::from),
             created_at: event.created_at.to_string(),
             hash: hex(&event.hash),
             redacted: event.reason_hash.is_some() || event.payload_hash.is_some(),
@@ -124,7 +141,12 @@ pub(crate) fn line(event: &Event, is_rolled_back: bool) -> String {
     let reason = event.reason.as_deref().map(|r| format!("  {}", plain(r))).unwrap_or_default();
     let mark = if is_rolled_back { styled(style::WARN, "  (rolled back)") } else { String::new() };
     let kind = styled(style_of(&event.event_type), &format!("{:<23}", event.event_type));
-    format!("{:>6}  {time}  {kind}  {subject:<8}{change}{mark}{reason}\n", event.seq)
+    let who = event
+        .actor
+        .as_ref()
+        .map(|actor| styled(style::DIM, &format!("  by {}", plain(&actor.in_words()))))
+        .unwrap_or_default();
+    format!("{:>6}  {time}  {kind}  {subject:<8}{change}{mark}{who}{reason}\n", event.seq)
 }
 
 fn style_of(event_type: &str) -> anstyle::Style {

@@ -18,6 +18,8 @@ shape! {
         /// hard: a failure blocks the run; soft: it warns.
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
         tier: &'static str = c.tier.as_str(),
+        /// other: only artifacts and verdicts of others than the agents that did the work count; any: all do.
+        by: &'static str as ic_phase::gate::AuthorRule = c.by.as_str(),
         /// The result: pass or fail.
         #[cfg_attr(test, schemars(extend("enum" = ic_phase::gate::GateResult::WORDS[..2])))]
         result: &'static str = if c.holds { "pass" } else { "fail" },
@@ -110,6 +112,8 @@ shape! {
         pub(crate) phase: Option<String> = r.phase.as_ref().map(ToString::to_string),
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
         pub(crate) tier: &'static str = r.tier.as_str(),
+        /// other: only artifacts and verdicts of others than the agents that did the work count; any: all do.
+        pub(crate) by: &'static str as ic_phase::gate::AuthorRule = r.by.as_str(),
     }
 }
 
@@ -220,7 +224,9 @@ pub(crate) fn rules(rules: &[GateRuleJson]) -> String {
             table.row(vec![
                 rule.from_phase.as_str().into(),
                 rule.to_phase.as_str().into(),
-                check.check.into(),
+                if check.by == "other" { format!("{} by other", check.check) } else { check.check.to_owned() }
+                    .as_str()
+                    .into(),
                 check.phase.as_deref().unwrap_or("the run").into(),
                 check.tier.into(),
             ]);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use entry_text::{facts, title, went_back};
 use ic_base::Timestamp;
+use ic_ledger::Actor;
 use ic_phase::Run;
 use ic_session::AgentSession;
 use ic_undo::points::log::{Files, LogEntry, PointLog, What};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::{age, counted, cut_to, plain, second, shell_word, style, styled};
+use crate::views::event::ActorJson;
 use crate::views::rollback::record::RollbackRecordJson;
 
 shape! {
@@ -36,6 +38,8 @@ shape! {
         session_id: Option<String>,
         /// The client of that session.
         client: Option<String>,
+        /// Who recorded it; null: it is not known.
+        actor: Option<ActorJson>,
         /// Files outside of the project that its tool calls changed, absolute; left out if there are none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         outside: Vec<String>,
@@ -91,6 +95,8 @@ shape! {
         rollback: RollbackRecordJson,
         /// The newest rollback in force that went back to before this one; null if there is none.
         rolled_back_by: Option<String>,
+        /// Who began it; null: it is not known.
+        actor: Option<ActorJson>,
     }
 }
 
@@ -105,6 +111,10 @@ pub(crate) struct LoggedEntry {
     pub(crate) is_unknown: bool,
     /// Files outside of the project that its work changed.
     pub(crate) outside: BTreeSet<String>,
+    /// Who wrote the event with which it was recorded.
+    pub(crate) actor: Option<Actor>,
+    /// Who did it, where it was another user or was done in another clone.
+    pub(crate) other: Option<String>,
 }
 
 /// A point or a rollback of a run (`log`).
@@ -119,7 +129,7 @@ pub(crate) enum LogEntryJson {
 }
 
 impl From<&LoggedEntry> for LogEntryJson {
-    fn from(LoggedEntry { run, entry, session, outside, .. }: &LoggedEntry) -> Self {
+    fn from(LoggedEntry { run, entry, session, outside, actor, .. }: &LoggedEntry) -> Self {
         let rolled_back_by = entry.taken_back_by.first().map(ToString::to_string);
         match &entry.what {
             What::Point { point, files, commits, .. } => Self::Point(Box::new(PointEntryJson {
@@ -131,12 +141,14 @@ impl From<&LoggedEntry> for LogEntryJson {
                 undone: point.is_undone,
                 session_id: session.as_ref().map(|session| session.id.to_string()),
                 client: session.as_ref().map(|session| session.client.clone()),
+                actor: actor.as_ref().map(ActorJson::from),
                 outside: outside.iter().cloned().collect(),
             })),
             What::Rollback(rollback) => Self::Rollback(Box::new(RollbackEntryJson {
                 kind: "rollback",
                 rollback: (&**rollback).into(),
                 rolled_back_by,
+                actor: actor.as_ref().map(ActorJson::from),
             })),
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod change;
 
 use ic_base::Timestamp;
 use ic_checkpoint::diff::TreeChange;
+use ic_ledger::Actor;
 use ic_ledger::path_from_bytes;
 use ic_session::{AgentSession, ToolCall};
 use ic_undo::OwnCommit;
@@ -16,6 +17,7 @@ use crate::views::blame::CallJson;
 use crate::views::checkpoint::content::PatchJson;
 use crate::views::common_shapes::SkippedJson;
 use crate::views::dispatch::DispatchJson;
+use crate::views::event::ActorJson;
 use crate::views::rollback::commits::OwnCommitJson;
 use crate::views::session::SessionJson;
 
@@ -33,6 +35,10 @@ pub(crate) struct ShownWork<'w> {
     pub(crate) commits: Vec<OwnCommit>,
     /// Files outside of the project, absolute.
     pub(crate) outside: Vec<String>,
+    /// Who wrote the event with which the work was created.
+    pub(crate) actor: Option<Actor>,
+    /// Who did it, where it was another user or was done in another clone.
+    pub(crate) other: Option<String>,
     /// Why its files are not known.
     pub(crate) unknown: Option<String>,
 }
@@ -62,6 +68,8 @@ shape! {
         text: Option<String> = shown.text.clone(),
         /// The session of the coding agent; null if there is none.
         session: Option<SessionJson> = shown.session.as_ref().map(SessionJson::from),
+        /// Who recorded it; null: it is not known.
+        actor: Option<ActorJson> = shown.actor.as_ref().map(ActorJson::from),
         /// Its tool calls that may change files, and those of its subagents, oldest first.
         calls: Vec<CallJson> = shown.calls.iter().map(CallJson::from).collect(),
         /// What it changed, by path.
@@ -106,7 +114,11 @@ pub(crate) enum ShowJson {
 /// Who did it and when, and what was asked for.
 pub(crate) fn head(shown: &ShownWork<'_>, now: Timestamp) -> String {
     let dispatch = &shown.work.dispatch;
-    let mut facts = vec![who(shown), age(now, dispatch.created_at)];
+    let who = match &shown.other {
+        Some(other) => format!("{} of {}", who(shown), plain(other)),
+        None => who(shown),
+    };
+    let mut facts = vec![who, age(now, dispatch.created_at)];
     facts.push(match (&dispatch.rolled_back_by, dispatch.undone_in_part_from()) {
         (Some(by), None) => format!("undone by {}", by.short()),
         (Some(by), Some(_)) => format!("undone in part by {}", by.short()),

@@ -5,6 +5,7 @@ use ic_base::mask::mask;
 use ic_base::{Result, RunId, Seq, Timestamp};
 use serde_json::Value;
 
+use crate::actor::Actor;
 use crate::events::chain::hash_of;
 use crate::events::event::{Event, EventType};
 use crate::events::list;
@@ -78,6 +79,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
         gate_tier: new.gate_tier.map(str::to_owned),
         reason: new.reason.map(|reason| mask(reason).into_owned()),
         payload: new.payload.as_ref().map(Value::to_string),
+        actor: tx.actor(),
         created_at: now,
         prev_hash: before,
         hash: before,
@@ -95,8 +97,8 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
 fn insert(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     tx.execute_one(
         "INSERT INTO events (seq, run_id, source, type, subject_id, from_state, to_state, epoch, \
-         gate_result, gate_tier, reason, payload, created_at, prev_hash, hash) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+         gate_result, gate_tier, reason, payload, actor, created_at, prev_hash, hash) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             &event.seq,
             &event.run_id.as_ref().map(RunId::as_str),
@@ -110,6 +112,7 @@ fn insert(tx: &Transaction<'_>, event: &Event) -> Result<()> {
             &event.gate_tier,
             &event.reason,
             &event.payload,
+            &event.actor.as_ref().map(Actor::to_text),
             &event.created_at.millis(),
             &event.prev_hash,
             &event.hash,

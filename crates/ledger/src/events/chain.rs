@@ -6,6 +6,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::actor::Actor;
 use crate::events::event::Event;
 
 /// A SHA-256 digest: of an event and all before it, or of one text.
@@ -32,6 +33,7 @@ pub(crate) fn hash_of(event: &Event, before: &Hash) -> Hash {
     field(&mut form, reason.as_ref().map(<[u8; 32]>::as_slice));
     let payload = event.payload.as_deref().map(hash_of_text).or(event.payload_hash);
     field(&mut form, payload.as_ref().map(<[u8; 32]>::as_slice));
+    text(&mut form, event.actor.as_ref().map(Actor::to_text).as_deref());
     number(&mut form, Some(event.created_at.millis()));
     form.finalize().into()
 }

@@ -3,6 +3,7 @@
 use crate::LedgerRow;
 use ic_base::{Result, RunId, Seq, Timestamp};
 
+use crate::actor::Actor;
 use crate::events::chain::Hash;
 
 ic_base::words! {
@@ -218,6 +219,8 @@ pub struct Event {
     pub reason: Option<String>,
     /// Facts, as a JSON object.
     pub payload: Option<String>,
+    /// Who wrote it; `None`: a program that did not say.
+    pub actor: Option<Actor>,
     /// When, by the program's clock.
     pub created_at: Timestamp,
     /// The hash of the event before.
@@ -232,7 +235,7 @@ pub struct Event {
 
 impl Event {
     pub(crate) const COLUMNS: &'static str = "seq, run_id, source, type, subject_id, from_state, to_state, \
-        epoch, gate_result, gate_tier, reason, payload, created_at, prev_hash, hash, reason_hash, payload_hash";
+        epoch, gate_result, gate_tier, reason, payload, actor, created_at, prev_hash, hash, reason_hash, payload_hash";
 
     pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         Ok(Self {
@@ -248,11 +251,12 @@ impl Event {
             gate_tier: row.get(9)?,
             reason: row.get(10)?,
             payload: row.get(11)?,
-            created_at: Timestamp(row.get(12)?),
-            prev_hash: row.get(13)?,
-            hash: row.get(14)?,
-            reason_hash: row.get(15)?,
-            payload_hash: row.get(16)?,
+            actor: row.get::<Option<String>>(12)?.as_deref().map(Actor::from_text).transpose()?,
+            created_at: Timestamp(row.get(13)?),
+            prev_hash: row.get(14)?,
+            hash: row.get(15)?,
+            reason_hash: row.get(16)?,
+            payload_hash: row.get(17)?,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use crate::Snapshot;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 
+use crate::actor::Actor;
 use crate::events::chain::Hash;
 use crate::events::event::{Event, EventSource};
 
@@ -23,6 +24,13 @@ pub fn get(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Event> {
             .hint("see: ic events tail")
             .detail("seq", seq)
     })
+}
+
+/// Who wrote the event with this number; `None` if there is none, or it does not say.
+pub fn author(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Actor>> {
+    let sql = "SELECT actor FROM events WHERE seq = $1";
+    let text = snapshot.query_opt(sql, &[&seq], |row| row.get::<Option<String>>(0))?.flatten();
+    text.as_deref().map(Actor::from_text).transpose()
 }
 
 /// Gives every event of a run to `visit`, oldest first.

@@ -80,7 +80,7 @@ fn an_upgrade_gives_the_same_schema_as_a_new_ledger() {
 /// The schema is a promise to readers of the ledger with a shell: a change of it is seen in review, whichever file makes it.
 #[test]
 fn the_schema_is_the_recorded_one() {
-    const RECORDED: &str = "0dfbf7f8f5b45487f43785f6bd12d97c637b8bed2d226402e6f09ccc9a107efb";
+    const RECORDED: &str = "9adafd79950360bc25caab97e3fb3ae396ff7e6f826b20a5ae8437ed16363d04";
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ic.db");
     create(&path, OpenOptions::default(), &Context::system()).unwrap();

@@ -1,13 +1,15 @@
 //! Counting what the gates ask for.
 
 use ic_base::{DispatchId, Result, RunId, Seq};
-use ic_dispatch::{Dispatch, dispatch};
+use ic_dispatch::{Dispatch, WorkVerdict, dispatch};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_phase::gate::{Artifacts, CountedWork, Facts, GateCheck, OpenWork, Requirement};
+use ic_phase::gate::{Artifacts, AuthorRule, CountedWork, Facts, GateCheck, OpenWork, Requirement};
 use ic_runtrack::{Agent, Artifact, agent, artifact};
 
 use ic_kernel::worker::{Life, life};
+
+use super::authors::KnownAgents;
 
 /// Each requirement with what is counted for it; nothing that was rolled back is counted. `ending`: work that is about to end is taken
 /// for ended.
@@ -39,14 +41,16 @@ pub(super) fn gather(
 fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Result<Facts> {
     let phase = requirement.phase.as_ref().map(ic_base::Label::as_str);
     let run_id = &run.id;
+    if requirement.by == AuthorRule::Other {
+        return count_of_others(snapshot, run, requirement.check, phase);
+    }
     Ok(match requirement.check {
-        GateCheck::ArtifactExists => Facts::Artifacts(artifacts(snapshot, run, phase)?),
+        GateCheck::ArtifactExists => Facts::Artifacts(present(run, registered(snapshot, run, phase)?)),
         GateCheck::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
         GateCheck::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
         GateCheck::VerdictExists => {
             let newest = dispatch::newest_verdict(snapshot, run_id, phase)?;
-            let is_pass = |verdict| verdict == ic_dispatch::status::WorkVerdict::Pass;
-            Facts::NewestVerdict(newest.map(|(id, verdict)| (id.short().to_owned(), is_pass(verdict))))
+            Facts::NewestVerdict(newest.map(|(id, verdict)| (id.short().to_owned(), verdict == WorkVerdict::Pass)))
         }
         GateCheck::VerdictClean => {
             let (pass, fail) = dispatch::count_verdicts(snapshot, run_id, phase)?;
@@ -55,10 +59,43 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
     })
 }
 
-/// The artifacts that count, by whether their files exist now: the record of a file that never came, or is gone, proves nothing.
-fn artifacts(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Artifacts> {
+/// As [`count`], of what others recorded than the agents that did the work.
+fn count_of_others(snapshot: &Snapshot<'_>, run: &Run, check: GateCheck, phase: Option<&str>) -> Result<Facts> {
+    let workers = KnownAgents::workers(snapshot, &run.id, phase)?;
+    let is_of_others = |seq: Seq, of: Option<&DispatchId>| -> Result<bool> {
+        Ok(KnownAgents::authors(snapshot, Some(seq), of)?.are_others_than(&workers))
+    };
+    if check == GateCheck::ArtifactExists {
+        let mut of_others = Vec::new();
+        for artifact in registered(snapshot, run, phase)? {
+            if is_of_others(artifact.seq, artifact.dispatch_id.as_ref())? {
+                of_others.push(artifact);
+            }
+        }
+        return Ok(Facts::Artifacts(present(run, of_others)));
+    }
+    let mut of_others = Vec::new();
+    for (id, verdict, seq) in dispatch::verdicts(snapshot, &run.id, phase)? {
+        if is_of_others(seq, Some(&id))? {
+            of_others.push((id.short().to_owned(), verdict == WorkVerdict::Pass));
+        }
+    }
+    Ok(if check == GateCheck::VerdictClean {
+        let passing = of_others.iter().filter(|(_, is_pass)| *is_pass).count();
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Facts::Verdicts { pass: number(passing), fail: number(of_others.len() - passing) }
+    } else {
+        Facts::NewestVerdict(of_others.into_iter().next())
+    })
+}
+
+fn registered(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<Vec<Artifact>> {
     let filter = artifact::ArtifactFilter { phase, status: Some(artifact::ArtifactStatus::Active) };
-    let registered = artifact::list(snapshot, &run.id, filter)?;
+    artifact::list(snapshot, &run.id, filter)
+}
+
+/// The artifacts that count, by whether their files exist now: the record of a file that never came, or is gone, proves nothing.
+fn present(run: &Run, registered: Vec<Artifact>) -> Artifacts {
     // The project of a run on another machine cannot be looked at from here: there the record decides.
     let is_here = run.project_dir.is_dir();
     let mut found = Artifacts::default();
@@ -69,7 +106,7 @@ fn artifacts(snapshot: &Snapshot<'_>, run: &Run, phase: Option<&str>) -> Result<
             found.present += 1;
         }
     }
-    Ok(found)
+    found
 }
 
 /// Whether an artifact is a file that does not exist. A path that cannot be looked at may be there.

@@ -17,6 +17,16 @@ ic_base::words! {
 }
 
 ic_base::words! {
+    /// Whose artifacts and verdicts count.
+    pub enum AuthorRule {
+        /// Those of all agents and people.
+        Any = "any",
+        /// Those of others than the agents that did the work.
+        Other = "other",
+    }
+}
+
+ic_base::words! {
     /// How much a failed check weighs. Ordered: a weaker tier is smaller.
     #[derive(PartialOrd, Ord)]
     pub enum Tier {

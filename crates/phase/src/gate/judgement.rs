@@ -2,7 +2,7 @@
 
 use ic_base::Label;
 
-use super::check::{GateCheck, Tier};
+use super::check::{AuthorRule, GateCheck, Tier};
 use super::rules::Requirement;
 
 /// A requirement with the answer that was found, and how much that weighs.
@@ -14,6 +14,8 @@ pub struct GateCondition {
     pub phase: Option<Label>,
     /// How much it weighs.
     pub tier: Tier,
+    /// Whose artifacts and verdicts count for it.
+    pub by: AuthorRule,
     /// Whether the answer is yes, so that the requirement does not block.
     pub holds: bool,
     /// How many artifacts, verdicts or pieces of unfinished work were found.
@@ -91,6 +93,10 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Gat
         Some(phase) => format!("phase {phase}"),
         None => "the run".to_owned(),
     };
+    let place = match requirement.by {
+        AuthorRule::Any => place,
+        AuthorRule::Other => format!("{place} by another than who did the work"),
+    };
     let mut unfinished = Vec::new();
     let mut missing = Vec::new();
     let mut is_idle = false;
@@ -129,7 +135,7 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Gat
         ),
     };
     let (check, phase): (GateCheck, _) = (requirement.check, requirement.phase.clone());
-    GateCondition { check, phase, tier, holds, count, detail, unfinished, missing, is_idle }
+    GateCondition { check, phase, tier, by: requirement.by, holds, count, detail, unfinished, missing, is_idle }
 }
 
 /// `no active agent and 2 unfinished dispatches`.

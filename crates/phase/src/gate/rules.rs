@@ -3,7 +3,7 @@
 use ic_base::{Code, Diagnosis, Label, Result};
 use serde::{Deserialize, Serialize};
 
-use super::check::{GateCheck, Tier};
+use super::check::{AuthorRule, GateCheck, Tier};
 use crate::chain::Chain;
 
 /// One thing that must hold.
@@ -15,6 +15,8 @@ pub struct Requirement {
     pub phase: Option<Label>,
     /// How much it weighs.
     pub tier: Tier,
+    /// Whose artifacts and verdicts count for it.
+    pub by: AuthorRule,
 }
 
 /// The requirements of a run, by transition.
@@ -36,6 +38,8 @@ struct RequirementText {
     phase: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tier: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 impl Gates {
@@ -48,6 +52,7 @@ impl Gates {
                 check,
                 phase: phase.map(|phase| Label::from_ledger(phase.to_owned())),
                 tier: Tier::Hard,
+                by: AuthorRule::Any,
             }],
         };
         let artifact = |from: &str, to: &str| asks(from, to, GateCheck::ArtifactExists, Some(from));
@@ -130,6 +135,7 @@ impl From<&Requirement> for RequirementText {
             check: requirement.check.as_str().to_owned(),
             phase: requirement.phase.as_ref().map(ToString::to_string),
             tier: Some(requirement.tier.as_str().to_owned()),
+            by: Some(requirement.by.as_str().to_owned()).filter(|_| requirement.by != AuthorRule::Any),
         }
     }
 }
@@ -152,7 +158,19 @@ fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requi
         (None, GateCheck::ArtifactExists | GateCheck::VerdictExists) => Some(Label::from_ledger(from.to_owned())),
         (None, _) => None,
     };
-    Ok(Requirement { check, phase, tier })
+    let is_of_authors = matches!(check, GateCheck::ArtifactExists | GateCheck::VerdictExists | GateCheck::VerdictClean);
+    let by = match text.by.as_deref() {
+        None => AuthorRule::Any,
+        Some("other") if is_of_authors => AuthorRule::Other,
+        Some("other") => {
+            return Err(invalid(format!(
+                "{:?} asks for no word of another: \"by\" is of artifacts and verdicts.",
+                text.check
+            )));
+        }
+        Some(by) => return Err(invalid(format!("{by:?} is no author; \"by\" can be \"other\"."))),
+    };
+    Ok(Requirement { check, phase, tier, by })
 }
 
 /// A transition as the ledger keeps it.
@@ -251,6 +269,8 @@ mod tests {
             r#"{"a→b": [{"check": "nope"}]}"#,
             r#"{"a→b": [{"check": "artifact_exists", "tier": "none"}]}"#,
             r#"{"a→b": [{"check": "artifact_exists", "extra": 1}]}"#,
+            r#"{"a→b": [{"check": "verdict_exists", "by": "me"}]}"#,
+            r#"{"a→b": [{"check": "agents_complete", "by": "other"}]}"#,
             r#"{"a→b": [], "a->b": []}"#,
         ] {
             assert_eq!(Gates::parse(bad, &chain).unwrap_err().code(), Code::InvalidValue, "{bad}");

@@ -1,9 +1,9 @@
 //! What each check counts, and how much it weighs.
 
-use super::{Artifacts, CountedWork, Facts, GateCheck, GateResult, OpenWork, Requirement, Tier, evaluate};
+use super::{Artifacts, AuthorRule, CountedWork, Facts, GateCheck, GateResult, OpenWork, Requirement, Tier, evaluate};
 
 fn requirement(check: GateCheck, tier: Tier) -> Requirement {
-    Requirement { check, phase: None, tier }
+    Requirement { check, phase: None, tier, by: AuthorRule::Any }
 }
 
 fn unfinished(kind: &'static str) -> OpenWork {

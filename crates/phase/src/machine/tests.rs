@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use ic_base::{Code, RunId, Timestamp};
 
 use super::{Expectation, PhaseStep, check_rollback, check_skip, decide, destination};
-use crate::gate::{Artifacts, Facts, GateCheck, GateVerdict, Gates, Requirement, Tier, evaluate};
+use crate::gate::{Artifacts, AuthorRule, Facts, GateCheck, GateVerdict, Gates, Requirement, Tier, evaluate};
 use crate::{Chain, Run, RunStatus};
 
 fn run(status: RunStatus, phase: &str) -> Run {
@@ -28,7 +28,8 @@ fn run(status: RunStatus, phase: &str) -> Run {
 }
 
 fn failing() -> GateVerdict {
-    let requirement = Requirement { check: GateCheck::ArtifactExists, phase: None, tier: Tier::Hard };
+    let requirement =
+        Requirement { check: GateCheck::ArtifactExists, phase: None, tier: Tier::Hard, by: AuthorRule::Any };
     evaluate(&[(requirement, Facts::Artifacts(Artifacts::default()))], Tier::Hard)
 }
 

@@ -64,14 +64,19 @@ impl ListedPoint {
     }
 
     /// Who did it: the client of the session, if it is of one; a dispatch or step, you. `is_in_calls`: it was made while work was in calls.
-    pub fn who<'w>(&'w self, client: Option<&'w str>, is_in_calls: bool) -> &'w str {
-        match (client, self.kind) {
+    /// `other`: the name of another person, or of the same one in another clone.
+    pub fn who(&self, client: Option<&str>, is_in_calls: bool, other: Option<&str>) -> String {
+        let what = match (client, self.kind) {
             (Some(client), _) => client,
             (None, "phase" | "created") => "run",
             // Work of several sessions was in a call.
             (None, "restore") if is_in_calls => "restore",
-            (None, "checkpoint" | "restore" | "own") => "you",
+            (None, "checkpoint" | "restore" | "own") => other.unwrap_or("you"),
             (None, kind) => kind,
+        };
+        match other.filter(|other| *other != what) {
+            Some(other) => format!("{what} of {other}"),
+            None => what.to_owned(),
         }
     }
 }

@@ -24,9 +24,9 @@ impl Current {
         let kernel = session.kernel()?;
         let project = self.project.as_ref().map(|p| input::known_project(session, &kernel, p)).transpose()?;
         let found = kernel.read(|snapshot| match &project {
-            Some(directory) => {
-                run_reference::only_open_run_of(snapshot, directory, &|snapshot, run| kernel.is_idle(snapshot, run))
-            }
+            Some(directory) => run_reference::only_open_run_of(snapshot, directory, &|snapshot, run, is_only| {
+                kernel.standing(snapshot, run, is_only)
+            }),
             None => kernel.current(snapshot),
         })?;
         let moved = if found.is_none() { kernel.read(ic_undo::points::moved_from)? } else { None };

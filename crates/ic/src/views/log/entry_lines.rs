@@ -64,10 +64,16 @@ pub(crate) fn name(entry: &LogEntry) -> String {
     }
 }
 
-/// Who did it: the client of a session, a dispatch or step, you.
+/// Who did it: the client of a session, a dispatch or step, you; of other people and clones with their name.
 pub(crate) fn who(one: &LoggedEntry) -> String {
-    let What::Point { point, .. } = &one.entry.what else { return "undo".to_owned() };
-    plain(point.who(one.session.as_ref().map(|session| session.client.as_str()), one.is_unknown))
+    let other = one.other.as_deref();
+    let who = match &one.entry.what {
+        What::Point { point, .. } => {
+            point.who(one.session.as_ref().map(|session| session.client.as_str()), one.is_unknown, other)
+        }
+        What::Rollback(_) => other.map_or_else(|| "undo".to_owned(), |other| format!("undo of {other}")),
+    };
+    plain(&who)
 }
 
 pub(crate) fn is_undone(entry: &LogEntry) -> bool {

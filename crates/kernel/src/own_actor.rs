@@ -1,0 +1,36 @@
+//! Who this process acts for: the user, and the clone in which the call is made.
+
+use std::path::Path;
+
+use ic_ledger::Actor;
+use ic_ledger::git_dirs;
+
+/// The user of this process in the clone that `root` is of: all work trees of a repository are one clone.
+pub(crate) fn own_actor(root: &Path) -> Actor {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Actor { user: user(), seat: format!("{machine}:{}", clone_of(root).display()), session: None, dispatch: None }
+}
+
+/// The main work tree of a repository, or a bare repository itself; outside of git the project's root.
+fn clone_of(root: &Path) -> std::path::PathBuf {
+    // Read from files: a process of git would take longer than the write for which it is asked.
+    let Some(dirs) = git_dirs(root) else { return root.to_owned() };
+    match (dirs.common_dir.file_name(), dirs.common_dir.parent()) {
+        (Some(name), Some(parent)) if name == ".git" => parent.to_owned(),
+        _ => dirs.common_dir,
+    }
+}
+
+/// The name of the user, as the machine's own table has it; else as the environment has it, else the number.
+fn user() -> String {
+    let id = rustix::process::getuid().as_raw().to_string();
+    // The table first: a repository may set variables for the clients that start there.
+    let table = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        // name, password, number
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    });
+    named.or_else(|| std::env::var("USER").ok()).filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {id}"))
+}

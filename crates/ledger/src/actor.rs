@@ -1,0 +1,59 @@
+//! Who wrote an event.
+
+use ic_base::{Code, Diagnosis, Result};
+use serde_json::{Map, Value, json};
+
+/// Who did something: a user in a clone, and for whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Actor {
+    /// The user of the machine.
+    pub user: String,
+    /// The clone in which it was done, as `MACHINE:DIRECTORY`.
+    pub seat: String,
+    /// The coding agent that did it or for whose session it was done: its name as a client, and what it calls the session.
+    pub session: Option<(String, String)>,
+    /// The dispatch on whose behalf it was done.
+    pub dispatch: Option<String>,
+}
+
+impl Actor {
+    /// The user and the machine: `ann@laptop`.
+    pub fn person(&self) -> String {
+        let machine = self.seat.split_once(':').map_or(self.seat.as_str(), |(machine, _)| machine);
+        format!("{}@{machine}", self.user)
+    }
+
+    /// Who that is in a few words: `ann@laptop`, and for an agent `claude-code of ann@laptop`.
+    pub fn in_words(&self) -> String {
+        let person = self.person();
+        self.session.as_ref().map_or_else(|| person.clone(), |(client, _)| format!("{client} of {person}"))
+    }
+
+    /// As it stands in the ledger: a JSON object with what is known, in this order, so that a hash of it is the same everywhere.
+    pub(crate) fn to_text(&self) -> String {
+        // Sorted by name, as the map keeps them.
+        let session = self.session.as_ref();
+        let fields = [
+            ("client", session.map(|(client, _)| client)),
+            ("dispatch", self.dispatch.as_ref()),
+            ("seat", Some(&self.seat)),
+            ("session", session.map(|(_, id)| id)),
+            ("user", Some(&self.user)),
+        ];
+        let known = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+        Value::Object(known.collect::<Map<_, _>>()).to_string()
+    }
+
+    /// Errors: `corrupt` if it is no such object.
+    pub(crate) fn from_text(text: &str) -> Result<Self> {
+        let corrupt = || Diagnosis::new(Code::Corrupt, "An event of the ledger does not say who wrote it.");
+        let fields: Map<String, Value> = serde_json::from_str(text).map_err(|_| corrupt())?;
+        let field = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            user: field("user").ok_or_else(corrupt)?,
+            seat: field("seat").ok_or_else(corrupt)?,
+            session: field("client").zip(field("session")),
+            dispatch: field("dispatch"),
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Who did it: the actor of each event, other people in lists, and gates that ask for the word of another.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_call, in_git, say};
+use crate::support::Project;
+
+const OTHER: &str = "bob@build:/srv/shop";
+
+/// Who wrote the newest event of a kind.
+fn author(project: &Project, kind: &str) -> Value {
+    let events = project.json("events tail --json");
+    let events = events.as_array().expect("a list");
+    events.iter().rfind(|event| event["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))["actor"].clone()
+}
+
+fn ann(client: &Value, session: &Value, dispatch: &Value) -> Value {
+    json!({
+        "user": "ann", "seat": "laptop:/home/ann/shop",
+        "client": client, "client_session_id": session, "dispatch_id": dispatch,
+    })
+}
+
+fn prompt(project: &Project, session: &str, file: &str) {
+    say(project, &Said::new("claude-code", session, "UserPromptSubmit").prompt(file, file));
+    in_call(project, "claude-code", session, || project.write(file, "text\n"));
+    say(project, &Said::new("claude-code", session, "Stop"));
+}
+
+#[test]
+fn each_event_says_who_wrote_it_and_for_whom() {
+    let project = in_git();
+    project.ok("run create --goal g --phases a,b");
+    let person = ann(&Value::Null, &Value::Null, &Value::Null);
+    assert_eq!(author(&project, "run_created"), person);
+    prompt(&project, "s-1", "one");
+    let agent = ann(&json!("claude-code"), &json!("s-1"), &Value::Null);
+    for kind in ["session_begun", "dispatch_created", "dispatch_completed"] {
+        assert_eq!(author(&project, kind), agent, "{kind}");
+    }
+    // In the shell of the agent: in the middle of its prompt.
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("two", "two"));
+    let all = project.json("dispatch list");
+    let work = all.as_array().and_then(|all| all.last()).expect("its work")["id"].clone();
+    let made = project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", "dispatch create @ --json");
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert_eq!(author(&project, "dispatch_created"), ann(&json!("claude-code"), &json!("s-1"), &work));
+    // A script on behalf of a dispatch.
+    let dispatch = project.ok("dispatch create @");
+    let id = project.json(&format!("dispatch show {dispatch}"))["id"].clone();
+    let noted = project.run_with("IC_DISPATCH", &dispatch, "run artifact add @ --path one");
+    assert_eq!(noted.code, Some(0), "{noted:?}");
+    assert_eq!(author(&project, "artifact_added"), ann(&Value::Null, &Value::Null, &id));
+    project.ok("events verify");
+    let text = project.ok("events tail --format text");
+    assert!(text.contains("by claude-code of ann@laptop") && text.contains("by ann@laptop"), "{text}");
+}
+
+#[test]
+fn a_changed_author_breaks_the_chain() {
+    let project = Project::new();
+    project.ok("run create --goal g --phases a,b");
+    project.cli.sql(
+        "DROP TRIGGER events_are_not_changed; UPDATE events SET actor = replace(actor, 'ann', 'eve') WHERE seq = 1",
+    );
+    let verified = project.run("events verify --json");
+    assert_eq!((verified.code, verified.error()), (Some(2), "chain_broken".to_owned()));
+}
+
+#[test]
+fn work_of_another_person_is_named_in_log_show_and_blame() {
+    let project = in_git();
+    prompt(&project, "s-1", "one");
+    let bob = |line: &str| project.run_with("IC_TEST_ACTOR", OTHER, line);
+    let said = bob("exec --name hers -- sh -c 'echo more >> one'");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let log = project.ok("log --format text");
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0].contains("exec of bob@build"), "{log}");
+    assert!(lines[1].contains("claude-code") && !lines[1].contains(" of "), "{log}");
+    let own = bob("log --format text").stdout;
+    assert!(own.lines().nth(1).is_some_and(|line| line.contains("claude-code of ann@laptop")), "{own}");
+    let entries = project.json("log");
+    assert_eq!(entries[0]["actor"]["seat"], "build:/srv/shop", "{entries}");
+    let blamed = project.json("blame one");
+    assert_eq!(blamed["changes"][0]["dispatches"][0]["actor"]["user"], "bob", "{blamed}");
+    let name = entries[0]["reference"].as_str().expect("a reference").to_owned();
+    let shown = project.ok(&format!("show {name} --format text"));
+    assert!(shown.contains("of bob@build"), "{shown}");
+}
+
+/// A run with a gate that asks for a verdict of another, and work in it.
+fn with_a_gate() -> (Project, String) {
+    let project = Project::new();
+    let gates = r#"{"a→b": [{"check": "verdict_exists", "by": "other"}]}"#;
+    let made = project.run_words(["run", "create", "--goal", "g", "--phases", "a,b", "--gates", gates]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let work = project.ok("dispatch create @");
+    project.ok(&format!("dispatch start {work}"));
+    (project, work)
+}
+
+#[test]
+fn a_gate_by_other_wants_the_word_of_another() {
+    let (project, work) = with_a_gate();
+    let as_work = |line: &str| project.run_with("IC_DISPATCH", &work, line);
+    // Its own verdict, under its own name and under that of a review that it makes itself.
+    let review = as_work("dispatch create @").stdout.trim().to_owned();
+    assert_eq!(as_work(&format!("dispatch complete {review} --verdict pass")).code, Some(0));
+    let blocked = project.run("run advance @ --json");
+    assert_eq!((blocked.code, &blocked.json()["code"]), (Some(1), &json!("gate_blocked")));
+    let condition = blocked.json()["evidence"]["conditions"][0].clone();
+    assert_eq!((&condition["by"], &condition["count"]), (&json!("other"), &json!(0)));
+    assert_eq!(condition["detail"], "no verdict in phase a by another than who did the work");
+    // It may not pass over the gate either; a person may.
+    let refused = as_work("gate override @ --reason mine --json");
+    assert_eq!((refused.code, refused.error()), (Some(1), "gate_blocked".to_owned()));
+    assert_eq!(project.ok("run phase @"), "a");
+    let other = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {other} --verdict fail"));
+    assert_eq!(project.run("run advance @").code, Some(1));
+    let last = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {last} --verdict pass"));
+    // A later word of its own changes nothing.
+    let again = as_work("dispatch create @").stdout.trim().to_owned();
+    assert_eq!(as_work(&format!("dispatch complete {again} --verdict fail")).code, Some(0));
+    project.ok("run advance @");
+}
+
+#[test]
+fn a_person_overrides_a_gate_by_other() {
+    let (project, _work) = with_a_gate();
+    project.ok("gate override @ --reason 'looked at it myself'");
+    assert_eq!(author(&project, "override"), ann(&Value::Null, &Value::Null, &Value::Null));
+}
+
+#[test]
+fn two_agents_of_one_session_are_no_others() {
+    let project = in_git();
+    let gates = r#"{"a→b": [{"check": "artifact_exists", "by": "other"}]}"#;
+    let made = project.run_words(["run", "create", "--goal", "g", "--phases", "a,b", "--gates", gates]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let run = project.ok("run current");
+    prompt(&project, "s-1", "other");
+    let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", line);
+    assert_eq!(inside(&format!("session attach {run}")).code, Some(0));
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("one", "one"));
+    in_call(&project, "claude-code", "s-1", || project.write("plan", "text\n"));
+    assert_eq!(inside(&format!("run artifact add {run} --path plan")).code, Some(0));
+    assert_eq!(project.run(&format!("run advance {run}")).code, Some(1));
+    project.ok(&format!("run artifact add {run} --path plan --type review"));
+    project.ok(&format!("run advance {run}"));
+}
