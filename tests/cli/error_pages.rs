@@ -125,6 +125,7 @@ const SCENES: &[Scene] = &[
     Scene { code: "dispatch_running", before: with_story, call: "dispatch start 0a00000f" },
     Scene { code: "agent_finished", before: agent_done, call: "run agent update 0a000012 --status failed" },
     Scene { code: "process_gone", before: abandoned, call: "wait 0a000015" },
+    Scene { code: "no_conversation", before: with_story, call: "session continue 0a00000a" },
     Scene { code: "lost", before: silent, call: "wait 0a00000f" },
     Scene { code: "timed_out", before: with_story, call: "wait 0a00000f --timeout 0s" },
     Scene { code: "gate_blocked", before: with_story, call: "run advance @" },

@@ -16,6 +16,7 @@ mod completions;
 mod config;
 mod conflict_questions;
 mod consumers;
+mod conversations;
 mod counts;
 mod cursors;
 mod cut_off;

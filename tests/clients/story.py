@@ -124,6 +124,7 @@ class Story:
             "reach": ["rm secrets/.env"],
             "ask": ["echo own > own.txt", SUBAGENTS.get(self.client), self.after("sub.txt")],
             "sub": ["echo sub > sub.txt"],
+            **{name: [f"echo {name} > {name}.txt"] for name in ("first", "second", "third", "other")},
             "gated": ["echo work > work.txt", self.what_the_gate_names],
             "more": ["echo more > more.txt"] * (2 if self.client in DEAF else 1),
             # They take turns: each goes on when the client of the other one has told of its call's end.
@@ -172,7 +173,9 @@ class Story:
 
     def environment(self):
         port = self.model.port
-        plain = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm"}
+        # ic calls OpenCode itself, to copy a conversation.
+        own = pathlib.Path(programs(self.client, self.room)[-1]).parent
+        plain = {"PATH": f"{os.environ['PATH']}:{own}", "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm"}
         plain |= {f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (("NAME", "Ann"), ("EMAIL", "ann@example.org"))}
         return plain | {
             "claude-code": {
@@ -204,11 +207,14 @@ class Story:
         words = {
             "claude-code": [*again, "-p", prompt],
             "codex": ["exec", *([] if is_first else ["resume", "--last"]), "--dangerously-bypass-hook-trust", prompt],
-            "gemini": ["--yolo", "-m", "gemini-2.5-pro", "-p", prompt],
+            "gemini": [*([] if is_first or not self.is_resumed else ["--resume", "latest"]), "--yolo", "-m", "gemini-2.5-pro", "-p", prompt],
             "copilot": [*again, "--allow-all-tools", "--allow-all-paths", "-p", prompt],
             "opencode": ["run", *again, prompt],
         }[self.client]
         return [*programs(self.client, self.room), *words]
+
+    # Whether later prompts of Gemini are of the session before; elsewhere in the story each is one of its own.
+    is_resumed = False
 
     def prompt(self, text, is_first=False, **more):
         command = [str(word) for word in self.command(text, is_first)]
@@ -315,6 +321,49 @@ class Story:
         passes = self.ic("gate", "check", run, "--json")
         check("kept from stopping, the agent satisfied the gate of its run", passes["gate_result"] == "pass", (passes, self.model.asked[-1][-1500:]))
 
+    def continued(self):
+        """The conversation goes on from before a prompt that was undone, here and in a fork, and does not know of it."""
+        if self.client == "gemini":
+            # Its cleanup removes sessions that were resumed in a later minute. Settings of the project are ignored files: no fork has them.
+            settings = {"general": {"sessionRetention": {"enabled": False}}, "security": {"auth": {"selectedType": "gemini-api-key"}}}
+            (self.home / ".gemini/settings.json").write_text(json.dumps(settings))
+        self.is_resumed = True
+        for number, name in enumerate(("first", "second", "third")):
+            self.prompt(f"@@{name} of three", is_first=number == 0)
+        second = next(one for one in self.ic("log") if "second of three" in one.get("title", ""))
+        id = second["reference"].split(":")[1]
+        undone = self.ic("undo", id, "--yes")
+        files = [(self.project / f"{name}.txt").exists() for name in ("first", "second", "third")]
+        check("the second prompt and what came after it are undone", files == [True, False, False], files)
+        named = [one["command"] for one in undone["conversations"]]
+        check("the report names the command that continues before it", named == [f"ic session continue {id}"], undone)
+        here = self.ic("session", "continue", id, "--print", "--json")
+        fork = self.ic("fork", id, "--json")
+        for where, place, argv in (
+            ("here", self.project, here["argv"]),
+            ("in a fork", pathlib.Path(fork["path"]), fork["continuation"]["argv"]),
+        ):
+            asked = len(self.model.asked)
+            self.goes_on(argv, place)
+            said = self.model.asked[-1] if len(self.model.asked) > asked else ""
+            known = [name for name in ("first", "second", "third", "other") if f"@@{name} " in said]
+            check(f"continued {where}, the model knows the first prompt and the new one alone", known == ["first", "other"], (argv, known, said[-1500:]))
+            check(f"and works {where}", (place / "other.txt").exists(), sorted(place.iterdir()))
+
+    def goes_on(self, argv, place):
+        """Gives one more prompt to the client, as its own command continues it, without a terminal."""
+        prompt = "@@other way"
+        words = {
+            "claude-code": [*argv[1:], "-p", prompt],
+            "codex": ["exec", *argv[1:], "--dangerously-bypass-hook-trust", prompt],
+            "gemini": [*argv[1:], "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", prompt],
+            "copilot": [*argv[1:], "--allow-all-tools", "--allow-all-paths", "-p", prompt],
+            "opencode": ["run", *argv[1:], prompt],
+        }[self.client]
+        command = [str(word) for word in [*programs(self.client, self.room), *words]]
+        done = subprocess.run(command, cwd=place, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
+        check("its own command is accepted", done.returncode == 0, (command, done.stdout[-500:], done.stderr[-1500:]))
+
     def tell(self):
         settings = self.set_up()
         before, base = self.files(), self.git("rev-parse", "HEAD")
@@ -350,6 +399,7 @@ class Story:
         self.guarded()
         self.with_subagent()
         self.gated()
+        self.continued()
 
         failures = [one for one in self.ic("hooks", "doctor", self.client)[0]["failures"]]
         check("no hook failed", not failures, failures)

@@ -67,6 +67,7 @@ const CALLS: &[&str] = &[
     "compare",
     "adopt t --dry-run",
     "drop t --force",
+    "!session continue {work} --print",
     "session list",
     "!session show 00000000",
     "!session attach @ --session 00000000",

@@ -104,6 +104,8 @@ codes! {
     AgentFinished = "agent_finished", No;
     /// The process of the work is gone, and the work did not end on record.
     ProcessGone = "process_gone", No;
+    /// A conversation cannot be continued from before the prompt.
+    NoConversation = "no_conversation", No;
     /// The work has been silent for longer than it may be.
     Lost = "lost", No;
     /// The work did not end within the time that was given.

@@ -187,7 +187,7 @@ verbs! {
             Mcp(mcp::Mcp) = "Serve the tools of agents by MCP: install, uninstall",
             /// Sessions of coding agents: list, show
             #[command(subcommand)]
-            Session(Later<session::SessionVerb>) = "Sessions of coding agents and their prompts: list, show, attach",
+            Session(Later<session::SessionVerb>) = "Sessions of coding agents: list, show, attach, continue",
             Hook(hook::Hook) = "Called by the hooks",
         }
         "The program": {

@@ -63,6 +63,7 @@ pub(crate) mod compensation;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod conflict_questions;
+pub(crate) mod conversation;
 pub(crate) mod diff;
 pub(crate) mod diff_forms;
 pub(crate) mod dispatch;

@@ -17,14 +17,14 @@ const LONGEST: u64 = 32 * 1024 * 1024;
 
 /// A client's record of a session, whose path was checked.
 pub(crate) struct Transcript {
-    format: &'static RecordFormat,
+    /// How it is read; `None`: only its size counts, and copies are made of it.
+    format: Option<&'static RecordFormat>,
     path: PathBuf,
 }
 
 impl Transcript {
-    /// The record at `path`; `None` for a client whose record is not read, and for a path that is not below its directory.
+    /// The record at `path`; `None` for a path that is not below the client's directory.
     pub(crate) fn of(client: &'static Client, path: Option<&str>, home: Option<&Path>) -> Option<Self> {
-        let format = client.record.as_ref()?;
         let path = Path::new(path?);
         let own = client.directory_variable.and_then(crate::environment::directory_in);
         let allowed = own.into_iter().chain(home.map(|home| home.join(client.directory)));
@@ -34,7 +34,7 @@ impl Transcript {
             let directory = std::fs::canonicalize(directory).ok();
             directory.zip(parent.as_ref()).is_some_and(|(directory, parent)| parent.starts_with(directory))
         };
-        allowed.into_iter().any(is_below).then(|| Self { format, path: path.to_owned() })
+        allowed.into_iter().any(is_below).then(|| Self { format: client.record.as_ref(), path: path.to_owned() })
     }
 
     /// Its length in bytes; 0 if it does not exist yet, `None` if it is no regular file of this user.
@@ -47,24 +47,42 @@ impl Transcript {
 
     /// The tokens that were used from byte `start` to its end; `None` if the record was replaced, is too long, or cannot be read.
     pub(crate) fn tokens_since(&self, start: u64) -> Option<TokenCounts> {
+        let format = self.format?;
         let (file, length) = self.open_at(start)?;
         if length > LONGEST {
             return None;
         }
         let mut text = Vec::new();
         file.take(length).read_to_end(&mut text).ok()?;
-        (self.format.tokens)(&text)
+        (format.tokens)(&text)
     }
 
     /// The first texts of a person from byte `start` on; empty if the record was replaced, or cannot be read.
     pub(crate) fn texts_since(&self, start: u64) -> Vec<String> {
         // A prompt comes right after the place where its hook was called, with few lines in between.
         const READ: u64 = 4 * 1024 * 1024;
+        let Some(format) = self.format else { return Vec::new() };
         let mut text = Vec::new();
         if self.open_at(start).and_then(|(file, _)| file.take(READ).read_to_end(&mut text).ok()).is_none() {
             return Vec::new();
         }
-        lines_with(&text, b"\"user").filter_map(|line| (self.format.person_text)(&line)).take(FIRST_TEXTS).collect()
+        lines_with(&text, b"\"user").filter_map(|line| (format.person_text)(&line)).take(FIRST_TEXTS).collect()
+    }
+
+    /// The file that a client writes of a session, for payloads that name none.
+    pub(crate) fn file_of(client: &Client, session: &str, home: Option<&Path>) -> Option<PathBuf> {
+        let file = client.record_file?.replace("@SESSION@", session);
+        let own = client.directory_variable.and_then(crate::environment::directory_in);
+        Some(own.or_else(|| home.map(|home| home.join(client.directory)))?.join(file))
+    }
+
+    /// Its file, and its whole text; `None` if it is gone, is no regular file of this user, or is longer than what is copied.
+    pub(crate) fn whole(&self) -> Option<(&Path, Vec<u8>)> {
+        const LONGEST_COPY: u64 = 256 * 1024 * 1024;
+        let (file, length) = self.open_at(0)?;
+        let mut text = Vec::new();
+        file.take(LONGEST_COPY).read_to_end(&mut text).ok()?;
+        (length <= LONGEST_COPY).then_some((&self.path, text))
     }
 
     /// The record from byte `start` on, and the number of bytes to its end.
@@ -120,5 +138,9 @@ mod tests {
         let through = of(&below.join("link.jsonl")).expect("its directory is right");
         assert_eq!((through.size(), through.tokens_since(0)), (None, None));
         assert!(Transcript::of(named("gemini"), below.join("s.jsonl").to_str(), Some(home.path())).is_none());
+        let whole = own.whole().expect("a text").1;
+        assert_eq!(whole, format!("{line}\n").into_bytes());
+        let copilot = Transcript::file_of(named("copilot"), "s-1", Some(home.path()));
+        assert_eq!(copilot, Some(home.path().join(".copilot/session-state/s-1/events.jsonl")));
     }
 }

@@ -79,6 +79,7 @@ pub(crate) mod code;
 pub(crate) mod common_shapes;
 pub(crate) mod compensation;
 pub(crate) mod config;
+pub(crate) mod conversation;
 pub(crate) mod dispatch;
 pub(crate) mod event;
 pub(crate) mod fork;

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod artifact;
 pub mod blame;
 pub mod consume;
+pub mod conversation;
 pub mod direct_work;
 pub mod dispatch;
 pub mod exec;

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ic_base::Result;
+
+use crate::conversation::Conversations;
 use ic_dispatch::dispatch::TokenCounts;
 use serde_json::{Value, json};
 
@@ -83,6 +85,10 @@ pub struct Client {
     pub records: &'static [&'static str],
     /// How the record is read that it keeps of a session; `None`: it is not read.
     pub record: Option<RecordFormat>,
+    /// The file of that record below its directory, with `@SESSION@` in it, for payloads that name none.
+    pub record_file: Option<&'static str>,
+    /// How a conversation is continued from before a prompt; `None`: this client cannot.
+    pub conversations: Option<&'static dyn Conversations>,
     /// Whether text of a hook at the beginning of a session stays apart from the prompt.
     pub listens_at_begin: bool,
     /// Whether the model reads what a hook adds to a prompt. Where it does not, the next tool call is refused once, with that text as the
@@ -213,6 +219,8 @@ const USUAL: Client = Client {
     directory_variable: None,
     records: &[],
     record: None,
+    record_file: None,
+    conversations: None,
     listens_at_begin: false,
     listens_at_prompts: true,
     can_hold: true,

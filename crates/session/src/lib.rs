@@ -9,6 +9,7 @@
 pub mod attribution;
 pub mod call;
 pub mod clients;
+pub mod conversation;
 pub mod outside_files;
 pub mod own_changes;
 pub mod places;

@@ -57,6 +57,7 @@ pub const ARGUMENTS: &[(&str, Takes)] = &[
     ("exec --isolate={} -- true", Label),
     ("fork {}", Reference),
     ("fork --name={}", Label),
+    ("session continue {} --print", Reference),
     ("adopt {}", Label),
     ("adopt none --run={}", Reference),
     ("drop {}", Label),

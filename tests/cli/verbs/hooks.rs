@@ -73,3 +73,8 @@ fn attach() {
     .refuses("session attach 7f3a9c21 --session s-1", 3, "run_not_found")
     .ends();
 }
+
+#[test]
+fn continue_session() {
+    Page::of("ic session continue", with_a_session).refuses("session continue 99999999", 3, "point_not_found").ends();
+}

@@ -1,7 +1,14 @@
 //! `ic fork`
 
-use ic_ops::forks;
+use std::ffi::OsString;
 
+use ic_dispatch::Dispatch;
+use ic_kernel::Kernel;
+use ic_ops::{conversation, forks};
+use ic_undo::points::{EntryReference, entry_meant};
+use ic_worktree::Warning;
+
+use crate::commands::conversation::ContinuedConversation;
 use crate::commands::prelude::*;
 use crate::views::fork::ForkJson;
 
@@ -9,11 +16,15 @@ use crate::views::fork::ForkJson;
 ///
 /// The fork has the files as they are here now, untracked ones too, or as they were at REF. Ignored files do not come along, and nothing is
 /// staged. Work in it is recorded apart and undone there. `ic adopt` merges it into this work tree, and `ic drop` removes it.
+///
+/// Where REF is a prompt of a coding agent, the client's own command that continues the conversation from before it is printed on standard
+/// error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic fork                        # a fork named 1, in ../PROJECT.forks/1
   cd \"$(ic fork --name try)\"
   ic fork 3f9a12c4 --name other   # as the files were before this work
+  ic fork 3f9a12c4 --continue     # and its agent's conversation, too
   ic adopt try                   # merge what it became into this work tree
   ic drop try")]
 pub(crate) struct ForkArgs {
@@ -23,6 +34,12 @@ pub(crate) struct ForkArgs {
     /// The name of the fork, and of its directory [default: the next free number]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Continue the conversation of the prompt REF in it, with the client's own command
+    #[arg(long = "continue", requires = "reference")]
+    continues: bool,
+    /// With --continue: more arguments for the client
+    #[arg(last = true, value_name = "ARGUMENT", requires = "continues")]
+    arguments: Vec<OsString>,
 }
 
 impl ForkArgs {
@@ -30,10 +47,44 @@ impl ForkArgs {
         let name = self.name.as_deref().map(named).transpose()?;
         let kernel = session.kernel_to_change(None)?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let (fork, warnings) = forks::make(&kernel, &settings, self.reference.as_deref(), name.as_deref())?;
+        // Looked up first: a conversation that is not there must not leave a fork behind.
+        let prompt = self.reference.as_deref().map(|reference| prompt_of(&kernel, reference)).transpose()?.flatten();
+        if self.continues && prompt.is_none() {
+            let message = format!("{} is no prompt.", self.reference.as_deref().unwrap_or_default());
+            return Err(Diagnosis::new(Code::NoConversation, message).hint("name a prompt of a coding agent: ic log"));
+        }
+        let (fork, mut warnings) = forks::make(&kernel, &settings, self.reference.as_deref(), name.as_deref())?;
+        let before = |work: &Dispatch| ContinuedConversation::before(session, &kernel, work, Some(&fork.root));
+        let continued = match prompt.as_ref().map(before) {
+            Some(Err(error)) if !self.continues => {
+                warnings.push(Warning { code: error.code().as_str(), message: error.message().to_owned() });
+                None
+            }
+            Some(Err(error)) => {
+                // Nothing has worked in it, so nothing is lost.
+                forks::drop(&kernel, &settings, &fork.name, true)?;
+                return Err(error);
+            }
+            continued => continued.transpose()?,
+        };
         session.output.warn_beside_value(&warnings);
-        session.output.path(&fork.root, &ForkJson::new(&fork, &warnings))
+        if let Some(continued) = &continued {
+            continued.announce(session);
+            if self.continues {
+                return continued.run(&self.arguments);
+            }
+        }
+        let mut record = ForkJson::new(&fork, &warnings);
+        record.continuation = continued.map(|continued| continued.record());
+        session.output.path(&fork.root, &record)
     }
+}
+
+/// The work of a prompt that a reference names; `None` if it names anything else.
+fn prompt_of(kernel: &Kernel, reference: &str) -> Result<Option<Dispatch>> {
+    let EntryReference::Work(work) = entry_meant(kernel, None, reference)? else { return Ok(None) };
+    let is_of_prompt = kernel.read(|snapshot| Ok(conversation::of_work(snapshot, &work.dispatch).is_ok()))?;
+    Ok(is_of_prompt.then_some(work.dispatch))
 }
 
 /// A name that can be a directory's. Errors: `invalid_value`.

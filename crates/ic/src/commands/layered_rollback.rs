@@ -10,6 +10,7 @@ use ic_undo::{LayeredRequest, LayeredRollback, LayeredStatus, RollbackRequest};
 use ic_worktree::{CaptureSettings, RestoreWatch};
 
 use crate::commands::conflict_questions::ConflictQuestions;
+use crate::commands::conversation;
 use crate::commands::prelude::*;
 use crate::commands::workflow::WorkflowWatch as Progress;
 use crate::signals;
@@ -191,9 +192,12 @@ fn finish(
     whole: &LayeredRollback,
 ) -> Result<ExitStatus> {
     session.output.warn_all(whole.stays());
-    let record = RollbackJson::from(whole);
+    let conversations = conversation::of_undone(kernel, whole);
+    let ways_on: String = conversations.iter().map(views::conversation::way_on).collect();
+    let mut record = RollbackJson::from(whole);
+    record.conversations = conversations;
     let files_alone = files_alone(kernel, settings, whole);
-    session.output.record(&record, || views::rollback::layers_plan::layered(whole, files_alone.as_ref()))?;
+    session.output.record(&record, || views::rollback::layers_plan::layered(whole, files_alone.as_ref()) + &ways_on)?;
     if let Some(refusal) = whole.refusals.first() {
         return Ok(ExitStatus::from(refusal.error.kind()));
     }

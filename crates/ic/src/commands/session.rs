@@ -1,6 +1,7 @@
 //! `ic session ...`
 
 mod attach;
+mod continue_session;
 mod list;
 mod show;
 
@@ -9,5 +10,6 @@ verbs! {
         List(list::SessionListArgs),
         Show(show::SessionShowArgs),
         Attach(attach::Attach),
+        Continue(continue_session::ContinueArgs),
     }
 }

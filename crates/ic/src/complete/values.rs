@@ -70,7 +70,7 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
         (["dispatch", "list"], "status") => CompletionKind::DispatchStatus,
         (["checkpoint", "restore"], "name") => CompletionKind::CheckpointName,
         (["diff"], "from" | "to")
-        | (["show" | "fork"], "reference")
+        | (["show" | "fork"] | ["session", "continue"], "reference")
         | (["restore"], "before")
         | (["undo"], "point") => CompletionKind::Entry,
         (["checkpoint", "diff"], "from" | "to") | (["checkpoint", _] | ["workflow", "rollback"], "id") => {
@@ -93,7 +93,9 @@ pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
             CompletionKind::Event
         }
         (["run", "create"], "gates") => CompletionKind::InlineOrFile,
-        (["compensation", "add"] | ["exec"], "command") => CompletionKind::File,
+        (["compensation", "add"] | ["exec"], "command") | (["fork"] | ["session", "continue"], "arguments") => {
+            CompletionKind::File
+        }
         (["adopt" | "drop"], "fork") | (["compare"], "forks") => CompletionKind::Directory,
         _ if is_directory => CompletionKind::Directory,
         _ if is_path => CompletionKind::File,

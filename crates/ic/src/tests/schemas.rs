@@ -26,6 +26,7 @@ use crate::views::compensation::CompensationJson;
 use crate::views::compensation::compensation_report::UndoneJson;
 use crate::views::compensation::coverage::CoverageJson;
 use crate::views::config::ConfigJson;
+use crate::views::conversation::ConversationJson;
 use crate::views::dispatch::{DispatchJson, DispatchShowJson, ExecJson, RecordedJson};
 use crate::views::event::{CursorJson, EventJson, RedactedJson, VerifyJson};
 use crate::views::fork::{AdoptJson, CompareJson, DropJson, ForkJson};
@@ -157,6 +158,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic uninstall", "install"),
     ("ic mcp install", "mcp"),
     ("ic mcp uninstall", "mcp"),
+    ("ic session continue", "conversation"),
     ("ic session list", "session-list"),
     ("ic session show", "session-show"),
     ("ic session attach", "session"),
@@ -223,6 +225,7 @@ pub(super) fn shapes_of_the_rest() -> Vec<(&'static str, Value)> {
         ("code", schema::<CodeJson>("Code report")),
         ("dispatch", schema::<DispatchJson>("Dispatch")),
         ("dispatch-show", schema::<DispatchShowJson>("Dispatch with its commits and files")),
+        ("conversation", schema::<ConversationJson>("Command that continues a conversation")),
         ("wait", schema::<Vec<AwaitedJson>>("Dispatches and runs at the end of a wait")),
         ("dispatch-list", schema::<Vec<DispatchJson>>("Dispatches, oldest first")),
         ("recorded", schema::<RecordedJson>("Recorded commits and files")),

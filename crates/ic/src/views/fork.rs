@@ -10,6 +10,7 @@ use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
 use crate::views::PathJson;
 use crate::views::checkpoint::restore::RestoreChangeJson;
 use crate::views::common_shapes::{SkippedJson, WarningJson};
+use crate::views::conversation::ConversationJson;
 use crate::views::dispatch::TokensJson;
 
 shape! {
@@ -21,6 +22,9 @@ shape! {
         path: PathJson = fork.root.as_path().into(),
         /// The checkpoint with which it began; null: the call that made it was killed, so it can only be dropped.
         checkpoint_id: Option<String> = fork.base.as_ref().map(|base| base.id.to_string()),
+        /// The client's own command that continues the conversation in it; left out if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub(crate) continuation: Option<ConversationJson> = None,
         /// What does not come along. Left out if there is nothing.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = warnings.iter().map(WarningJson::from).collect(),

@@ -19,6 +19,7 @@ use crate::views::PathJson;
 use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::common_shapes::{RefusalJson, WarningJson};
 use crate::views::compensation::compensation_report::UndoneStepJson;
+use crate::views::conversation::UndoneConversationJson;
 use crate::views::rollback::data::DataJson;
 use crate::views::rollback::steps::StepJson;
 
@@ -95,6 +96,10 @@ shape! {
         resume: Option<String> = None,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> = Vec::new(),
+        /// Conversations of agents that still have an undone prompt, each with the command that continues it from before. Left out if there
+        /// are none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub(crate) conversations: Vec<UndoneConversationJson> = Vec::new(),
         /// planned, `rolled_back`, `rolling_back`; `rolled_back_in_part`: something of the one dispatch stays, see files.skipped;
         /// `already_there`: the rollback `rollback_id`, at the same time, went back to the same phase.
         status: &'static str as ic_undo::LayeredStatus = status(rollback),

@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use ic_base::Result;
 use ic_dispatch::dispatch::TokenCounts;
 use serde_json::{Value, json};
+
+use crate::conversation::{self, ConversationCut, Conversations};
 
 use super::{Client, Dialect, HookOccasion, RecordFormat, USUAL, decide, lines_with, number, text_of};
 
@@ -26,6 +29,7 @@ pub(super) static CLIENT: Client = Client {
     directory_variable: Some("CLAUDE_CONFIG_DIR"),
     records: &["plans", "todos", "projects", "tasks", "file-history", "shell-snapshots", "session-env", "debug"],
     record: Some(RecordFormat { tokens: |record| Some(of_messages(record)), person_text }),
+    conversations: Some(&ClaudeCode),
     listens_at_begin: true,
     server_note: "Claude Code asks you at its start whether the server of a project may run.\n",
     ..USUAL
@@ -56,6 +60,30 @@ impl Dialect for ClaudeCode {
 
     fn server(&self, program: &str) -> Value {
         json!({ "type": "stdio", "command": program, "args": ["mcp"] })
+    }
+}
+
+impl Conversations for ClaudeCode {
+    /// Its flags that resume at a message (`--resume-session-at`) are heard only without a terminal, so the record is copied.
+    fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
+        let (path, text) = cut.record()?;
+        let is_prompt = |line: &Value| line["type"] == "user" && cut.prompt.is_some_and(|id| line["promptId"] == id);
+        let kept = match conversation::lines(text).find(|(_, line)| is_prompt(line)) {
+            // Nothing was said before it.
+            Some((_, line)) if line["parentUuid"].is_null() => return Ok(conversation::words(["claude"])),
+            // Cut after the line that it answers: in a record with branches, one that was left may stand between the two.
+            Some((_, line)) => {
+                let parent = conversation::lines(text).find(|(_, earlier)| earlier["uuid"] == line["parentUuid"]);
+                let (end, _) = parent.ok_or_else(|| conversation::unknown("The client's record is not whole."))?;
+                &text[..end]
+            }
+            None => cut.earlier()?,
+        };
+        if kept.is_empty() {
+            return Ok(conversation::words(["claude"]));
+        }
+        conversation::write_copy(&path.with_file_name(format!("{}.jsonl", cut.new_id)), kept)?;
+        Ok(conversation::words(["claude", "--resume", cut.new_id]))
     }
 }
 

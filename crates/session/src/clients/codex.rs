@@ -5,8 +5,11 @@ mod trust_removal;
 
 use std::time::Duration;
 
+use ic_base::Result;
 use ic_dispatch::dispatch::TokenCounts;
 use serde_json::Value;
+
+use crate::conversation::{self, ConversationCut, Conversations};
 
 use super::{Client, Dialect, RecordFormat, ServerList, USUAL, claude_code, decide, lines_with, number, text_of};
 
@@ -27,6 +30,7 @@ pub(super) static CLIENT: Client = Client {
     directory_variable: Some("CODEX_HOME"),
     records: &["sessions", "log", "tmp", "history.jsonl"],
     record: Some(RecordFormat { tokens: of_totals, person_text }),
+    conversations: Some(&Codex),
     listens_at_begin: true,
     trust: Some(&trust::CodexTrust),
     ..USUAL
@@ -49,6 +53,35 @@ impl Dialect for Codex {
     fn patience(&self, event: &str) -> Duration {
         // Codex cuts a longer limit to 3 seconds, and warns of it at every start.
         Duration::from_secs(if event == "SessionEnd" { 3 } else { 30 })
+    }
+}
+
+impl Conversations for Codex {
+    fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
+        let (path, text) = cut.record()?;
+        let begins = |line: &Value| line["payload"]["type"] == "task_started";
+        let is_prompt = |line: &Value| begins(line) && cut.prompt.is_some_and(|id| line["payload"]["turn_id"] == id);
+        let mut end = 0;
+        let mut turn = None;
+        for (after, line) in conversation::lines(text) {
+            if is_prompt(&line) {
+                turn = Some(end);
+                break;
+            }
+            end = after;
+        }
+        // Where the turn is not found: it was begun when the hook was called, and ends empty in the copy.
+        let kept = turn.and_then(|end| text.get(..end)).map_or_else(|| cut.earlier(), Ok)?;
+        if !conversation::lines(kept).any(|(_, line)| begins(&line)) {
+            return Ok(conversation::words(["codex"]));
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !name.contains(cut.session) {
+            return Err(conversation::unknown("The client's record is not named after its session."));
+        }
+        let copy = path.with_file_name(name.replace(cut.session, cut.new_id));
+        conversation::write_copy(&copy, &conversation::renamed(kept, cut.session, cut.new_id))?;
+        Ok(conversation::words(["codex", "resume", cut.new_id]))
     }
 }
 

@@ -1,6 +1,11 @@
 //! Copilot CLI. It reads hooks in the format of Claude Code, those that Claude Code itself is given included, and in one of its own.
 
+use std::path::Path;
+
+use ic_base::Result;
 use serde_json::{Value, json};
+
+use crate::conversation::{self, ConversationCut, Conversations};
 
 use super::{Client, Dialect, USUAL, claude_code, decide};
 
@@ -17,6 +22,9 @@ pub(super) static CLIENT: Client = Client {
         update_todo view",
     editors: "create edit str_replace_editor",
     directory: ".copilot",
+    directory_variable: Some("COPILOT_HOME"),
+    record_file: Some("session-state/@SESSION@/events.jsonl"),
+    conversations: Some(&Copilot),
     // It ignores text that a hook adds to a prompt.
     listens_at_prompts: false,
     ..USUAL
@@ -76,5 +84,21 @@ impl Dialect for Copilot {
 
     fn server(&self, program: &str) -> Value {
         json!({ "type": "local", "command": program, "args": ["mcp"], "tools": ["*"] })
+    }
+}
+
+impl Conversations for Copilot {
+    fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
+        let (path, _) = cut.record()?;
+        let kept = cut.earlier()?;
+        if !conversation::lines(kept).any(|(_, line)| line["type"] == "user.message") {
+            return Ok(conversation::words(["copilot"]));
+        }
+        // session-state/SESSION/events.jsonl
+        let sessions = path.parent().and_then(Path::parent);
+        let sessions = sessions.ok_or_else(|| conversation::unknown("The client's record lies in no directory."))?;
+        let copy = sessions.join(cut.new_id).join("events.jsonl");
+        conversation::write_copy(&copy, &conversation::renamed(kept, cut.session, cut.new_id))?;
+        Ok(conversation::words(["copilot", &format!("--resume={}", cut.new_id)]))
     }
 }

@@ -1,6 +1,9 @@
 //! Gemini CLI: its events have names of their own, and it has none for subagents.
 
+use ic_base::Result;
 use serde_json::{Value, json};
+
+use crate::conversation::{self, ConversationCut, Conversations};
 
 use super::{Client, Dialect, HookOccasion, USUAL};
 
@@ -24,6 +27,7 @@ pub(super) static CLIENT: Client = Client {
     editors: "replace write_file",
     directory: ".gemini",
     records: &["tmp", "history"],
+    conversations: Some(&Gemini),
     // It puts text of a hook before a prompt that it was started with, so that a prompt `/name` would not be read as a command.
     listens_at_begin: false,
     ..USUAL
@@ -54,5 +58,18 @@ impl Dialect for Gemini {
 
     fn hook_name(&self, event: &str) -> Option<String> {
         Some(format!("ic-{event}"))
+    }
+}
+
+impl Conversations for Gemini {
+    /// It makes a new session of a file, wherever that lies.
+    fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
+        let kept = cut.earlier()?;
+        if !conversation::lines(kept).any(|(_, line)| line["type"] == "user") {
+            return Ok(conversation::words(["gemini"]));
+        }
+        let copy = cut.store.join(format!("{}.jsonl", cut.new_id));
+        conversation::write_copy(&copy, kept)?;
+        Ok(conversation::words(["gemini", "--session-file", &copy.to_string_lossy()]))
     }
 }

@@ -1,6 +1,6 @@
 //! Records one event of a client in one work tree.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::{DispatchId, RunId, title};
 use ic_dispatch::dispatch;
@@ -46,12 +46,14 @@ impl Hearing<'_> {
         let id = payload.own_id();
         // If a dispatch started this client, its prompts are a part of that dispatch.
         let parent = session.began_by().and_then(|named| dispatch_named(kernel, named));
+        let record = self.record_file();
+        let of_record = record.as_ref().and_then(|path| Transcript::of(client, path.to_str(), session.home()));
         let asked = AskedPrompt {
             prompt_id: id.as_deref(),
             text,
             model: payload.text("model"),
-            transcript: payload.text("transcript_path").map(Path::new),
-            transcript_size: self.transcript("transcript_path").and_then(|record| record.size()),
+            transcript: record.as_deref(),
+            transcript_size: of_record.and_then(|record| record.size()),
             parent: parent.as_ref(),
             run: given.run.as_ref(),
             is_heard: client.listens_at_prompts,
@@ -184,6 +186,12 @@ impl Hearing<'_> {
                 Ok(Given { run: None, unusable: Some(unusable) })
             }
         }
+    }
+
+    /// The file of the client's record of the session: the payload names it, or its place is known.
+    fn record_file(&self) -> Option<PathBuf> {
+        let named = self.payload.text("transcript_path").map(PathBuf::from);
+        named.or_else(|| Transcript::file_of(self.client, self.teller.client_id, self.session.home()))
     }
 
     /// The client's record of a session or of a subagent, whose path the payload has under `key`.
