@@ -1,5 +1,6 @@
 //! Who did it: the actor of each event, other people in lists, and gates that ask for the word of another.
 
+use ic_testkit::CliOutcome;
 use serde_json::{Value, json};
 
 use crate::agents::{Said, in_call, in_git, say};
@@ -150,4 +151,77 @@ fn two_agents_of_one_session_are_no_others() {
     assert_eq!(project.run(&format!("run advance {run}")).code, Some(1));
     project.ok(&format!("run artifact add {run} --path plan --type review"));
     project.ok(&format!("run advance {run}"));
+}
+
+/// A run with a gate `by: other` at the end of `phase`, in a repository.
+fn gated(phases: &str, at: &str, phase: &str) -> (Project, String) {
+    let project = in_git();
+    let gates = format!(r#"{{"{at}": [{{"check": "verdict_exists", "phase": "{phase}", "by": "other"}}]}}"#);
+    let made = project.run_words(["run", "create", "--goal", "g", "--phases", phases, "--gates", &gates]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    (project, made.stdout.trim().to_owned())
+}
+
+#[test]
+fn a_worker_of_an_earlier_phase_is_no_other() {
+    let (project, _run) = gated("work,review,done", "review→done", "review");
+    let work = project.ok("dispatch create @");
+    project.ok(&format!("dispatch start {work}"));
+    project.ok(&format!("dispatch complete {work}"));
+    project.ok("run advance @");
+    let own = project.run_with("IC_DISPATCH", &work, "dispatch create @").stdout.trim().to_owned();
+    project.run_with("IC_DISPATCH", &work, &format!("dispatch complete {own} --verdict pass"));
+    assert_eq!(project.run("run advance @").code, Some(1));
+    for line in ["gate override @ --reason r", "run advance @ --priority 4", "run advance @ --priority 2"] {
+        let as_worker = project.run_with("IC_DISPATCH", &work, &format!("{line} --json"));
+        assert_eq!((as_worker.code, as_worker.error()), (Some(1), "gate_blocked".to_owned()), "{line}");
+    }
+    assert_eq!(project.ok("run phase @"), "review");
+    let review = project.ok("dispatch create @");
+    project.ok(&format!("dispatch complete {review} --verdict pass"));
+    project.ok("run advance @");
+}
+
+#[test]
+fn a_worker_does_not_skip_the_review_of_its_work() {
+    let (project, _run) = gated("work,review,done", "review→done", "review");
+    let work = project.ok("dispatch create @");
+    project.ok(&format!("dispatch start {work}"));
+    let skipped = project.run_with("IC_DISPATCH", &work, "run skip @ review --reason r --json");
+    assert_eq!((skipped.code, skipped.error()), (Some(1), "gate_blocked".to_owned()));
+    project.ok("run skip @ review --reason 'a person says so'");
+}
+
+#[test]
+fn a_command_that_works_gives_no_verdict_on_itself() {
+    let (project, run) = gated("a,b", "a→b", "a");
+    let exec = |line: &str| {
+        let mut call = project.command(["exec", "--run", &run, "--", "sh", "-c", line]);
+        // A command in a command makes ids of its own.
+        CliOutcome::of(call.env_remove("IC_TEST_IDS"))
+    };
+    let ic = project.command(["version"]).get_program().to_owned();
+    let verdict = format!("{} dispatch complete $IC_DISPATCH --verdict pass", ic.to_string_lossy());
+    assert_eq!(exec(&format!("echo w > w; {verdict}")).code, Some(0));
+    assert_eq!(project.run("run advance @").code, Some(1), "it changed a file");
+    // One that it begins is no other either.
+    let inner = format!("echo v > v; {0} exec -- sh -c '{verdict}'", ic.to_string_lossy());
+    assert_eq!(exec(&inner).code, Some(0));
+    assert_eq!(project.run("run advance @").code, Some(1), "its child is no other");
+    assert_eq!(exec(&verdict).code, Some(0));
+    project.ok("run advance @");
+}
+
+#[test]
+fn a_session_that_works_under_no_name_is_no_other() {
+    let (project, _run) = gated("a,b", "a→b", "a");
+    let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-9", line);
+    let work = inside("dispatch create @").stdout.trim().to_owned();
+    for line in [format!("dispatch start {work}"), format!("dispatch complete {work}")] {
+        assert_eq!(inside(&line).code, Some(0), "{line}");
+    }
+    let review = inside("dispatch create @").stdout.trim().to_owned();
+    assert_eq!(inside(&format!("dispatch complete {review} --verdict pass")).code, Some(0));
+    assert_eq!(project.run("run advance @").code, Some(1));
+    assert_eq!(inside("gate override @ --reason r").code, Some(1));
 }

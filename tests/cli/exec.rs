@@ -400,3 +400,50 @@ fn failed_undone_redone_and_killed_commands_follow_each_other() {
     ok(&project, "undo --yes");
     assert_eq!((text(&project, "half"), text(&project, "mine").as_deref()), (None, Some("mine\n")));
 }
+
+#[test]
+fn an_undo_after_a_command_in_a_command_takes_out_both() {
+    let project = in_git();
+    let ic = project.command(["version"]).get_program().to_string_lossy().into_owned();
+    let inner = format!("{ic} exec --name inner -- sh -c 'echo 2 > i'; echo 4 > o");
+    assert_eq!(exec(&project, &["--name", "outer"], &inner).code, Some(0));
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "i"), text(&project, "o")), (None, None));
+    let all = project.json("dispatch list");
+    let undone = all.as_array().expect("a list").iter().filter(|work| work["rolled_back_by"].is_string()).count();
+    assert_eq!(undone, 2, "the record says so: {all}");
+    ok(&project, "redo --yes");
+    assert_eq!((text(&project, "i").as_deref(), text(&project, "o").as_deref()), (Some("2\n"), Some("4\n")));
+}
+
+#[test]
+fn a_run_of_a_command_that_was_undone_while_it_ran_ends_with_it() {
+    let project = in_git();
+    let (mut ic, _) = in_background(&project, "echo changed > changed; sleep 1000");
+    let undone = project.run("undo --yes --force-workers");
+    assert!(matches!(undone.code, Some(0 | 4)), "{undone:?}");
+    signals::send_to("TERM", ic.id());
+    ic.wait().expect("its end");
+    assert_eq!(project.run("run current").code, Some(1), "no run is left open");
+}
+
+#[test]
+fn a_wait_for_the_run_of_a_command_is_one_for_its_work() {
+    let project = in_git();
+    let work = run(&project, ["exec", "--detach", "--", "sh", "-c", "exit 3"]).stdout.trim().to_owned();
+    let of_run = project.json(&format!("dispatch show {work}"))["run_id"].as_str().expect("a run").to_owned();
+    let waited = project.run(&format!("wait {of_run} --json"));
+    assert_eq!((waited.code, &waited.json()[0]["status"]), (Some(1), &json!("failed")));
+}
+
+#[test]
+fn a_wait_hears_what_the_guard_of_a_killed_command_records() {
+    let project = in_git();
+    let (mut ic, _) = in_background(&project, "echo changed > changed; sleep 1000");
+    let work = newest(&project)["id"].as_str().expect("an id").to_owned();
+    signals::send_to("KILL", ic.id());
+    ic.wait().expect("its end");
+    let waited = project.run(&format!("wait {work} --json"));
+    assert_eq!(waited.json()[0]["status"], "interrupted", "{waited:?}");
+    assert_eq!(waited.json()[0]["code"], Value::Null);
+}

@@ -424,3 +424,77 @@ fn database_that_a_program_uses_here_stays() {
     assert_eq!((adopted.code, &adopted.json()["skipped"][0]["path"]), (Some(4), &Value::from("app.db")), "{adopted:?}");
     assert_eq!(count(), 1);
 }
+
+#[test]
+fn a_fork_is_adopted_again_with_what_changed_since() {
+    let project = project();
+    let fork = PathBuf::from(ok(&project, "fork --name a"));
+    replace(&fork, "5", "five");
+    std::fs::write(fork.join("new"), "one\n").expect("a file");
+    ok(&project, "adopt a");
+    replace(&fork, "five", "cinq");
+    std::fs::write(fork.join("new"), "one\ntwo\n").expect("a file");
+    replace(project.root(), "15", "fifteen");
+    ok(&project, "adopt a");
+    assert!(has_line(&project, "cinq") && has_line(&project, "fifteen"));
+    assert_eq!(text(project.root().join("new")).as_deref(), Some("one\ntwo\n"));
+    // An undone adoption does not count: what it brought is adopted again.
+    ok(&project, "undo --yes");
+    assert!(has_line(&project, "five"));
+    ok(&project, "undo --yes");
+    assert!(has_line(&project, "5") && has_line(&project, "fifteen"));
+    ok(&project, "adopt a");
+    assert!(has_line(&project, "cinq") && has_line(&project, "fifteen"));
+}
+
+#[test]
+fn a_decision_that_cannot_be_carried_out_is_named() {
+    let project = project();
+    project.write("d/x", "x\n");
+    let fork = PathBuf::from(ok(&project, "fork --name u"));
+    std::fs::write(fork.join("d/e"), "new\n").expect("a file");
+    std::fs::rename(project.root().join("d"), project.root().join("dd")).expect("rename");
+    std::os::unix::fs::symlink("dd", project.root().join("d")).expect("a link");
+    assert_eq!(run(&project, "adopt u").code, Some(1));
+    let forced = run(&project, "adopt u --theirs --json");
+    assert_eq!(forced.code, Some(4), "{forced:?}");
+    assert_eq!(forced.json()["skipped"][0]["path"], "d/e");
+    assert_eq!(text(project.root().join("dd/e")), None, "nothing is written through a link");
+}
+
+#[test]
+fn a_fork_that_was_moved_by_hand_keeps_its_commits() {
+    let project = project();
+    let fork = PathBuf::from(ok(&project, "fork"));
+    std::fs::write(fork.join("c"), "c\n").expect("a file");
+    git_in(&fork, &["add", "c"]);
+    git_in(&fork, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "w"]);
+    let commit = git_in(&fork, &["rev-parse", "HEAD"]);
+    let moved = fork.with_file_name("moved");
+    std::fs::rename(&fork, &moved).expect("move it");
+    let refused = run(&project, "fork --name 1 --json");
+    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()));
+    // Without a name the next free one is taken.
+    assert!(ok(&project, "fork").ends_with("/2"));
+    git_in(project.root(), &["worktree", "repair", moved.to_str().expect("a path")]);
+    assert_eq!(git_in(&moved, &["rev-parse", "HEAD"]), commit);
+}
+
+#[test]
+fn a_new_fork_has_no_work_of_an_earlier_one_of_its_name() {
+    let project = project();
+    ok(&project, "exec --isolate=k -- true");
+    assert_eq!(json(&project, "compare")[0]["status"], "completed");
+    ok(&project, "drop k");
+    ok(&project, "fork --name k");
+    assert_eq!(json(&project, "compare")[0]["status"], Value::Null);
+}
+
+#[test]
+fn an_adoption_says_what_work_there_did_not_end_well() {
+    let project = project();
+    assert_eq!(run(&project, "exec --isolate=bad -- sh -c 'echo half > half; exit 7'").code, Some(7));
+    let adopted = json(&project, "adopt bad");
+    assert_eq!(adopted["warnings"][0]["code"], "not_completed", "{adopted}");
+    assert_eq!(text(project.root().join("half")).as_deref(), Some("half\n"));
+}

@@ -33,6 +33,7 @@ const CALLS: &[&str] = &[
     "dispatch show {work}",
     "dispatch list {run}",
     "dispatch complete {work}",
+    "!dispatch beat {work} --ttl 5m",
     "wait {work}",
     "status {run}",
     "log {run} --all",

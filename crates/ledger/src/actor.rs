@@ -23,10 +23,13 @@ impl Actor {
         format!("{}@{machine}", self.user)
     }
 
-    /// Who that is in a few words: `ann@laptop`, and for an agent `claude-code of ann@laptop`.
+    /// Who that is in a few words: `ann@laptop`, for an agent `claude-code of ann@laptop`, and with the dispatch: `ann@laptop in 3f9a12c4`.
     pub fn in_words(&self) -> String {
         let person = self.person();
-        self.session.as_ref().map_or_else(|| person.clone(), |(client, _)| format!("{client} of {person}"))
+        let who = self.session.as_ref().map_or_else(|| person.clone(), |(client, _)| format!("{client} of {person}"));
+        // The end of an id, as everywhere.
+        let end = |id: &String| id.get(id.len().saturating_sub(8)..).unwrap_or_default().to_owned();
+        self.dispatch.as_ref().map_or_else(|| who.clone(), |id| format!("{who} in {}", end(id)))
     }
 
     /// As it stands in the ledger: a JSON object with what is known, in this order, so that a hash of it is the same everywhere.

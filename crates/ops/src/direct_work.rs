@@ -210,7 +210,8 @@ pub(crate) fn end(
         ..CheckpointLink::default()
     };
     // Of work that was undone nothing is captured: the undo was its end.
-    let kept = kept.filter(|_| is_going(&work, &run));
+    let stands = |work: &Dispatch, run: &Run| work.require_current().is_ok() && run.require_settled().is_ok();
+    let kept = kept.filter(|_| stands(&work, &run));
     let alone = kept.map(|kept| CaptureSettings { state: None, ..kept.clone() });
     let root = root_of(&run.project_dir);
     let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link);
@@ -223,16 +224,18 @@ pub(crate) fn end(
         if !is_beside_others(tx, &work)? {
             commits::record(tx, now, &work, &made)?;
         }
-        let ended = if is_going(&work, &run) {
+        let is_going = is_going(&work, &run);
+        let mut ended = work;
+        if stands(&ended, &run) {
             // The end is the event right after the look at what the work left.
             taken.record_after(tx, now, &run)?;
             let seen = taken.recorded(tx, &root)?;
-            let ended = dispatch::finish(tx, now, &work, ending)?;
+            // A command may have reported its own end, and done more since.
+            if is_going {
+                ended = dispatch::finish(tx, now, &ended, ending)?;
+            }
             call.as_ref().map_or(Ok(()), |call| call::end(tx, now, &call.id, seen.end()))?;
-            ended
-        } else {
-            work
-        };
+        }
         if let Some(prompt) = &prompt {
             session::end_prompt(tx, now, prompt)?;
             session::end(tx, now, &session::get(tx, &prompt.session_id)?, None)?;
@@ -257,7 +260,7 @@ pub(crate) fn end(
 fn complete_run(kernel: &Kernel, work: &Dispatch) -> Result<()> {
     let session = kernel.read(|snapshot| session::of_work(snapshot, work))?;
     let is_own = session.is_some_and(|session| session.owns_run && session.run_id == work.run_id);
-    if is_own && work.rolled_back_by.is_none() { complete_own(kernel, &work.run_id) } else { Ok(()) }
+    if is_own { complete_own(kernel, &work.run_id) } else { Ok(()) }
 }
 
 /// Records that the process which did the work was killed. Work that has ended keeps its state.

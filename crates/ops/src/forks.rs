@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::diff::TreeChange;
 use ic_checkpoint::restore::reverse::LineDecision;
-use ic_dispatch::code;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork, TokenCounts};
+use ic_dispatch::{DispatchStatus, code};
 use ic_effects::child::supervision::GroupGuard;
 use ic_kernel::Kernel;
 use ic_phase::run::{self, RunFilter};
@@ -72,6 +72,10 @@ fn compared(kernel: &Kernel, settings: &CaptureSettings, fork: Fork) -> Result<C
         for run in run::list(snapshot, &filter)? {
             let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: MOST };
             for work in dispatch::list(snapshot, &filter)? {
+                // Of an earlier fork of this name.
+                if fork.base.as_ref().is_some_and(|base| work.seq < base.seq) {
+                    continue;
+                }
                 tokens = tokens.plus(work.tokens);
                 commits += code::commits_of(snapshot, &work.id)?.len();
                 if newest.as_ref().is_none_or(|newest| newest.seq < work.seq) {
@@ -124,8 +128,9 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     let adopted = |dry_run| forks::adopt(&here, &place, &fork, request.decision, dry_run);
     // First as a dry run: a refusal leaves no work on record, and neither does a fork that has nothing new.
     let planned = adopted(true)?;
+    let there = of_work_there(kernel, &settings, &fork)?;
     if request.dry_run || planned.plan.steps.is_empty() {
-        return Ok(AdoptedFork { adoption: planned, work: None, warnings: Vec::new(), fork });
+        return Ok(AdoptedFork { adoption: planned, work: None, warnings: there.into_iter().collect(), fork });
     }
     let line = format!("adopt {}", fork.name);
     let work = DispatchWork { name: Some(line.clone()), ..DispatchWork::default() };
@@ -135,14 +140,33 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     let mut guard = GroupGuard::start(&(request.if_killed)(&id), &environment(kernel, None))?;
     let (_, mut warnings) = direct_work::begin(kernel, &id, &new)?;
     let done = adopted(false);
+    if let Some(checkpoint) = done.as_ref().ok().and_then(|adoption| adoption.theirs.as_ref()) {
+        fork.note_adopted(&id, checkpoint)?;
+    }
     let ending = match &done {
         Ok(_) => DispatchEnding::Completed { summary: None, verdict: None },
         Err(error) => DispatchEnding::Failed { error: error.message() },
     };
     let (work, more) = direct_work::end(kernel, &id, &ending, Some(&settings))?;
     guard.dismiss();
-    warnings.extend(more);
+    warnings.extend(more.into_iter().chain(there));
     Ok(AdoptedFork { adoption: done?, work: Some(work), warnings, fork })
+}
+
+/// What there is to say of the work in a fork that is adopted: some of it goes on, or did not end well.
+fn of_work_there(kernel: &Kernel, settings: &CaptureSettings, fork: &Fork) -> Result<Option<Warning>> {
+    let Some(newest) = compared(kernel, settings, fork.clone())?.newest else { return Ok(None) };
+    let (id, status) = (newest.id.short(), newest.status.as_str());
+    Ok(match newest.status {
+        DispatchStatus::Completed | DispatchStatus::Pending => None,
+        DispatchStatus::Running => {
+            let message = format!("work goes on in the fork ({id}): what it changes from here on is not adopted");
+            Some(Warning { code: "work_running", message })
+        }
+        _ => {
+            Some(Warning { code: "not_completed", message: format!("the newest work in the fork is {status} ({id})") })
+        }
+    })
 }
 
 /// Removes a fork; `force`: with files that no checkpoint holds.

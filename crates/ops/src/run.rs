@@ -10,6 +10,7 @@ use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::owner::OwnerLock;
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::gate::Gates;
+use ic_phase::gate::{AuthorRule, Requirement};
 use ic_phase::run::{self, NewRun, RunSettings};
 use ic_phase::skip::{self, SkipRecord};
 use ic_phase::{Chain, Run};
@@ -21,6 +22,7 @@ use ic_worktree::auto::TakenTree;
 use ic_worktree::capture::CaptureOccasion;
 
 use crate::advance;
+use crate::advance::authors::require_another;
 
 pub(crate) use cancel::is_executed;
 pub use cancel::{CancelPart, Cancelled, Worker, cancel};
@@ -133,6 +135,11 @@ pub fn set(kernel: &Kernel, reference: &str, settings: &RunSettings) -> Result<R
 pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Result<(Run, SkipRecord, bool)> {
     kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
+        let is_by_other = |asked: &[Requirement]| asked.iter().any(|requirement| requirement.by == AuthorRule::Other);
+        if run.gates.iter().any(|(from, _, asked)| from == phase && is_by_other(asked)) {
+            // Its gate would not be asked.
+            require_another(kernel, tx, &run, &format!("{phase} cannot be skipped by its workers"))?;
+        }
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
         require_no_steps(kernel, tx, &run, phase)?;
         Ok((run, skip, is_new))

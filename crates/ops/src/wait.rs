@@ -58,6 +58,8 @@ pub struct Awaited {
     pub subject: AwaitedSubject,
     /// `None`: the wait ended first.
     pub end: Option<AwaitedEnd>,
+    /// Since when the process is known to be gone of work whose guard records its end.
+    gone_since: Option<Instant>,
 }
 
 /// Why a wait ended.
@@ -125,7 +127,7 @@ fn found(kernel: &Kernel, snapshot: &Snapshot<'_>, references: &[String]) -> Res
             subjects.push(subject);
         }
     }
-    Ok(subjects.into_iter().map(|subject| Awaited { subject, end: None }).collect())
+    Ok(subjects.into_iter().map(|subject| Awaited { subject, end: None, gone_since: None }).collect())
 }
 
 /// The dispatch or the run that a reference names.
@@ -137,10 +139,23 @@ fn named(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Aw
     match dispatch::resolve(snapshot, reference) {
         Err(error) if error.code() == Code::DispatchNotFound => match run_reference::by_id(snapshot, reference) {
             Err(other) if other.code() == Code::RunNotFound => Err(error),
-            found => Ok(AwaitedSubject::Run(Box::new(found?))),
+            found => of_run(snapshot, found?),
         },
         found => Ok(AwaitedSubject::Work(Box::new(found?))),
     }
+}
+
+/// A run, or where that was made for one command, the command's work: the run is completed however that ends.
+fn of_run(snapshot: &Snapshot<'_>, run: Run) -> Result<AwaitedSubject> {
+    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
+    for work in dispatch::list(snapshot, &filter)? {
+        let session = session::of_work(snapshot, &work)?;
+        let is_own = session.is_some_and(|session| session.client == OF_COMMANDS && session.owns_run);
+        if is_own && work.work.parent_id.is_none() {
+            return Ok(AwaitedSubject::Work(Box::new(work)));
+        }
+    }
+    Ok(AwaitedSubject::Run(Box::new(run)))
 }
 
 /// The work of commands and scripts that is at work, oldest first: not the prompts of agents' sessions, which a person leads, nor the work
@@ -222,6 +237,17 @@ impl Awaited {
             }
     }
 
+    /// Whether the guard of a command may yet record its end: it first ends what the command left running.
+    fn is_guarded(&mut self, kernel: &Kernel, abandoned: AwaitedEnd) -> Result<bool> {
+        const GUARDED: Duration = Duration::from_secs(3);
+        let (AwaitedEnd::ProcessGone, AwaitedSubject::Work(work)) = (abandoned, &self.subject) else {
+            return Ok(false);
+        };
+        let session = kernel.read(|snapshot| session::of_work(snapshot, work))?;
+        let since = *self.gone_since.get_or_insert_with(Instant::now);
+        Ok(session.is_some_and(|session| session.client == OF_COMMANDS) && since.elapsed() < GUARDED)
+    }
+
     fn look(&mut self, kernel: &Kernel) -> Result<()> {
         if self.subject.has_ended() {
             self.end = Some(AwaitedEnd::Recorded);
@@ -230,7 +256,7 @@ impl Awaited {
             let last = kernel.read(|snapshot| self.subject.again(snapshot))?;
             if last.has_ended() {
                 self.end = Some(AwaitedEnd::Recorded);
-            } else if self.subject.is_as(&last) {
+            } else if self.subject.is_as(&last) && !self.is_guarded(kernel, abandoned)? {
                 self.end = Some(abandoned);
             }
             self.subject = last;

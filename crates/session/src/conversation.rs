@@ -2,7 +2,7 @@
 //! know of the prompt. The record itself is never changed.
 //!
 //! ```text
-//!   record:  session ── prompt 1 ── answer ── prompt 2 ── answer ── prompt 3        stays as it is
+//!   record:  session ── prompt 1 ── answer ── prompt 2 ── answer ── prompt 3        is not changed
 //!   copy:    session ── prompt 1 ── answer                                          before prompt 2, under a new id
 //! ```
 

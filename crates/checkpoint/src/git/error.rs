@@ -56,7 +56,9 @@ impl GitError {
     /// What a command that failed said on stderr.
     pub(super) fn said<A: AsRef<OsStr>>(arguments: &[A], stderr: &[u8]) -> Self {
         let text = String::from_utf8_lossy(stderr);
-        let said = text.lines().next().unwrap_or("it said nothing");
+        // What it was about to do may come first.
+        let is_reason = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+        let said = text.lines().find(is_reason).or_else(|| text.lines().next()).unwrap_or("it said nothing");
         let said = said.trim_start_matches("fatal: ").trim_end_matches('.').to_owned();
         let command = line(arguments);
         // Git has no status of its own for a lock; its words are the same in every version since 2.25.
@@ -86,9 +88,12 @@ impl From<GitError> for Diagnosis {
             GitError::Locked { command, .. } => (Code::GitBusy, command),
             GitError::Failed { command, .. } => (Code::GitFailed, command),
         };
-        Self::new(code, message)
-            .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
-            .detail("command", command)
+        let error = Self::new(code, message).detail("command", command.as_str());
+        // Work trees are made and removed for forks, and no restore is under way.
+        if verb(&command) == "worktree" {
+            return error;
+        }
+        error.hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, check_text};
 use ic_kernel::Kernel;
@@ -154,4 +155,14 @@ fn without_links(path: &Path) -> Option<PathBuf> {
 
 fn invalid(flag: &str, why: &str) -> Diagnosis {
     Diagnosis::new(Code::InvalidValue, format!("{flag} {why}.")).detail("value", flag)
+}
+
+/// How long work may be silent. A time of zero would be over at once.
+pub(crate) fn ttl(text: &str) -> std::result::Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_hours(366 * 24);
+    match humantime::parse_duration(text) {
+        Ok(ttl) if ttl.is_zero() || ttl > LONGEST => Err("it must be more than 0s and at most a year".to_owned()),
+        Ok(ttl) => Ok(ttl),
+        Err(error) => Err(error.to_string()),
+    }
 }

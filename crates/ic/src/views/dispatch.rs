@@ -252,7 +252,7 @@ pub(crate) fn alive(life: Life) -> &'static str {
         Life::Alive => ", alive",
         Life::Gone => ", gone",
         Life::Unknown => ", it is unknown whether it lives",
-        Life::Lost => ", lost: it has been silent for too long",
+        Life::Lost => ", lost (no beat)",
     }
 }
 

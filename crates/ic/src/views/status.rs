@@ -202,7 +202,8 @@ fn worker(working: &Working, now: Timestamp) -> String {
             let facts = format!("{age}{pid}{alive}");
             let start = format!("dispatch {} ", work.id.short());
             let room = ROOM.saturating_sub(start.len() + facts.len());
-            format!("{start}{}{facts}", cut_to(&plain(&ic_base::title(name)), room))
+            let named = format!("{start}{}", cut_to(&plain(&ic_base::title(name)), room));
+            format!("{}{facts}", named.trim_end())
         }
         Working::Agent(agent) => {
             let start = format!("agent {} ", agent.id.short());

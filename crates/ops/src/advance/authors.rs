@@ -1,55 +1,65 @@
-//! Who did the work of a phase, and who said something about it: the same agent does not count as another one.
+//! Who did the work of a run, and who said something about it: the same agent does not count as another one.
 
 use std::collections::HashSet;
 
-use ic_base::{DispatchId, Result, RunId, Seq};
-use ic_dispatch::DispatchStatus;
+use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_kernel::Kernel;
-use ic_ledger::events;
-use ic_ledger::{Actor, Snapshot};
+use ic_ledger::{Snapshot, events};
+use ic_phase::Run;
 use ic_session as session;
+use ic_undo::points::is_idle;
 
 /// The dispatches and sessions that agents are known by. A person who works by hand has neither.
 #[derive(Debug, Default)]
-pub(super) struct KnownAgents {
+pub(crate) struct KnownAgents {
     dispatches: HashSet<String>,
     sessions: HashSet<(String, String)>,
 }
 
 impl KnownAgents {
-    /// Those who did the work of a phase (`None`: of the run): of reviews, which end with a verdict, only the rest counts.
-    pub(super) fn workers(snapshot: &Snapshot<'_>, run: &RunId, phase: Option<&str>) -> Result<Self> {
-        let filter = DispatchFilter { run_id: Some(run), phase, status: None, limit: i64::MAX };
+    /// Those who did the work of a run so far.
+    pub(crate) fn workers(snapshot: &Snapshot<'_>, run: &Run) -> Result<Self> {
+        let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
         let mut workers = Self::default();
         for work in dispatch::list(snapshot, &filter)? {
-            // A review is no work to be reviewed, and what never began changed nothing.
-            let is_work = !matches!(work.status, DispatchStatus::Pending | DispatchStatus::Cancelled);
-            if is_work && work.verdict.is_none() && work.rolled_back_by.is_none() {
-                workers.add(snapshot, &work.id)?;
+            let has_begun = !matches!(work.status, DispatchStatus::Pending | DispatchStatus::Cancelled);
+            if has_begun && work.rolled_back_by.is_none() && is_work(snapshot, run, &work)? {
+                workers.add(snapshot, &work)?;
+                // Work that an agent's shell began or ended under no name of its own is that of its session.
+                for seq in [work.started_seq, work.finished_seq].into_iter().flatten() {
+                    workers.sessions.extend(events::author(snapshot, seq)?.and_then(|actor| actor.session));
+                }
             }
         }
         Ok(workers)
     }
 
-    /// Those who recorded an event, and the dispatch that it is of.
-    pub(super) fn authors(snapshot: &Snapshot<'_>, seq: Option<Seq>, of: Option<&DispatchId>) -> Result<Self> {
+    /// Those who recorded an event, and the dispatch that it is of, with the work in which that began.
+    pub(super) fn authors(snapshot: &Snapshot<'_>, seq: Seq, of: Option<&DispatchId>) -> Result<Self> {
         let mut authors = Self::default();
+        let actor = events::author(snapshot, seq)?;
         // A worker that makes a review of its own calls on behalf of itself: the event says so, where the review does not.
-        if let Some(of) = of {
-            authors.add(snapshot, of)?;
+        let of_actor = actor.as_ref().and_then(|actor| actor.dispatch.clone()).map(DispatchId::from_ledger);
+        for id in of.cloned().into_iter().chain(of_actor) {
+            let mut next = dispatch::find(snapshot, &id)?;
+            while let Some(work) = next {
+                authors.add(snapshot, &work)?;
+                next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+            }
         }
-        if let Some(actor) = seq.map_or(Ok(None), |seq| events::author(snapshot, seq))? {
-            authors.add_actor(actor);
-        }
+        authors.sessions.extend(actor.and_then(|actor| actor.session));
         Ok(authors)
     }
 
     /// Those who make this call.
-    pub(super) fn callers(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Self> {
+    fn callers(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Self> {
         let mut callers = Self { sessions: kernel.session.clone().into_iter().collect(), ..Self::default() };
-        if let Some(caller) = kernel.calling_dispatch(snapshot)? {
-            callers.add(snapshot, &caller.id)?;
+        let mut next = kernel.calling_dispatch(snapshot)?;
+        while let Some(work) = next {
+            callers.add(snapshot, &work)?;
+            next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
         }
         Ok(callers)
     }
@@ -59,17 +69,33 @@ impl KnownAgents {
         self.dispatches.is_disjoint(&others.dispatches) && self.sessions.is_disjoint(&others.sessions)
     }
 
-    fn add(&mut self, snapshot: &Snapshot<'_>, work: &DispatchId) -> Result<()> {
-        self.dispatches.insert(work.to_string());
+    fn add(&mut self, snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<()> {
+        self.dispatches.insert(work.id.to_string());
         // A subagent works in the session of its agent.
-        if let Some(session) = session::of_work(snapshot, &dispatch::get(snapshot, work)?)? {
+        if let Some(session) = session::of_work(snapshot, work)? {
             self.sessions.insert((session.client, session.client_id));
         }
         Ok(())
     }
+}
 
-    fn add_actor(&mut self, actor: Actor) {
-        self.dispatches.extend(actor.dispatch);
-        self.sessions.extend(actor.session);
+/// Whether a dispatch is work to be reviewed: not a review, which ends with a verdict and changed nothing.
+fn is_work(snapshot: &Snapshot<'_>, run: &Run, work: &Dispatch) -> Result<bool> {
+    if work.verdict.is_none() || !code::commits_of(snapshot, &work.id)?.is_empty() {
+        return Ok(true);
     }
+    // Of what was captured it is known whether it changed anything; while it goes on, it may.
+    let is_captured = session::prompt_of(snapshot, &work.id)?.is_some();
+    Ok(!code::files_of(snapshot, &work.id)?.is_empty() || (is_captured && !is_idle(snapshot, run, work)?))
+}
+
+/// Errors: `gate_blocked` if one of those who did the work of a run makes this call: `what` needs the word of another.
+pub(crate) fn require_another(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, what: &str) -> Result<()> {
+    if KnownAgents::callers(kernel, snapshot)?.are_others_than(&KnownAgents::workers(snapshot, run)?) {
+        return Ok(());
+    }
+    let message = format!("The gate asks for the word of another than who did the work: {what}.");
+    Err(Diagnosis::new(Code::GateBlocked, message)
+        .hint("let another agent record the verdict or the artifact, or a person decide")
+        .detail("run_id", run.id.as_str()))
 }

@@ -61,9 +61,9 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
 
 /// As [`count`], of what others recorded than the agents that did the work.
 fn count_of_others(snapshot: &Snapshot<'_>, run: &Run, check: GateCheck, phase: Option<&str>) -> Result<Facts> {
-    let workers = KnownAgents::workers(snapshot, &run.id, phase)?;
+    let workers = KnownAgents::workers(snapshot, run)?;
     let is_of_others = |seq: Seq, of: Option<&DispatchId>| -> Result<bool> {
-        Ok(KnownAgents::authors(snapshot, Some(seq), of)?.are_others_than(&workers))
+        Ok(KnownAgents::authors(snapshot, seq, of)?.are_others_than(&workers))
     };
     if check == GateCheck::ArtifactExists {
         let mut of_others = Vec::new();

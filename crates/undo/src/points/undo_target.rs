@@ -255,9 +255,19 @@ pub fn run_or_newest(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: Option
 pub fn last(snapshot: &Snapshot<'_>, run: &Run) -> Result<ListedPoint> {
     table::require_finished(snapshot, &run.id)?;
     let found = list(snapshot, run, false, usize::MAX)?;
-    let standing = found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent());
+    let mut standing = Vec::new();
+    for one in found.into_iter().filter(|one| WORK.contains(&one.kind) && !one.is_undone && !one.is_of_subagent()) {
+        // A command, or a prompt, that a command began goes back with that one.
+        let is_inside = one
+            .parent_id
+            .as_ref()
+            .is_some_and(|parent| ic_session::prompt_of(snapshot, parent).is_ok_and(|prompt| prompt.is_some()));
+        if !is_inside {
+            standing.push(one);
+        }
+    }
     // Of work that was undone in part the rest was left by a decision, or cannot be taken out. Who wants it names it.
-    let (in_part, whole): (Vec<_>, Vec<_>) = standing.partition(|one| one.is_in_part);
+    let (in_part, whole): (Vec<_>, Vec<_>) = standing.into_iter().partition(|one| one.is_in_part);
     let mut standing = whole.into_iter().chain(in_part);
     let newest = standing.next();
     // Answered questions changed nothing, so an undo means the work before them. If there is no other work, the newest question is meant.

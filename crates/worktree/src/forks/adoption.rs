@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ic_base::{Code, Diagnosis, RestoreId, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::diff::{self, DiffState, Difference, Finder};
 use ic_checkpoint::lock::LockMode;
@@ -31,6 +31,8 @@ pub struct Adoption {
     pub decided: Vec<Conflict>,
     /// Paths that stay as they are here, or in part, and why.
     pub left: Vec<(PathText, String)>,
+    /// The checkpoint of the fork that was adopted; `None` for a dry run.
+    pub theirs: Option<CheckpointId>,
 }
 
 /// Merges what a fork became into a tree. `place`: the workspace of the fork. A file that is here as the fork began with it becomes that of
@@ -46,9 +48,10 @@ pub fn adopt(
     decision: Option<LineDecision>,
     dry_run: bool,
 ) -> Result<Adoption> {
-    let base = fork.require_base()?;
-    // Recorded, so that its content stays until it is here.
-    let theirs = if dry_run { place.tree_now(true)? } else { place.record_look(None)?.tree };
+    let base = fork.require_unadopted()?;
+    // Recorded, so that its content stays until it is here, and until the next adoption.
+    let taken = if dry_run { None } else { Some(place.record_look(None)?) };
+    let theirs = taken.as_ref().map_or_else(|| place.tree_now(true), |taken| Ok(taken.tree))?;
     // Alone in the tree: a capture of another call must not see one half of it.
     let _held = here.lock(LockMode::Exclusive)?;
     let shot =
@@ -61,6 +64,9 @@ pub fn adopt(
     })?;
     merged.leave_databases(&root);
     let mut adoption = merged.adoption(here.uncaptured_in_fork(&base.tree, &theirs)?);
+    if decision == Some(LineDecision::Take) {
+        adoption.leave_unwritten();
+    }
     if dry_run {
         return Ok(adoption);
     }
@@ -74,7 +80,19 @@ pub fn adopt(
     apply::sweep(&root, &adoption.plan, &id);
     let outcome = apply::apply(&here.objects, &root, &adoption.plan, &id, &ApplyProgress::default());
     adoption.left.extend(outcome.failed);
+    adoption.theirs = taken.map(|taken| taken.id);
     Ok(adoption)
+}
+
+impl Adoption {
+    /// Names what was decided to come, and cannot be written: something of another kind is in its place here.
+    fn leave_unwritten(&mut self) {
+        let is_written = |path: &PathText| self.plan.steps.iter().any(|step| step.path == *path);
+        let is_named = |path: &PathText| self.left.iter().any(|(left, _)| left == path);
+        let unwritten = self.decided.iter().filter(|one| !is_written(&one.path) && !is_named(&one.path));
+        let why = "it cannot be written here: something else is in its place";
+        self.left.extend(unwritten.map(|one| (one.path.clone(), why.to_owned())).collect::<Vec<_>>());
+    }
 }
 
 /// By path, what a fork began with and what it made of it.
@@ -202,7 +220,7 @@ impl Merged {
         left.extend(plan.skipped.iter().cloned());
         let why = "no checkpoint holds what the fork has: copy it yourself";
         left.extend(uncaptured.into_iter().map(|path| (PathText(path), why.to_owned())));
-        Adoption { plan, decided: std::mem::take(&mut self.decided), left }
+        Adoption { plan, decided: std::mem::take(&mut self.decided), left, theirs: None }
     }
 }
 

@@ -15,7 +15,7 @@ use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
 
 use super::super::workspace::{Warning, Workspace, require_kept};
-use super::fork::{Fork, directory_of, mark, marked};
+use super::fork::{Fork, directory_of, is_registered, mark, marked};
 
 /// Makes a fork of a work tree, with the files that it had at a checkpoint; returns what does not come along, too.
 ///
@@ -33,6 +33,13 @@ pub fn make(workspace: &Workspace<'_>, from: &CheckpointRecord, name: &str) -> R
         return Err(Diagnosis::new(Code::FileConflict, message)
             .hint("name another one: ic fork --name NAME; or see: ic compare"));
     }
+    if is_registered(&workspace.root, &directory) {
+        let message =
+            format!("The fork {name} was moved or removed by hand: git still knows of it. Nothing was changed.");
+        return Err(Diagnosis::new(Code::FileConflict, message).hint(
+            "if it was moved: git worktree repair DIRECTORY; if its commits are not needed: git worktree prune; or name another one",
+        ));
+    }
     require_kept(from)?;
     // The commit that was checked out at that moment: with today's, everything committed since would look like a change of the fork's.
     let head = CheckpointManifest::read(&workspace.objects, &from.manifest)?.git.and_then(|git| git.head);
@@ -43,8 +50,12 @@ pub fn make(workspace: &Workspace<'_>, from: &CheckpointRecord, name: &str) -> R
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).while_doing(|| format!("making {}", parent.display()))?;
     }
-    git::add_work_tree(&workspace.root, &directory, &head)?;
-    mark(&directory, "")?;
+    {
+        // One at a time: git fails if it meets the half-made record of another work tree.
+        let _held = workspace.lock(LockMode::Exclusive)?;
+        git::add_work_tree(&workspace.root, &directory, &head)?;
+        mark(&directory, "")?;
+    }
     let root = fs::canonicalize(&directory).while_doing(|| format!("entering {}", directory.display()))?;
     let place = Workspace::open(workspace.kernel, root, workspace.settings)?;
     let mut warnings = place.fill(&from.tree)?;
@@ -55,7 +66,7 @@ pub fn make(workspace: &Workspace<'_>, from: &CheckpointRecord, name: &str) -> R
         let message = "submodules are not checked out in the fork: git submodule update --init there".to_owned();
         warnings.push(Warning { code: "submodules", message });
     }
-    Ok((Fork { name: name.to_owned(), root: place.root.clone(), base: Some(base) }, warnings))
+    Ok((Fork { name: name.to_owned(), root: place.root.clone(), base: Some(base), adopted: None }, warnings))
 }
 
 /// Whether a directory is what a killed call left of a fork before it had files: at most the file that names git's directory.

@@ -3,15 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, DispatchId, Result};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
+use ic_dispatch::{DispatchStatus, dispatch};
 use ic_kernel::Kernel;
 use ic_ledger::Snapshot;
 
 use super::super::workspace::require_kept;
 
-/// The file in git's directory of a work tree that makes it a fork. It has the id of a checkpoint, or nothing before there is one.
+/// The file in git's directory of a work tree that makes it a fork. It has the id of a checkpoint, or nothing before there is one; then a
+/// line for each adoption: the dispatch that it was, and the checkpoint of the fork at that moment.
 const MARK: &str = "ic-fork";
 
 /// A work tree that was forked from another one.
@@ -23,6 +25,8 @@ pub struct Fork {
     pub root: PathBuf,
     /// The tree with which it began; `None`: the call that made it was killed.
     pub base: Option<CheckpointRecord>,
+    /// The tree that was adopted last, where that adoption stands: what is adopted next is what changed since.
+    pub adopted: Option<CheckpointRecord>,
 }
 
 impl Fork {
@@ -36,6 +40,31 @@ impl Fork {
         require_kept(base)?;
         Ok(base)
     }
+
+    /// The tree from which on its changes are to be adopted. Errors: as of [`Self::require_base`].
+    pub(super) fn require_unadopted(&self) -> Result<&CheckpointRecord> {
+        let base = self.require_base()?;
+        Ok(self.adopted.as_ref().filter(|adopted| require_kept(adopted).is_ok()).unwrap_or(base))
+    }
+
+    /// Notes that a piece of work adopted it as it was at a checkpoint.
+    pub fn note_adopted(&self, work: &DispatchId, checkpoint: &CheckpointId) -> Result<()> {
+        let noted = marked(&self.root).unwrap_or_default();
+        mark(&self.root, &format!("{}\n{work} {checkpoint}", noted.trim_end()))
+    }
+}
+
+/// The newest adoption that stands, of those that a mark has.
+fn newest_adopted(snapshot: &Snapshot<'_>, mark: &str) -> Result<Option<CheckpointRecord>> {
+    for line in mark.lines().skip(1).collect::<Vec<_>>().into_iter().rev() {
+        let Some((work, checkpoint)) = line.split_once(' ') else { continue };
+        let work = dispatch::find(snapshot, &DispatchId::from_ledger(work.to_owned()))?;
+        let stands = work.is_some_and(|work| work.rolled_back_by.is_none() && work.status == DispatchStatus::Completed);
+        if stands {
+            return record::get(snapshot, &CheckpointId::from_ledger(checkpoint.to_owned())).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Where the fork of this name of a work tree lies: in a directory beside that.
@@ -45,9 +74,26 @@ pub(super) fn directory_of(root: &Path, name: &str) -> PathBuf {
     root.with_file_name(beside).join(name)
 }
 
+/// Whether git has a finished fork on record in a place where none is: a person moved or removed its directory. Its commits are reached
+/// through that record alone.
+pub(super) fn is_registered(root: &Path, directory: &Path) -> bool {
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return false };
+    let dot_git = directory.join(".git");
+    let entries = fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten();
+    let mut records = entries.map(|entry| entry.path()).filter(|record| {
+        let mark = fs::read_to_string(record.join(MARK)).unwrap_or_default();
+        let place = fs::read_to_string(record.join("gitdir")).unwrap_or_default();
+        !mark.is_empty() && record.join(place.trim_end()) == dot_git
+    });
+    records.next().is_some() && !dot_git.exists()
+}
+
 /// The first name that no fork of this work tree has: 1, 2, 3.
 pub fn free_name(root: &Path) -> String {
-    let is_free = |number: &u32| directory_of(root, &number.to_string()).symlink_metadata().is_err();
+    let is_free = |number: &u32| {
+        let directory = directory_of(root, &number.to_string());
+        directory.symlink_metadata().is_err() && !is_registered(root, &directory)
+    };
     (1..u32::MAX).find(is_free).unwrap_or_default().to_string()
 }
 
@@ -70,11 +116,12 @@ pub(super) fn marked(directory: &Path) -> Option<String> {
 fn all(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Fork>> {
     let mut forks = Vec::new();
     for other in git::other_work_trees(root) {
-        let Some(checkpoint) = marked(&other) else { continue };
-        let is_whole = !checkpoint.is_empty();
-        let base = is_whole.then(|| record::get(snapshot, &CheckpointId::from_ledger(checkpoint))).transpose()?;
+        let Some(mark) = marked(&other) else { continue };
+        let first = mark.lines().next().map(|id| CheckpointId::from_ledger(id.to_owned()));
+        let base = first.map(|id| record::get(snapshot, &id)).transpose()?;
+        let adopted = newest_adopted(snapshot, &mark)?;
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        forks.push(Fork { name, root: other, base });
+        forks.push(Fork { name, root: other, base, adopted });
     }
     forks.sort_by(|one, other| one.root.cmp(&other.root));
     Ok(forks)

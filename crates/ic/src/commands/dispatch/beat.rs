@@ -20,7 +20,7 @@ pub(crate) struct BeatArgs {
     /// The dispatch: an id, or the end of one
     id: String,
     /// It may be silent for DUR, as in 90s or 2h [default: as long as before]
-    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DUR", value_parser = input::ttl)]
     ttl: Option<Duration>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct DispatchStartArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pid: Option<u32>,
     /// Without a beat for DUR, as in 90s or 2h, it is lost: for a worker on another machine; see ic dispatch beat
-    #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DUR", value_parser = input::ttl)]
     ttl: Option<Duration>,
     /// Take no checkpoint of the working tree
     #[arg(long)]
