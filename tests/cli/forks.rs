@@ -498,3 +498,12 @@ fn an_adoption_says_what_work_there_did_not_end_well() {
     assert_eq!(adopted["warnings"][0]["code"], "not_completed", "{adopted}");
     assert_eq!(text(project.root().join("half")).as_deref(), Some("half\n"));
 }
+
+#[test]
+fn a_command_in_a_fork_is_told_where_it_is() {
+    let project = project();
+    let mut call = project.command(["exec", "--isolate=w", "--", "env"]);
+    let outcome = CliOutcome::of(call.env_remove("IC_TEST_IDS").env("PWD", project.root()));
+    let said = outcome.stdout.lines().find_map(|line| line.strip_prefix("PWD="));
+    assert_eq!(said.map(PathBuf::from), Some(fork_of(&project, "w")), "{outcome:?}");
+}

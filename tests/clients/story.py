@@ -224,12 +224,13 @@ class Story:
         if done.returncode != 0:
             sys.exit(f"  {text}: the client ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")
 
-    def set_up(self):
+    def client_settings(self):
+        """What the client needs in the home directory to start without a question, with the scripted model."""
         (self.home / ".claude.json").write_text(
             json.dumps({"projects": {str(self.project): {"hasTrustDialogAccepted": True}}, "hasCompletedOnboarding": True})
         )
         for directory in (".codex", ".gemini", ".copilot"):
-            (self.home / directory).mkdir()
+            (self.home / directory).mkdir(exist_ok=True)
         (self.home / ".copilot/config.json").write_text(json.dumps({"trustedFolders": [str(self.project)]}))
         (self.home / ".codex/config.toml").write_text(CODEX.format(port=self.model.port, project=self.project))
         (self.home / ".gemini/trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
@@ -239,6 +240,9 @@ class Story:
             provider = {"npm": "@ai-sdk/openai-compatible", "name": "story", "options": options, "models": models}
             (self.home / ".config/opencode").mkdir(parents=True)
             (self.home / ".config/opencode/opencode.json").write_text(json.dumps(OPENCODE | {"provider": {"story": provider}}))
+
+    def set_up(self):
+        self.client_settings()
         (self.home / ".config/ic").mkdir(parents=True)
         (self.home / ".config/ic/config.yaml").write_text("hooks: {guard: deny, gate: true}\n")
         self.git("init", "-q")

@@ -223,3 +223,19 @@ fn an_error_speaks_of_arguments_and_not_of_flags() {
         assert!(!message.contains("--stdin") && !message.contains("--retry|"), "{tool} {arguments}: {message}");
     }
 }
+
+#[test]
+fn an_agent_waits_for_other_work_and_forks_the_tree() {
+    let world = world();
+    let mut client = Client::start(&mut world.cli.command(["mcp"]), SESSION);
+    let work = world.ic(&["dispatch", "create", &world.run, "--name", "other"]);
+    let waited = client.tool("wait", json!({ "references": [work], "timeout_seconds": 0 }));
+    assert_eq!((&waited["entries"][0]["code"], &waited["next_before"]), (&json!("timed_out"), &Value::Null));
+    world.ic(&["dispatch", "complete", &work]);
+    let waited = client.tool("wait", json!({ "references": [work] }));
+    assert_eq!((&waited["entries"][0]["status"], &waited["entries"][0]["code"]), (&json!("completed"), &Value::Null));
+    assert_eq!(client.failure("wait", json!({ "references": ["99999999"] })).0, "dispatch_not_found");
+    let fork = client.tool("fork", json!({ "name": "try" }));
+    let place = std::path::PathBuf::from(fork["path"].as_str().expect("a directory"));
+    assert_eq!((fork["name"].as_str(), place.join("README").exists()), (Some("try"), true), "{fork}");
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Era, SESSION};
 use crate::project::{client, spoiled, world};
 
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 13] = [
     "status",
     "log",
     "diff",
@@ -19,6 +19,8 @@ const TOOLS: [&str; 11] = [
     "register_artifact",
     "record_work",
     "complete",
+    "fork",
+    "wait",
     "declare_compensation",
 ];
 

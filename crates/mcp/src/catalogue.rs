@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::command_words::Words;
 use crate::inputs::{
-    AdvanceInput, CheckpointInput, CompleteInput, DeclareCompensation, DiffInput, Input, LogInput, RecordWork,
-    RedoInput, RegisterArtifact, StatusInput, UndoInput,
+    AdvanceInput, CheckpointInput, CompleteInput, DeclareCompensation, DiffInput, ForkInput, Input, LogInput,
+    RecordWork, RedoInput, RegisterArtifact, StatusInput, UndoInput, WaitInput,
 };
 use crate::step::ConsentStep;
 
@@ -177,6 +177,24 @@ pub(crate) const TOOLS: &[CatalogueTool] = &[
         CompleteInput,
         [include_str!("../../../docs/schemas/dispatch.json")],
         "Mark a dispatch completed, with a summary, and the verdict if it was a review."
+    ),
+    tool!(
+        "fork",
+        "Fork the work tree",
+        Adds,
+        ForkInput,
+        [include_str!("../../../docs/schemas/fork.json")],
+        "Make a linked work tree beside this one with the same files, untracked ones too, to try something without touching them. Work there, \
+         then tell the person its name: ic compare shows it, ic adopt merges it, ic drop removes it."
+    ),
+    tool!(
+        "wait",
+        "Wait for work",
+        Reads,
+        WaitInput,
+        [include_str!("../../../docs/schemas/wait.json")],
+        "Wait until dispatches or runs end, or the first of them does: the work of other agents that must be done before yours. Each entry has \
+         its status, and a code if it has not ended (timed_out, process_gone, lost, not_finished)."
     ),
     tool!(
         "declare_compensation",

@@ -242,6 +242,55 @@ impl Input for CompleteInput {
     }
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WaitInput {
+    /// Dispatches and runs: ids, or the ends of them. Default: all work of commands and scripts that is under way.
+    #[serde(default)]
+    references: Vec<String>,
+    /// Whether the first end is enough.
+    #[serde(default)]
+    any: bool,
+    /// How long to wait at most, in seconds. Wait again for longer work.
+    #[serde(default = "WaitInput::usual_seconds")]
+    #[schemars(range(min = 0, max = 600))]
+    timeout_seconds: u32,
+}
+
+impl WaitInput {
+    fn usual_seconds() -> u32 {
+        60
+    }
+}
+
+impl Input for WaitInput {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        let words = Words::of(&["wait"]).switch("--any", self.any);
+        // A client cancels a tool that takes much longer.
+        let words = words.flag("--timeout", &format!("{}s", self.timeout_seconds.min(600)))?;
+        words.rest("references", &self.references)
+    }
+
+    fn page(&self) -> Option<u32> {
+        Some(1_000)
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForkInput {
+    /// The work before which, or the checkpoint at which, the files were as in the fork. Default: as they are now.
+    reference: Option<String>,
+    /// The name of the fork, and of its directory. Default: the next free number.
+    name: Option<String>,
+}
+
+impl Input for ForkInput {
+    fn words(&self, _: Option<&str>) -> Result<Words> {
+        Words::of(&["fork"]).flag_if("--name", self.name.as_deref())?.value_if("reference", self.reference.as_deref())
+    }
+}
+
 /// The dispatch that the call names, else `own`, the one of the environment. Errors: `invalid_reference` if there is neither.
 fn dispatch<'d>(named: Option<&'d str>, own: Option<&'d str>) -> Result<&'d str> {
     named.or(own).ok_or_else(|| {

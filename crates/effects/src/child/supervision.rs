@@ -197,6 +197,8 @@ fn stop_with(child: &Child, guard: &GroupGuard) {
 fn in_group(command: &SupervisedCommand<'_>, guard: &GroupGuard) -> io::Result<std::process::Command> {
     let mut started = std::process::Command::new(&command.argv[0]);
     started.args(&command.argv[1..]).current_dir(command.directory).envs(command.environment.iter().cloned());
+    // Some agents ask this variable where they are, and would work in the directory of the caller.
+    started.env("PWD", command.directory);
     started.process_group(i32::try_from(guard.identity.pid).map_err(io::Error::other)?);
     Ok(started)
 }

@@ -80,7 +80,7 @@ impl ContinuedConversation {
         let words: Vec<OsString> = self.words.iter().map(OsString::from).chain(arguments.iter().cloned()).collect();
         exec::require_startable(&words, &self.place)?;
         let (program, rest) = words.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
-        let failed = Command::new(program).args(rest).current_dir(&self.place).exec();
+        let failed = Command::new(program).args(rest).current_dir(&self.place).env("PWD", &self.place).exec();
         Err(failed).while_doing(|| format!("running {}", self.line()))
     }
 }
