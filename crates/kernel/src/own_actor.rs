@@ -26,11 +26,17 @@ fn user() -> String {
     let id = rustix::process::getuid().as_raw().to_string();
     // The table first: a repository may set variables for the clients that start there.
     let table = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = table.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
+    for line in table.lines() {
         // name, password, number
-        (fields.nth(1)? == id).then(|| name.to_owned())
-    });
-    named.or_else(|| std::env::var("USER").ok()).filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {id}"))
+        let mut fields = line.split(':');
+        if let (Some(name), Some(_), Some(number)) = (fields.next(), fields.next(), fields.next())
+            && number == id
+        {
+            return name.to_owned();
+        }
+    }
+    match std::env::var("USER") {
+        Ok(name) if !name.is_empty() => name,
+        _ => format!("uid {id}"),
+    }
 }

@@ -40,10 +40,10 @@ pub fn life(dispatch: &Dispatch) -> Option<Life> {
         Some(_) => Life::Gone,
         None => Life::Unknown,
     });
-    let beats = dispatch.heartbeat.filter(|_| dispatch.status == DispatchStatus::Running);
-    match (of_process, beats) {
-        (None | Some(Life::Unknown), Some(beats)) if SystemClock.now() > beats.due => Some(Life::Lost),
-        (None | Some(Life::Unknown), Some(_)) => Some(Life::Alive),
+    match (of_process, dispatch.heartbeat) {
+        (None | Some(Life::Unknown), Some(beats)) if dispatch.status == DispatchStatus::Running => {
+            Some(if SystemClock.now() > beats.due { Life::Lost } else { Life::Alive })
+        }
         (of_process, _) => of_process,
     }
 }

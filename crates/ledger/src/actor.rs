@@ -32,19 +32,19 @@ impl Actor {
         self.dispatch.as_ref().map_or_else(|| who.clone(), |id| format!("{who} in {}", end(id)))
     }
 
-    /// As it stands in the ledger: a JSON object with what is known, in this order, so that a hash of it is the same everywhere.
+    /// As it stands in the ledger: a JSON object with what is known, always in this order, so that a hash of it is the same everywhere.
     pub(crate) fn to_text(&self) -> String {
-        // Sorted by name, as the map keeps them.
-        let session = self.session.as_ref();
-        let fields = [
-            ("client", session.map(|(client, _)| client)),
-            ("dispatch", self.dispatch.as_ref()),
-            ("seat", Some(&self.seat)),
-            ("session", session.map(|(_, id)| id)),
-            ("user", Some(&self.user)),
-        ];
-        let known = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
-        Value::Object(known.collect::<Map<_, _>>()).to_string()
+        let mut known = Map::new();
+        known.insert("user".to_owned(), json!(self.user));
+        known.insert("seat".to_owned(), json!(self.seat));
+        if let Some((client, id)) = &self.session {
+            known.insert("client".to_owned(), json!(client));
+            known.insert("session".to_owned(), json!(id));
+        }
+        if let Some(dispatch) = &self.dispatch {
+            known.insert("dispatch".to_owned(), json!(dispatch));
+        }
+        Value::Object(known).to_string()
     }
 
     /// Errors: `corrupt` if it is no such object.

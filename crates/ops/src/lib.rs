@@ -7,7 +7,6 @@ pub mod agent;
 pub mod artifact;
 pub mod blame;
 pub mod consume;
-pub mod conversation;
 pub mod direct_work;
 pub mod dispatch;
 pub mod exec;

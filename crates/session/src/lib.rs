@@ -10,6 +10,7 @@ pub mod attribution;
 pub mod call;
 pub mod clients;
 pub mod conversation;
+pub mod conversation_point;
 pub mod outside_files;
 pub mod own_changes;
 pub mod places;

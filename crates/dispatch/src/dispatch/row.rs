@@ -137,7 +137,12 @@ impl Dispatch {
                 parent_id: row.get::<Option<String>>(25)?.map(DispatchId::from_ledger),
             },
             process: Process::from_row(row)?,
-            heartbeat: Heartbeat::from_row(row)?,
+            heartbeat: match (row.get::<Option<i64>>(26)?, row.get::<Option<i64>>(27)?) {
+                (Some(ttl), Some(due)) => {
+                    Some(Heartbeat { ttl: Duration::from_millis(ttl.unsigned_abs()), due: Timestamp(due) })
+                }
+                _ => None,
+            },
             summary: row.get(11)?,
             verdict,
             error: row.get(13)?,
@@ -194,14 +199,6 @@ impl Process {
     pub(super) fn columns(process: Option<&Self>) -> (Option<i64>, Option<String>, Option<&str>) {
         let start = process.and_then(|process| process.start.as_ref());
         (process.map(|process| process.pid), start.map(|(at, _)| at.to_string()), start.map(|(_, boot)| boot.as_str()))
-    }
-}
-
-impl Heartbeat {
-    fn from_row(row: &LedgerRow<'_>) -> Result<Option<Self>> {
-        let (ttl, due) = (row.get::<Option<i64>>(26)?, row.get::<Option<i64>>(27)?);
-        let ttl = ttl.map(|millis| Duration::from_millis(millis.unsigned_abs()));
-        Ok(ttl.zip(due).map(|(ttl, due)| Self { ttl, due: Timestamp(due) }))
     }
 }
 

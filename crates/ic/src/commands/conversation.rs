@@ -9,9 +9,9 @@ use std::process::Command;
 use ic_base::{CallId, Diagnose};
 use ic_dispatch::Dispatch;
 use ic_kernel::Kernel;
-use ic_ops::conversation;
 use ic_ops::exec;
 use ic_session::conversation::ConversationCut;
+use ic_session::conversation_point;
 use ic_undo::LayeredRollback;
 
 use crate::commands::prelude::*;
@@ -32,7 +32,7 @@ impl ContinuedConversation {
     ///
     /// Errors: `no_conversation`.
     pub(crate) fn before(session: &CliSession, kernel: &Kernel, work: &Dispatch, place: Option<&Path>) -> Result<Self> {
-        let point = kernel.read(|snapshot| conversation::of_work(snapshot, work))?;
+        let point = kernel.read(|snapshot| conversation_point::of_work(snapshot, work))?;
         let (of, client) = (&point.session, point.client);
         let named = of.transcript.clone();
         let file = named.or_else(|| Transcript::file_of(client, &of.client_id, session.home()));
@@ -93,6 +93,6 @@ pub(crate) fn of_undone(kernel: &Kernel, whole: &LayeredRollback) -> Vec<UndoneC
     }
     let works: Vec<&Dispatch> = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches).collect();
     // The undo is done: an error here is no reason to report another outcome.
-    let found = kernel.read(|snapshot| conversation::first_of(snapshot, &works)).unwrap_or_default();
+    let found = kernel.read(|snapshot| conversation_point::first_of(snapshot, &works)).unwrap_or_default();
     found.iter().map(UndoneConversationJson::from).collect()
 }

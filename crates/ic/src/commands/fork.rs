@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use ic_dispatch::Dispatch;
 use ic_kernel::Kernel;
-use ic_ops::{conversation, forks};
+use ic_ops::forks;
+use ic_session::conversation_point;
 use ic_undo::points::{EntryReference, entry_meant};
 use ic_worktree::Warning;
 
@@ -83,7 +84,7 @@ impl ForkArgs {
 /// The work of a prompt that a reference names; `None` if it names anything else.
 fn prompt_of(kernel: &Kernel, reference: &str) -> Result<Option<Dispatch>> {
     let EntryReference::Work(work) = entry_meant(kernel, None, reference)? else { return Ok(None) };
-    let is_of_prompt = kernel.read(|snapshot| Ok(conversation::of_work(snapshot, &work.dispatch).is_ok()))?;
+    let is_of_prompt = kernel.read(|snapshot| Ok(conversation_point::of_work(snapshot, &work.dispatch).is_ok()))?;
     Ok(is_of_prompt.then_some(work.dispatch))
 }
 

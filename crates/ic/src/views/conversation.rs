@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ic_ops::conversation::ConversationPoint;
+use ic_session::conversation_point::ConversationPoint;
 
 use crate::text::{style, styled};
 use crate::views::PathJson;

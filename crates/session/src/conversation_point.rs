@@ -1,11 +1,12 @@
-//! The conversations of agents whose prompts are undone or forked: which client continues them, and from before which prompt.
+//! From before which prompts clients can continue a conversation.
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_dispatch::Dispatch;
-use ic_dispatch::dispatch;
+use ic_dispatch::{Dispatch, dispatch};
 use ic_ledger::Snapshot;
-use ic_session::clients::Client;
-use ic_session::{self as session, AgentSession, Prompt};
+
+use crate::clients::Client;
+use crate::prompt::{self, Prompt};
+use crate::table::{self, AgentSession};
 
 /// A prompt, from before which its client can continue the conversation.
 #[derive(Debug, Clone)]
@@ -22,8 +23,8 @@ pub struct ConversationPoint {
 pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationPoint> {
     let mut next = Some(work.clone());
     while let Some(one) = next {
-        if let Some(prompt) = session::prompt_of(snapshot, &one.id)? {
-            let session = session::get(snapshot, &prompt.session_id)?;
+        if let Some(prompt) = prompt::of_dispatch(snapshot, &one.id)? {
+            let session = table::get(snapshot, &prompt.session_id)?;
             return match Client::parse(&session.client).filter(|client| client.conversations.is_some()) {
                 Some(client) => Ok(ConversationPoint { session, prompt, client }),
                 None => Err(no_conversation(work, &format!("is of {}, which has no conversation", session.client))),
@@ -38,9 +39,9 @@ pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationP
 pub fn first_of(snapshot: &Snapshot<'_>, works: &[&Dispatch]) -> Result<Vec<ConversationPoint>> {
     let mut first: Vec<ConversationPoint> = Vec::new();
     for work in works {
-        let Some(prompt) = session::prompt_of(snapshot, &work.id)? else { continue };
+        let Some(prompt) = prompt::of_dispatch(snapshot, &work.id)? else { continue };
         let Ok(point) = of_work(snapshot, work) else { continue };
-        let newest = session::latest(snapshot, &prompt.session_id)?;
+        let newest = prompt::latest(snapshot, &prompt.session_id)?;
         // From before a prompt in the middle, the agent would forget later ones whose files stay.
         let is_last = newest.is_some_and(|newest| works.iter().any(|one| one.id == newest.dispatch_id));
         match first.iter_mut().find(|known| known.session.id == point.session.id) {
