@@ -4,7 +4,7 @@ import os
 import time
 
 from checkpoint import text
-from common import scratch
+from common import in_turn, scratch
 from rollback import Project
 
 LINES = 40
@@ -52,7 +52,22 @@ class Team:
                    if name.startswith(("objects.db", "ic.db")))
 
 
+def commands(report, rounds):
+    """A command as a piece of work: it is two transactions and two captures, and starts a guard and the command itself."""
+    with scratch() as home:
+        project = Project(report.ic, home, 1_000, 0)
+        chain = ",".join(f"p{number}" for number in range(4 * rounds))
+        run = project.ic("run", "create", "--goal", "advance", "--phases", chain).out
+        time.sleep(2.2)  # Recently touched files are read again.
+        execs, advances = in_turn(
+            rounds, lambda _: project.ic("exec", "--run", run, "--", "true"), lambda _: project.ic("run", "advance", run)
+        )
+        report.begin("a command as a piece of work, 1,000 files", "run advance")
+        report.ratio("exec --run RUN -- true", execs, advances, 3)
+
+
 def bench(report):
+    commands(report, 5 if report.quick else 31)
     files, dispatches = (1_000, 20) if report.quick else (10_000, 1_000)
     rounds = 3 if report.quick else 9
     with scratch() as home:
