@@ -507,3 +507,29 @@ fn a_command_in_a_fork_is_told_where_it_is() {
     let said = outcome.stdout.lines().find_map(|line| line.strip_prefix("PWD="));
     assert_eq!(said.map(PathBuf::from), Some(fork_of(&project, "w")), "{outcome:?}");
 }
+
+#[test]
+fn a_removal_that_was_killed_with_its_git_is_finished_by_the_same_call() {
+    let project = project();
+    let fork = PathBuf::from(ok(&project, "fork --name m"));
+    std::fs::write(fork.join("made"), "made\n").expect("a file");
+    // A git that dies in the middle of the removal, and takes ic with it.
+    let tools = project.cli.beside("tools");
+    std::fs::create_dir_all(&tools).expect("a directory");
+    let path = std::env::var("PATH").expect("PATH");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'worktree remove'*) rm -f {0}/.git {0}/f; kill -9 $PPID; exit 1 ;; esac\nPATH='{path}' exec git \"$@\"\n",
+        fork.display()
+    );
+    std::fs::write(tools.join("git"), script).expect("a script");
+    Command::new("chmod").arg("+x").arg(tools.join("git")).status().expect("chmod");
+    let mut call = project.command(["drop", "m"]);
+    let killed = CliOutcome::of(call.env_remove("IC_TEST_IDS").env("PATH", format!("{}:{path}", tools.display())));
+    assert_eq!((killed.code, fork.join("made").exists()), (None, true), "{killed:?}");
+    let dropped = json(&project, "drop m");
+    assert!(!fork.exists() && !fork.parent().expect("its directory").exists());
+    let kept = dropped["checkpoint_id"].as_str().expect("a checkpoint");
+    ok(&project, &format!("checkpoint restore {kept} --into --strategy files-only --yes"));
+    assert_eq!(text(project.root().join("made")).as_deref(), Some("made\n"));
+    ok(&project, "fork --name m");
+}

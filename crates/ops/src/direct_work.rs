@@ -21,7 +21,7 @@ use ic_phase::point::{NewPoint, PointKind};
 use ic_phase::{Run, run};
 use ic_session::{self as session, AgentSession, NewCall, NewPrompt, NewSession, OF_COMMANDS, call};
 use ic_worktree::auto::{SeenTree, TakenTree};
-use ic_worktree::{CaptureSettings, Warning, retention, root_of};
+use ic_worktree::{CaptureSettings, Warning, Workspace, forks, retention, root_of};
 
 use crate::hooks::caller::is_going;
 use crate::hooks::commits::{self, Since};
@@ -212,6 +212,10 @@ pub(crate) fn end(
     // Of work that was undone nothing is captured: the undo was its end.
     let stands = |work: &Dispatch, run: &Run| work.require_current().is_ok() && run.require_settled().is_ok();
     let kept = kept.filter(|_| stands(&work, &run));
+    if *ending == WAS_KILLED {
+        // What cannot be removed is told by nothing worse than a file that stays: the end is recorded either way.
+        let _ = sweep(kernel, &work, kept);
+    }
     let alone = kept.map(|kept| CaptureSettings { state: None, ..kept.clone() });
     let root = root_of(&run.project_dir);
     let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link);
@@ -255,6 +259,18 @@ pub(crate) fn end(
     }
     Ok((ended, warnings))
 }
+
+/// Removes what a killed adoption left beside the files that it was about to write.
+fn sweep(kernel: &Kernel, work: &Dispatch, kept: Option<&CaptureSettings>) -> Result<()> {
+    let adopted = work.work.name.as_deref().and_then(|name| name.strip_prefix(ADOPT));
+    let (Some(name), Some(settings)) = (adopted, kept) else { return Ok(()) };
+    let fork = forks::find(kernel, name)?;
+    let here = Workspace::here(kernel, settings)?;
+    forks::sweep(&here, &Workspace::open(kernel, fork.root.clone(), settings)?, &fork)
+}
+
+/// How the work of an adoption is named; the name of the fork follows.
+pub(crate) const ADOPT: &str = "adopt ";
 
 /// Completes the run that was made for the work alone.
 fn complete_run(kernel: &Kernel, work: &Dispatch) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ic_base::{DispatchId, Result};
+use ic_base::{Code, DispatchId, Result};
 use ic_checkpoint::diff::TreeChange;
 use ic_checkpoint::restore::reverse::LineDecision;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork, TokenCounts};
@@ -132,7 +132,7 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     if request.dry_run || planned.plan.steps.is_empty() {
         return Ok(AdoptedFork { adoption: planned, work: None, warnings: there.into_iter().collect(), fork });
     }
-    let line = format!("adopt {}", fork.name);
+    let line = format!("{}{}", direct_work::ADOPT, fork.name);
     let work = DispatchWork { name: Some(line.clone()), ..DispatchWork::default() };
     let new = DirectWork { run: request.run, phase: None, work, line, kept: Some(&settings) };
     let id: DispatchId = kernel.context.new_id();
@@ -172,9 +172,15 @@ fn of_work_there(kernel: &Kernel, settings: &CaptureSettings, fork: &Fork) -> Re
 /// Removes a fork; `force`: with files that no checkpoint holds.
 ///
 /// Errors: `fork_not_found`; those of [`forks::remove`]: nothing was removed.
-pub fn drop(kernel: &Kernel, settings: &CaptureSettings, name: &str, force: bool) -> Result<(Fork, DroppedFork)> {
-    let fork = forks::find(kernel, name)?;
+pub fn drop(kernel: &Kernel, settings: &CaptureSettings, name: &str, force: bool) -> Result<(String, DroppedFork)> {
+    let fork = match forks::find(kernel, name) {
+        Err(error) if error.code() == Code::ForkNotFound => {
+            let finished = forks::finish_removal(&kernel.project.root, name)?;
+            return finished.map(|dropped| (name.to_owned(), dropped)).ok_or(error);
+        }
+        found => found?,
+    };
     let place = Workspace::open(kernel, fork.root.clone(), settings)?;
     let dropped = forks::remove(&place, &kernel.project.root, &fork, force)?;
-    Ok((fork, dropped))
+    Ok((fork.name, dropped))
 }

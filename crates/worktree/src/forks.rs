@@ -14,7 +14,7 @@ mod fork;
 mod looks;
 mod removal;
 
-pub use adoption::{Adoption, adopt};
+pub use adoption::{Adoption, adopt, sweep};
 pub use creation::make;
 pub use fork::{Fork, find, free_name, of_here};
-pub use removal::{DroppedFork, remove};
+pub use removal::{DroppedFork, finish_removal, remove};

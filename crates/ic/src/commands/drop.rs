@@ -26,7 +26,7 @@ impl DropArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let settings = session.checkpoint_settings(&kernel)?;
-        let (fork, dropped) = forks::drop(&kernel, &settings, &self.fork, self.force)?;
-        session.output.record(&DropJson::new(&fork, &dropped), || views::fork::dropped(&fork, &dropped))
+        let (name, dropped) = forks::drop(&kernel, &settings, &self.fork, self.force)?;
+        session.output.record(&DropJson::new(&name, &dropped), || views::fork::dropped(&name, &dropped))
     }
 }

@@ -77,8 +77,8 @@ shape! {
     }
 
     /// The outcome of removing a fork (`drop`).
-    pub(crate) struct DropJson from (fork: &Fork, dropped: &DroppedFork) {
-        fork: String = fork.name.clone(),
+    pub(crate) struct DropJson from (name: &str, dropped: &DroppedFork) {
+        fork: String = name.to_owned(),
         /// The checkpoint that has its last state.
         checkpoint_id: String = dropped.checkpoint.to_string(),
         /// The ref that keeps its commits; null: a branch or a tag does, or there are none.
@@ -127,8 +127,8 @@ pub(crate) fn adopted(adopted: &AdoptedFork, dry_run: bool) -> String {
 }
 
 /// What a dropped fork leaves.
-pub(crate) fn dropped(fork: &Fork, dropped: &DroppedFork) -> String {
-    let name = styled(style::STRONG, &plain(&fork.name));
+pub(crate) fn dropped(name: &str, dropped: &DroppedFork) -> String {
+    let name = styled(style::STRONG, &plain(name));
     let kept = dropped.kept_ref.as_ref().map(|kept| format!("its commits are kept by {kept}\n")).unwrap_or_default();
     format!("dropped {name}; its last state is checkpoint {}\n{kept}", dropped.checkpoint.short())
 }

@@ -84,6 +84,18 @@ pub fn adopt(
     Ok(adoption)
 }
 
+/// Removes the temporary files that a killed adoption of a fork left here, beside what the fork changed.
+pub fn sweep(here: &Workspace<'_>, place: &Workspace<'_>, fork: &Fork) -> Result<()> {
+    let (base, root) = (fork.require_base()?, RootDir::open(&here.root)?);
+    let id = RestoreId::from_ledger(base.id.as_str().to_owned());
+    let differences: Vec<Difference> = made_by(here, &base.tree, &place.tree_now(true)?)?
+        .into_iter()
+        .map(|(path, (before, after))| Difference { path, before, after })
+        .collect();
+    apply::sweep(&root, &plan(&differences, &Limits::default(), &|_| false), &id);
+    Ok(())
+}
+
 impl Adoption {
     /// Names what was decided to come, and cannot be written: something of another kind is in its place here.
     fn leave_unwritten(&mut self) {

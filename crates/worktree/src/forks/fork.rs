@@ -74,18 +74,23 @@ pub(super) fn directory_of(root: &Path, name: &str) -> PathBuf {
     root.with_file_name(beside).join(name)
 }
 
+/// Git's records of work trees in a directory, whether that is there or not.
+pub(super) fn records_of(root: &Path, directory: &Path) -> Vec<PathBuf> {
+    let Some(dirs) = ic_ledger::git_dirs(root) else { return Vec::new() };
+    let dot_git = directory.join(".git");
+    let entries = fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten();
+    let is_of = |record: &PathBuf| {
+        let place = fs::read_to_string(record.join("gitdir")).unwrap_or_default();
+        record.join(place.trim_end()) == dot_git
+    };
+    entries.map(|entry| entry.path()).filter(is_of).collect()
+}
+
 /// Whether git has a finished fork on record in a place where none is: a person moved or removed its directory. Its commits are reached
 /// through that record alone.
 pub(super) fn is_registered(root: &Path, directory: &Path) -> bool {
-    let Some(dirs) = ic_ledger::git_dirs(root) else { return false };
-    let dot_git = directory.join(".git");
-    let entries = fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten();
-    let mut records = entries.map(|entry| entry.path()).filter(|record| {
-        let mark = fs::read_to_string(record.join(MARK)).unwrap_or_default();
-        let place = fs::read_to_string(record.join("gitdir")).unwrap_or_default();
-        !mark.is_empty() && record.join(place.trim_end()) == dot_git
-    });
-    records.next().is_some() && !dot_git.exists()
+    let is_finished = |record: &PathBuf| fs::read_to_string(record.join(MARK)).is_ok_and(|mark| !mark.is_empty());
+    !directory.join(".git").exists() && records_of(root, directory).iter().any(is_finished)
 }
 
 /// The first name that no fork of this work tree has: 1, 2, 3.

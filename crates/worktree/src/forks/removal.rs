@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, Result};
 use ic_checkpoint::git;
 use ic_checkpoint::tree::Reason;
 
 use super::super::workspace::Workspace;
-use super::fork::Fork;
+use super::fork::{Fork, directory_of, records_of};
+
+/// The file in git's record of a fork that says that all of it is kept, and that it may go.
+const DROPPED: &str = "ic-fork-dropped";
 
 /// What a fork leaves that was removed.
 #[derive(Debug)]
@@ -24,7 +27,11 @@ pub struct DroppedFork {
 /// Errors: `work_running` while work goes on in it; `file_conflict` where it has another work tree in it, or files that no checkpoint can
 /// hold and `force` does not say that they may go. Then nothing was removed.
 pub fn remove(place: &Workspace<'_>, main: &Path, fork: &Fork, force: bool) -> Result<DroppedFork> {
-    place.require_no_workers()?;
+    place.require_no_workers().map_err(|error| match error.code() {
+        // No flag removes a fork in which work goes on.
+        Code::WorkRunning => error.hint("wait for its end: ic wait; or end it: ic dispatch show ID names its process"),
+        _ => error,
+    })?;
     let last = place.record_look(Some(&format!("{} as it was dropped", fork.name)))?;
     let inside = place.left_out(&last.tree, |_, reason| reason == Reason::WorkTree)?;
     if !inside.is_empty() {
@@ -42,12 +49,41 @@ pub fn remove(place: &Workspace<'_>, main: &Path, fork: &Fork, force: bool) -> R
     let head = git::head(&place.root);
     let name = format!("forks/{}", last.id);
     let is_kept = head.map_or(Ok(false), |head| git::keep_commit(main, &name, &head))?;
+    let dropped = DroppedFork { checkpoint: last.id, kept_ref: is_kept.then(|| format!("refs/ic/{name}")) };
+    // From here on nothing is lost: what a killed git leaves of it is removed by the same call again.
+    if let Some(dirs) = ic_ledger::git_dirs(&place.root) {
+        let path = dirs.git_dir.join(DROPPED);
+        fs::write(&path, dropped.checkpoint.as_str()).while_doing(|| format!("writing {}", path.display()))?;
+    }
     git::remove_work_tree(main, &fork.root)?;
-    if let Some(parent) = fork.root.parent() {
-        // The directory of all forks goes with the last one; with others in it, it stays.
+    remove_if_empty(&fork.root);
+    Ok(dropped)
+}
+
+/// Removes what is left of a fork whose removal was killed in the middle. `None`: there is no such one of this name.
+pub fn finish_removal(root: &Path, name: &str) -> Result<Option<DroppedFork>> {
+    let directory = directory_of(root, name);
+    let Some(record) = records_of(root, &directory).into_iter().find(|record| record.join(DROPPED).exists()) else {
+        return Ok(None);
+    };
+    let path = record.join(DROPPED);
+    let checkpoint = fs::read_to_string(&path).while_doing(|| format!("reading {}", path.display()))?;
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).while_doing(|| format!("removing {}", directory.display()))
+        }
+        _ => Ok(()),
+    }?;
+    fs::remove_dir_all(&record).while_doing(|| format!("removing {}", record.display()))?;
+    remove_if_empty(&directory);
+    Ok(Some(DroppedFork { checkpoint: CheckpointId::from_ledger(checkpoint), kept_ref: None }))
+}
+
+/// The directory of all forks goes with the last one; with others in it, it stays.
+fn remove_if_empty(fork: &Path) {
+    if let Some(parent) = fork.parent() {
         let _ = fs::remove_dir(parent);
     }
-    Ok(DroppedFork { checkpoint: last.id, kept_ref: is_kept.then(|| format!("refs/ic/{name}")) })
 }
 
 fn in_the_way(fork: &Fork, what: &str, paths: &[Vec<u8>], hint: &str) -> Diagnosis {
