@@ -95,10 +95,16 @@ impl Kernel {
         self.own_actor.get_or_init(|| own_actor(&self.project.root))
     }
 
+    /// Whose cursors a call reads: those of its clone in a ledger that clones share, and of all callers in any other.
+    pub fn cursor_seat(&self) -> &str {
+        if self.ledger.is_of_one_host() { "" } else { &self.own_actor().seat }
+    }
+
     /// Who did it where it was another user, or was done in another clone: `bob@build`.
     pub fn other_person(&self, actor: &Actor) -> Option<String> {
         let own = self.own_actor();
-        let is_own = (&own.user, &own.seat) == (&actor.user, &actor.seat);
+        // The directory of a project and the name of its machine may change: a ledger of one host is of one clone.
+        let is_own = own.user == actor.user && (own.seat == actor.seat || self.ledger.is_of_one_host());
         (!is_own).then(|| actor.person())
     }
 

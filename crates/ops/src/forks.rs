@@ -9,6 +9,7 @@ use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, Disp
 use ic_dispatch::{DispatchStatus, code};
 use ic_effects::child::supervision::GroupGuard;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::run::{self, RunFilter};
 use ic_worktree::forks::{self, Adoption, DroppedFork, Fork};
 use ic_worktree::{CaptureSettings, Warning, Which, Workspace};
@@ -60,32 +61,34 @@ pub fn compare(kernel: &Kernel, settings: &CaptureSettings, names: &[String]) ->
         [] => forks::of_here(kernel)?,
         names => names.iter().map(|name| forks::find(kernel, name)).collect::<Result<_>>()?,
     };
-    meant.into_iter().map(|fork| compared(kernel, settings, fork)).collect()
+    meant.iter().map(|fork| compared(kernel, settings, fork)).collect()
 }
 
-fn compared(kernel: &Kernel, settings: &CaptureSettings, fork: Fork) -> Result<ComparedFork> {
-    const MOST: i64 = 1_000;
-    let files = Workspace::open(kernel, fork.root.clone(), settings)?.changed_in_fork(&fork)?;
-    let (mut newest, mut tokens, mut commits): (Option<Dispatch>, _, _) = (None, TokenCounts::default(), 0);
+fn compared(kernel: &Kernel, settings: &CaptureSettings, fork: &Fork) -> Result<ComparedFork> {
+    let files = Workspace::open(kernel, fork.root.clone(), settings)?.changed_in_fork(fork)?;
     kernel.read(|snapshot| {
-        let filter = RunFilter { open: false, project: Some(&fork.root), limit: MOST, before: None };
-        for run in run::list(snapshot, &filter)? {
-            let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: MOST };
-            for work in dispatch::list(snapshot, &filter)? {
-                // Of an earlier fork of this name.
-                if fork.base.as_ref().is_some_and(|base| work.seq < base.seq) {
-                    continue;
-                }
-                tokens = tokens.plus(work.tokens);
-                commits += code::commits_of(snapshot, &work.id)?.len();
-                if newest.as_ref().is_none_or(|newest| newest.seq < work.seq) {
-                    newest = Some(work);
-                }
-            }
+        let works = works_of(snapshot, fork)?;
+        let tokens = works.iter().fold(TokenCounts::default(), |all, work| all.plus(work.tokens));
+        let mut commits = 0;
+        for work in &works {
+            commits += code::commits_of(snapshot, &work.id)?.len();
         }
-        Ok(())
-    })?;
-    Ok(ComparedFork { fork, files, newest, tokens, commits })
+        Ok(ComparedFork { newest: works.into_iter().next_back(), fork: fork.clone(), files, tokens, commits })
+    })
+}
+
+/// All work in a fork, oldest first; not that of an earlier one of its name.
+fn works_of(snapshot: &Snapshot<'_>, fork: &Fork) -> Result<Vec<Dispatch>> {
+    const MOST: i64 = 1_000;
+    let begin = fork.base.as_ref().map_or(0, |base| base.seq);
+    let filter = RunFilter { open: false, project: Some(&fork.root), limit: MOST, before: None };
+    let mut works = Vec::new();
+    for run in run::list(snapshot, &filter)? {
+        let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: MOST };
+        works.extend(dispatch::list(snapshot, &filter)?.into_iter().filter(|work| work.seq >= begin));
+    }
+    works.sort_by_key(|work| work.seq);
+    Ok(works)
 }
 
 /// How a fork is adopted.
@@ -128,7 +131,7 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     let adopted = |dry_run| forks::adopt(&here, &place, &fork, request.decision, dry_run);
     // First as a dry run: a refusal leaves no work on record, and neither does a fork that has nothing new.
     let planned = adopted(true)?;
-    let there = of_work_there(kernel, &settings, &fork)?;
+    let there = of_work_there(kernel, &fork)?;
     if request.dry_run || planned.plan.steps.is_empty() {
         return Ok(AdoptedFork { adoption: planned, work: None, warnings: there.into_iter().collect(), fork });
     }
@@ -140,9 +143,9 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     let mut guard = GroupGuard::start(&(request.if_killed)(&id), &environment(kernel, None))?;
     let (_, mut warnings) = direct_work::begin(kernel, &id, &new)?;
     let done = adopted(false);
-    if let Some(checkpoint) = done.as_ref().ok().and_then(|adoption| adoption.theirs.as_ref()) {
-        fork.note_adopted(&id, checkpoint)?;
-    }
+    let theirs = done.as_ref().ok().and_then(|adoption| adoption.theirs.as_ref());
+    // Before the end: the note of work that did not end counts for nothing, and work without its note would be adopted again.
+    let noted = theirs.map_or(Ok(()), |checkpoint| fork.note_adopted(&id, checkpoint));
     let ending = match &done {
         Ok(_) => DispatchEnding::Completed { summary: None, verdict: None },
         Err(error) => DispatchEnding::Failed { error: error.message() },
@@ -150,12 +153,13 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     let (work, more) = direct_work::end(kernel, &id, &ending, Some(&settings))?;
     guard.dismiss();
     warnings.extend(more.into_iter().chain(there));
+    warnings.extend(noted.err().map(|error| Warning { code: "not_noted", message: error.message().to_owned() }));
     Ok(AdoptedFork { adoption: done?, work: Some(work), warnings, fork })
 }
 
 /// What there is to say of the work in a fork that is adopted: some of it goes on, or did not end well.
-fn of_work_there(kernel: &Kernel, settings: &CaptureSettings, fork: &Fork) -> Result<Option<Warning>> {
-    let Some(newest) = compared(kernel, settings, fork.clone())?.newest else { return Ok(None) };
+fn of_work_there(kernel: &Kernel, fork: &Fork) -> Result<Option<Warning>> {
+    let Some(newest) = kernel.read(|snapshot| works_of(snapshot, fork))?.pop() else { return Ok(None) };
     let (id, status) = (newest.id.short(), newest.status.as_str());
     Ok(match newest.status {
         DispatchStatus::Completed | DispatchStatus::Pending => None,

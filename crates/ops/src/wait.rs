@@ -9,7 +9,7 @@ use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchFilter};
 use ic_kernel::Kernel;
 use ic_kernel::worker::{Life, life};
-use ic_ledger::Snapshot;
+use ic_ledger::{Snapshot, events};
 use ic_phase::{Run, RunStatus, run, run_reference};
 use ic_session::{self as session, OF_COMMANDS};
 
@@ -147,13 +147,10 @@ fn named(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &str) -> Result<Aw
 
 /// A run, or where that was made for one command, the command's work: the run is completed however that ends.
 fn of_run(snapshot: &Snapshot<'_>, run: Run) -> Result<AwaitedSubject> {
-    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
-    for work in dispatch::list(snapshot, &filter)? {
-        let session = session::of_work(snapshot, &work)?;
-        let is_own = session.is_some_and(|session| session.client == OF_COMMANDS && session.owns_run);
-        if is_own && work.work.parent_id.is_none() {
-            return Ok(AwaitedSubject::Work(Box::new(work)));
-        }
+    let owner = session::of_own_run(snapshot, &run.id)?;
+    if let Some(owner) = owner.filter(|owner| owner.client == OF_COMMANDS) {
+        // Such a session is named after its only work.
+        return dispatch::resolve(snapshot, &owner.client_id).map(|work| AwaitedSubject::Work(Box::new(work)));
     }
     Ok(AwaitedSubject::Run(Box::new(run)))
 }
@@ -169,7 +166,10 @@ fn under_way(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> 
     let mut under_way = Vec::new();
     for work in dispatch::list(snapshot, &running)? {
         let is_of_agent = session::of_work(snapshot, &work)?.is_some_and(|session| session.client != OF_COMMANDS);
-        if !is_of_agent && !own.contains(&work.id) && work.rolled_back_by.is_none() {
+        // A ledger on a server has the work of other clones, too, which this caller did not begin.
+        let is_here = kernel.ledger.is_of_one_host()
+            || events::author(snapshot, work.seq)?.is_some_and(|author| author.seat == kernel.own_actor().seat);
+        if is_here && !is_of_agent && !own.contains(&work.id) && work.rolled_back_by.is_none() {
             under_way.push(work);
         }
     }

@@ -19,29 +19,31 @@ pub struct ConversationPoint {
     pub client: &'static Client,
 }
 
-/// The prompt that work is, or that began it. Errors: `no_conversation` if it is of no prompt, or of a client that cannot.
-pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationPoint> {
-    let mut next = Some(work.clone());
-    while let Some(one) = next {
-        if let Some(prompt) = prompt::of_dispatch(snapshot, &one.id)? {
-            let session = table::get(snapshot, &prompt.session_id)?;
-            return match Client::parse(&session.client).filter(|client| client.conversations.is_some()) {
-                Some(client) => Ok(ConversationPoint { session, prompt, client }),
-                None => Err(no_conversation(work, &format!("is of {}, which has no conversation", session.client))),
-            };
-        }
-        next = one.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+/// The prompt that work is, or that began it; `None` if it is of no prompt, or of a client that cannot continue a conversation.
+pub fn find(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<ConversationPoint>> {
+    for one in dispatch::with_parents(snapshot, work)? {
+        let Some(prompt) = prompt::of_dispatch(snapshot, &one.id)? else { continue };
+        let session = table::get(snapshot, &prompt.session_id)?;
+        let client = Client::parse(&session.client).filter(|client| client.conversations.is_some());
+        return Ok(client.map(|client| ConversationPoint { session, prompt, client }));
     }
-    Err(no_conversation(work, "is of no prompt"))
+    Ok(None)
+}
+
+/// As [`find`]. Errors: `no_conversation` where there is none.
+pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationPoint> {
+    find(snapshot, work)?.ok_or_else(|| {
+        let message = format!("The work {} is of no prompt of a coding agent.", work.id.short());
+        Diagnosis::new(Code::NoConversation, message).hint("name a prompt of one: ic log")
+    })
 }
 
 /// The first prompt of each session among this work, where no later prompt of its session stands.
 pub fn first_of(snapshot: &Snapshot<'_>, works: &[&Dispatch]) -> Result<Vec<ConversationPoint>> {
     let mut first: Vec<ConversationPoint> = Vec::new();
     for work in works {
-        let Some(prompt) = prompt::of_dispatch(snapshot, &work.id)? else { continue };
-        let Ok(point) = of_work(snapshot, work) else { continue };
-        let newest = prompt::latest(snapshot, &prompt.session_id)?;
+        let Some(point) = find(snapshot, work)? else { continue };
+        let newest = prompt::latest(snapshot, &point.session.id)?;
         // From before a prompt in the middle, the agent would forget later ones whose files stay.
         let is_last = newest.is_some_and(|newest| works.iter().any(|one| one.id == newest.dispatch_id));
         match first.iter_mut().find(|known| known.session.id == point.session.id) {
@@ -51,9 +53,4 @@ pub fn first_of(snapshot: &Snapshot<'_>, works: &[&Dispatch]) -> Result<Vec<Conv
         }
     }
     Ok(first)
-}
-
-fn no_conversation(work: &Dispatch, why: &str) -> Diagnosis {
-    Diagnosis::new(Code::NoConversation, format!("The work {} {why}.", work.id.short()))
-        .hint("name a prompt of a coding agent: ic log")
 }

@@ -380,22 +380,4 @@ impl Flow<'_> {
         let undone = self.rows.iter().filter(|(_, row)| undone_alone(&all, row).is_some());
         Ok(undone.map(|(at, _)| *at).collect())
     }
-
-    pub(crate) fn set_state(&mut self, state: WorkflowRowState, failed: Option<&StepFailure>) -> Result<()> {
-        self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
-        self.workflow.state = state;
-        self.workflow.failed_step = failed.map(|failed| failed.step.clone());
-        self.workflow.error = failed.map(|failed| failed.error.clone());
-        Ok(())
-    }
-
-    /// The first step that failed or was interrupted, and the reason.
-    fn failure(&self, steps: &[usize]) -> Option<StepFailure> {
-        let is_bad = |state| {
-            matches!(state, WorkflowStepState::Failed | WorkflowStepState::Interrupted | WorkflowStepState::Running)
-        };
-        let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
-        let error = row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned());
-        Some(StepFailure { step: row.step.clone(), error })
-    }
 }

@@ -15,7 +15,7 @@ use ic_worktree::{CaptureSettings, StepShot, Warning, Workspace};
 
 use crate::definition::Definition;
 use crate::graph::StepOrder;
-use crate::table::{self, StepRow, Workflow, WorkflowStepState};
+use crate::table::{self, StepFailure, StepRow, Workflow, WorkflowRowState, WorkflowStepState};
 
 /// The caller's view of a workflow, which also answers questions.
 pub trait WorkflowUi: Sink {
@@ -179,5 +179,23 @@ impl<'k> Flow<'k> {
         let project = std::fs::canonicalize(&self.run.project_dir).unwrap_or_else(|_| self.run.project_dir.clone());
         let below = project.strip_prefix(&self.workspace.root).unwrap_or(Path::new("")).join(path);
         PathText(path_bytes(&below).to_vec())
+    }
+
+    pub(crate) fn set_state(&mut self, state: WorkflowRowState, failed: Option<&StepFailure>) -> Result<()> {
+        self.saga.write(|tx, now| table::set_state(tx, now, &self.run.id, state, failed))?;
+        self.workflow.state = state;
+        self.workflow.failed_step = failed.map(|failed| failed.step.clone());
+        self.workflow.error = failed.map(|failed| failed.error.clone());
+        Ok(())
+    }
+
+    /// The first step that failed or was interrupted, and the reason.
+    pub(crate) fn failure(&self, steps: &[usize]) -> Option<StepFailure> {
+        let is_bad = |state| {
+            matches!(state, WorkflowStepState::Failed | WorkflowStepState::Interrupted | WorkflowStepState::Running)
+        };
+        let row = steps.iter().filter_map(|at| self.rows.get(at)).find(|row| is_bad(row.state))?;
+        let error = row.error.clone().unwrap_or_else(|| "it was interrupted".to_owned());
+        Some(StepFailure { step: row.step.clone(), error })
     }
 }

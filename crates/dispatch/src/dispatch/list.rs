@@ -105,16 +105,20 @@ pub fn descendants(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Dispa
     Ok(found)
 }
 
+/// A piece of work, then the work in which it began, and so on.
+pub fn with_parents(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Vec<Dispatch>> {
+    let mut line = vec![work.clone()];
+    while let Some(parent) = line.last().and_then(|one| one.work.parent_id.clone()) {
+        line.push(super::get(snapshot, &parent)?);
+    }
+    Ok(line)
+}
+
 /// A piece of work, what it began, and the work in which it began.
 pub fn kin(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Vec<DispatchId>> {
-    let mut kin = vec![work.id.clone()];
-    kin.extend(descendants(snapshot, &work.id)?.into_iter().map(|one| one.id));
-    let mut next = work.work.parent_id.clone();
-    while let Some(parent) = next {
-        next = super::get(snapshot, &parent)?.work.parent_id;
-        kin.push(parent);
-    }
-    Ok(kin)
+    let parents = with_parents(snapshot, work)?;
+    let all = parents.into_iter().chain(descendants(snapshot, &work.id)?);
+    Ok(all.map(|one| one.id).collect())
 }
 
 /// The dispatches of a run (in a phase) that have not ended, oldest first; rolled-back ones do not count.

@@ -197,8 +197,11 @@ fn stop_with(child: &Child, guard: &GroupGuard) {
 fn in_group(command: &SupervisedCommand<'_>, guard: &GroupGuard) -> io::Result<std::process::Command> {
     let mut started = std::process::Command::new(&command.argv[0]);
     started.args(&command.argv[1..]).current_dir(command.directory).envs(command.environment.iter().cloned());
-    // Some agents ask this variable where they are, and would work in the directory of the caller.
-    started.env("PWD", command.directory);
+    // Some agents ask this variable where they are, and would work in the directory of the caller. A path that leads here stays.
+    let leads_here = |pwd| std::fs::canonicalize(pwd).ok() == std::fs::canonicalize(command.directory).ok();
+    if !std::env::var_os("PWD").is_some_and(leads_here) {
+        started.env("PWD", command.directory);
+    }
     started.process_group(i32::try_from(guard.identity.pid).map_err(io::Error::other)?);
     Ok(started)
 }

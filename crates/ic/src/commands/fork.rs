@@ -84,8 +84,8 @@ impl ForkArgs {
 /// The work of a prompt that a reference names; `None` if it names anything else.
 fn prompt_of(kernel: &Kernel, reference: &str) -> Result<Option<Dispatch>> {
     let EntryReference::Work(work) = entry_meant(kernel, None, reference)? else { return Ok(None) };
-    let is_of_prompt = kernel.read(|snapshot| Ok(conversation_point::of_work(snapshot, &work.dispatch).is_ok()))?;
-    Ok(is_of_prompt.then_some(work.dispatch))
+    let point = kernel.read(|snapshot| conversation_point::find(snapshot, &work.dispatch))?;
+    Ok(point.map(|_| work.dispatch))
 }
 
 /// A name that can be a directory's. Errors: `invalid_value`.

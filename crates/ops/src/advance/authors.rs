@@ -24,8 +24,11 @@ impl KnownAgents {
         let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
         let mut workers = Self::default();
         for work in dispatch::list(snapshot, &filter)? {
-            let has_begun = !matches!(work.status, DispatchStatus::Pending | DispatchStatus::Cancelled);
-            if has_begun && work.rolled_back_by.is_none() && is_work(snapshot, run, &work)? {
+            // Work that was interrupted is cancelled too, and of work that was undone in part the rest is here.
+            let has_begun = work.status != DispatchStatus::Pending
+                && (work.started_seq.is_some() || work.status != DispatchStatus::Cancelled);
+            let stands = work.rolled_back_by.is_none() || work.undone_in_part_from().is_some();
+            if has_begun && stands && is_work(snapshot, run, &work)? {
                 workers.add(snapshot, &work)?;
                 // Work that an agent's shell began or ended under no name of its own is that of its session.
                 for seq in [work.started_seq, work.finished_seq].into_iter().flatten() {
@@ -43,11 +46,7 @@ impl KnownAgents {
         // A worker that makes a review of its own calls on behalf of itself: the event says so, where the review does not.
         let of_actor = actor.as_ref().and_then(|actor| actor.dispatch.clone()).map(DispatchId::from_ledger);
         for id in of.cloned().into_iter().chain(of_actor) {
-            let mut next = dispatch::find(snapshot, &id)?;
-            while let Some(work) = next {
-                authors.add(snapshot, &work)?;
-                next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
-            }
+            authors.add_with_parents(snapshot, &dispatch::get(snapshot, &id)?)?;
         }
         authors.sessions.extend(actor.and_then(|actor| actor.session));
         Ok(authors)
@@ -56,10 +55,8 @@ impl KnownAgents {
     /// Those who make this call.
     fn callers(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Self> {
         let mut callers = Self { sessions: kernel.session.clone().into_iter().collect(), ..Self::default() };
-        let mut next = kernel.calling_dispatch(snapshot)?;
-        while let Some(work) = next {
-            callers.add(snapshot, &work)?;
-            next = work.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
+        if let Some(caller) = kernel.calling_dispatch(snapshot)? {
+            callers.add_with_parents(snapshot, &caller)?;
         }
         Ok(callers)
     }
@@ -67,6 +64,11 @@ impl KnownAgents {
     /// Whether none of them is among these others.
     pub(super) fn are_others_than(&self, others: &Self) -> bool {
         self.dispatches.is_disjoint(&others.dispatches) && self.sessions.is_disjoint(&others.sessions)
+    }
+
+    /// What an agent began speaks for that agent.
+    fn add_with_parents(&mut self, snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<()> {
+        dispatch::with_parents(snapshot, work)?.iter().try_for_each(|one| self.add(snapshot, one))
     }
 
     fn add(&mut self, snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<()> {

@@ -31,7 +31,7 @@ pub struct Adoption {
     pub decided: Vec<Conflict>,
     /// Paths that stay as they are here, or in part, and why.
     pub left: Vec<(PathText, String)>,
-    /// The checkpoint of the fork that was adopted; `None` for a dry run.
+    /// The checkpoint of the fork that was adopted; `None` for a dry run, and where something could not come.
     pub theirs: Option<CheckpointId>,
 }
 
@@ -80,7 +80,13 @@ pub fn adopt(
     apply::sweep(&root, &adoption.plan, &id);
     let outcome = apply::apply(&here.objects, &root, &adoption.plan, &id, &ApplyProgress::default());
     adoption.left.extend(outcome.failed);
-    adoption.theirs = taken.map(|taken| taken.id);
+    // What could not come comes with the next adoption, so that one must not begin after it.
+    let is_decided = |path: &PathText| adoption.decided.iter().any(|one| one.path == *path);
+    let is_whole = match decision {
+        Some(LineDecision::Leave) => adoption.left.iter().all(|(path, _)| is_decided(path)),
+        Some(LineDecision::Take) | None => adoption.left.is_empty(),
+    };
+    adoption.theirs = taken.filter(|_| is_whole).map(|taken| taken.id);
     Ok(adoption)
 }
 
