@@ -37,13 +37,14 @@ CREATE TABLE event_head (
 );
 INSERT INTO event_head (one, seq, hash) VALUES (1, 0, decode(repeat('00', 32), 'hex'));
 
--- scope: a run's id, or '' for all runs.
+-- scope: a run's id, or '' for all runs. seat: the clone that reads; '' in a ledger that one clone has for itself.
 CREATE TABLE event_cursors (
     name       TEXT COLLATE "C" NOT NULL,
     scope      TEXT COLLATE "C" NOT NULL,
+    seat       TEXT COLLATE "C" NOT NULL DEFAULT '',
     seq        BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    PRIMARY KEY (name, scope)
+    PRIMARY KEY (name, scope, seat)
 );
 
 -- What a trigger refuses, in the words that it is given. Triggers of rows alone: TRUNCATE is a matter of rights (docs/FLEET.md).

@@ -37,13 +37,14 @@ CREATE TABLE event_head (
 ) STRICT;
 INSERT INTO event_head (one, seq, hash) VALUES (1, 0, zeroblob(32));
 
--- scope: a run's id, or '' for all runs.
+-- scope: a run's id, or '' for all runs. seat: the clone that reads; '' in a ledger that one clone has for itself.
 CREATE TABLE event_cursors (
     name       TEXT NOT NULL,
     scope      TEXT NOT NULL,
+    seat       TEXT NOT NULL DEFAULT '',
     seq        INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    PRIMARY KEY (name, scope)
+    PRIMARY KEY (name, scope, seat)
 ) STRICT;
 
 CREATE TRIGGER events_follow_the_head BEFORE INSERT ON events

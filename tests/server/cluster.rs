@@ -1,6 +1,6 @@
 //! A private server for a test, and projects whose ledger is there.
 
-use ic_testkit::{Cli, Cluster};
+use ic_testkit::{Cli, Cluster, ONE_CLONE};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ic");
 
@@ -19,5 +19,5 @@ pub(crate) fn role_of_every_day(cluster: &Cluster, role: &str, more: &str) {
 
 /// A project without a ledger, whose calls have this one.
 pub(crate) fn project_at(url: &str) -> Cli {
-    Cli::without_ledger(BINARY).with_db(url)
+    Cli::without_ledger(BINARY).with_db(url).with_env("IC_TEST_ACTOR", ONE_CLONE)
 }

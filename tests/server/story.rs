@@ -289,7 +289,7 @@ fn a_run_of_another_clone_at_the_same_path_is_not_the_current_one() {
     cli.ok(["init"]);
     let on = |seat: &str, words: &[&str]| {
         let mut call = cli.command(words);
-        CliOutcome::of(call.env("IC_TEST_ACTOR", format!("ann@{seat}:/work/shop")))
+        CliOutcome::of(call.env("IC_TEST_ACTOR", format!("ann@{seat}:/home/ann/shop")))
     };
     let create = ["run", "create", "--goal", "g", "--phases", "a,b"];
     let (one, two) = (on("one", &create).stdout, on("two", &create).stdout);
@@ -299,6 +299,13 @@ fn a_run_of_another_clone_at_the_same_path_is_not_the_current_one() {
     assert_eq!(on("one", &["run", "advance", "@"]).code, Some(0));
     assert_eq!(on("two", &["run", "phase", "@"]).stdout.trim(), "a");
     assert_eq!(on("three", &["run", "current"]).code, Some(1));
+    // Each clone reads all events with a cursor of the same name.
+    let tail = ["events", "tail", "--all", "--cursor", "c", "--format", "jsonl"];
+    let (first, again, other) = (on("one", &tail).stdout, on("one", &tail).stdout, on("two", &tail).stdout);
+    assert_eq!((first.lines().count(), again.as_str()), (3, ""));
+    assert_eq!(other, first);
+    assert_eq!(on("one", &["events", "cursor", "reset", "c"]).code, Some(0));
+    assert_eq!((on("one", &tail).stdout, on("two", &tail).stdout), (first, String::new()));
     // By its id every clone can name it.
     assert_eq!(on("three", &["run", "phase", one.trim()]).stdout.trim(), "b");
 }

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Label, Result, RunId, Seq};
 use ic_ledger::Snapshot;
+use ic_ledger::events::Event;
+use ic_ledger::events::cursor::{self, CursorKey};
 use ic_ledger::events::history::{self, HistoryPlace};
-use ic_ledger::events::{Event, cursor};
 use ic_ledger::lock::{FileLock, LockMode, Rank};
 use ic_ledger::{path_bytes, private};
 use ic_phase::{Run, RunStatus};
@@ -108,9 +109,13 @@ impl HeldCursor {
         }
     }
 
+    fn key<'a>(&'a self, kernel: &'a Kernel) -> CursorKey<'a> {
+        CursorKey { name: &self.name, seat: kernel.cursor_seat(), run_id: self.run_id.as_ref() }
+    }
+
     /// The last event that the cursor has consumed.
     pub fn position(&self, kernel: &Kernel) -> Result<Seq> {
-        kernel.read(|snapshot| cursor::position(snapshot, &self.name, self.run_id.as_ref()))
+        kernel.read(|snapshot| cursor::position(snapshot, self.key(kernel)))
     }
 
     /// Errors: `history_forked` if the ledger has lost what was read. The cursor is there then, so that it can be moved by its name.
@@ -124,7 +129,7 @@ impl HeldCursor {
     /// Moves it forward past an event. A dispatch that was rolled back may still consume: the cursor's record belongs to no work.
     pub fn advance_to(&self, kernel: &Kernel, read: HistoryPlace) -> Result<()> {
         let now = kernel.context.now();
-        kernel.ledger.write(|tx| cursor::advance_to(tx, now, &self.name, self.run_id.as_ref(), read.seq))?;
+        kernel.ledger.write(|tx| cursor::advance_to(tx, now, self.key(kernel), read.seq))?;
         // The ledger is written first. After a crash in between, the older place is remembered, and the next event is read from the
         // ledger's cursor.
         remember(&self.memory, read)
@@ -143,7 +148,7 @@ pub fn left_behind(kernel: &Kernel, name: &Label) -> Result<Vec<RunId>> {
     let is_open = |run: &Run| matches!(run.status, RunStatus::Active | RunStatus::RollingBack);
     kernel.read(|snapshot| {
         let mut left = Vec::new();
-        for cursor in cursor::list(snapshot)?.into_iter().filter(|cursor| cursor.name == name.as_str()) {
+        for cursor in of_name(kernel, snapshot, name)? {
             let Some(id) = cursor.run_id else { continue };
             let run = ic_phase::run::get(snapshot, &id)?;
             let has_more = next_in(snapshot, Some(&id), cursor.seq)?.is_some();
@@ -154,6 +159,13 @@ pub fn left_behind(kernel: &Kernel, name: &Label) -> Result<Vec<RunId>> {
         left.sort_by_key(|run| run.seq);
         Ok(left.into_iter().map(|run| run.id).collect())
     })
+}
+
+/// The cursors of this name that are the caller's own.
+fn of_name(kernel: &Kernel, snapshot: &Snapshot<'_>, name: &Label) -> Result<Vec<cursor::Cursor>> {
+    let mut cursors = cursor::list(snapshot)?;
+    cursors.retain(|cursor| cursor.name == name.as_str() && cursor.seat == kernel.cursor_seat());
+    Ok(cursors)
 }
 
 fn is_held(name: &Label) -> Diagnosis {
@@ -315,7 +327,7 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 pub fn commit(kernel: &Kernel, held: &HeldCursor, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
     let (moved, read) = kernel.ledger.write(|tx| {
-        let moved = cursor::commit(tx, now, &held.name, held.run_id.as_ref(), seq, back)?;
+        let moved = cursor::commit(tx, now, held.key(kernel), seq, back)?;
         Ok((moved, history::place(tx, seq)?))
     })?;
     // Remembering the place says that this history is the one to continue with.
@@ -337,12 +349,13 @@ fn forget(memory: &Path) -> Result<()> {
 ///
 /// Errors: `cursor_not_found`, and `busy` while a consumer has one of them: it would move it forward again.
 pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cursor::Cursor>> {
-    let cursors = kernel.read(cursor::list)?;
+    let cursors = kernel.read(|snapshot| of_name(kernel, snapshot, name))?;
     // The locks are taken in the order of the list, so that two resets never wait for each other.
-    let of_name = cursors.into_iter().filter(|cursor| cursor.name == name.as_str());
-    let held: Vec<HeldCursor> =
-        of_name.map(|cursor| HeldCursor::take(kernel, name.clone(), cursor.run_id, timeout)).collect::<Result<_>>()?;
-    let reset = kernel.write(|tx, now| cursor::reset(tx, now, name))?;
+    let held: Vec<HeldCursor> = cursors
+        .into_iter()
+        .map(|cursor| HeldCursor::take(kernel, name.clone(), cursor.run_id, timeout))
+        .collect::<Result<_>>()?;
+    let reset = kernel.write(|tx, now| cursor::reset(tx, now, name, kernel.cursor_seat()))?;
     for held in &held {
         forget(&held.memory)?;
     }
@@ -351,10 +364,11 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
 
 /// Makes a cursor that a consumer only peeks with, so that it can be committed. An existing one is left unchanged.
 pub fn register(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> Result<()> {
+    let key = CursorKey { name, seat: kernel.cursor_seat(), run_id };
     // Asked first: a ledger that may only be read can still be peeked at.
-    if kernel.read(|snapshot| cursor::exists(snapshot, name, run_id))? {
+    if kernel.read(|snapshot| cursor::exists(snapshot, key))? {
         return Ok(());
     }
     let now = kernel.context.now();
-    kernel.ledger.write(|tx| cursor::create(tx, now, name, run_id))
+    kernel.ledger.write(|tx| cursor::create(tx, now, key))
 }

@@ -8,6 +8,9 @@ use tempfile::TempDir;
 
 use crate::cli::{Cli, CliOutcome};
 
+/// Who works in the projects of a cluster, and in which clone they all are.
+pub const ONE_CLONE: &str = "ann@laptop:/home/ann/shop";
+
 /// A private PostgreSQL server in a directory of its own, which listens on a socket alone.
 #[derive(Debug)]
 pub struct Cluster {
@@ -116,7 +119,8 @@ impl Cluster {
 
     /// A project whose ledger is this one, and is there.
     pub fn project(&self, ledger: &str) -> Cli {
-        let cli = Cli::without_ledger(self.binary).with_db(self.url(ledger));
+        // To the ledger all projects of a test are one clone, wherever they are.
+        let cli = Cli::without_ledger(self.binary).with_db(self.url(ledger)).with_env("IC_TEST_ACTOR", ONE_CLONE);
         cli.ok(["init"]);
         cli
     }

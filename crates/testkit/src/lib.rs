@@ -20,7 +20,7 @@ mod world;
 
 pub use campaign::{Random, Rounds, cases, long, rounds, tell, time};
 pub use cli::{Cli, CliOutcome};
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ONE_CLONE};
 pub use database::TestDatabase;
 pub use dump::dump;
 pub use files::{TestDirectory, copy_over, read_in, write_in};

@@ -15,6 +15,8 @@ shape! {
         name: String = cursor.name.clone(),
         /// The run that it follows; null: all runs.
         run_id: Option<String> = cursor.run_id.as_ref().map(ToString::to_string),
+        /// The clone whose cursor it is, as `MACHINE:DIRECTORY`; null in a ledger that one clone has for itself.
+        seat: Option<String> = Some(cursor.seat.clone()).filter(|seat| !seat.is_empty()),
         /// The last event that it has handled.
         seq: i64 = cursor.seq,
         updated_at: String = cursor.updated_at.to_string(),
@@ -177,12 +179,16 @@ pub(crate) fn cursors(cursors: &[Cursor]) -> String {
     for c in cursors {
         table.row(vec![
             Cell::new(style::STRONG, &c.name),
-            c.run_id.as_ref().map_or("all runs", |id| id.short()).into(),
+            format!("{}{}", c.run_id.as_ref().map_or("all runs", |id| id.short()), of_seat(c)).as_str().into(),
             c.seq.to_string().into(),
             Cell::new(style::DIM, &c.updated_at.to_string()),
         ]);
     }
     table.render("No cursors.")
+}
+
+fn of_seat(cursor: &Cursor) -> String {
+    if cursor.seat.is_empty() { String::new() } else { format!(" for {}", plain(&cursor.seat)) }
 }
 
 /// The result of a verification, in a sentence.

@@ -4,6 +4,7 @@ use crate::Ledger;
 use ic_base::{Code, Label, RunId, Timestamp};
 use serde_json::json;
 
+use crate::events::cursor::CursorKey;
 use crate::events::{
     EventType, ExpectedHead, NewEvent, append, before_newest, cursor, each_since, head, redact, verify,
 };
@@ -136,20 +137,24 @@ fn newest_and_since_are_oldest_first() {
     assert_eq!(found, [3, 4, 5]);
 }
 
+fn key<'a>(name: &'a Label, run_id: Option<&'a RunId>) -> CursorKey<'a> {
+    CursorKey { name, seat: "", run_id }
+}
+
 #[test]
 fn cursors_only_move_forward_until_they_are_reset() {
     let ledger = ledger_with(3);
     let name = Label::parse("cursor", "mine").unwrap();
-    let at = |run: Option<&RunId>| ledger.read(|s| cursor::position(s, &name, run)).unwrap();
+    let at = |run: Option<&RunId>| ledger.read(|s| cursor::position(s, key(&name, run))).unwrap();
     assert_eq!(at(None), 0);
     for seq in [2, 1] {
-        ledger.write(|tx| cursor::advance_to(tx, NOW, &name, None, seq)).unwrap();
+        ledger.write(|tx| cursor::advance_to(tx, NOW, key(&name, None), seq)).unwrap();
     }
     assert_eq!((at(None), at(Some(&run()))), (2, 0));
-    let reset = ledger.write(|tx| cursor::reset(tx, NOW, &name)).unwrap();
+    let reset = ledger.write(|tx| cursor::reset(tx, NOW, &name, "")).unwrap();
     assert_eq!((reset.len(), at(None)), (1, 0));
     let other = Label::parse("cursor", "other").unwrap();
-    assert!(ledger.write(|tx| cursor::reset(tx, NOW, &other)).is_err());
+    assert!(ledger.write(|tx| cursor::reset(tx, NOW, &other, "")).is_err());
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ic_base::{Diagnose, Label, RunId, Seq};
 use ic_kernel::Kernel;
+use ic_ledger::events::Event;
+use ic_ledger::events::cursor::{self, CursorKey};
 use ic_ledger::events::history::{self, HistoryPlace};
-use ic_ledger::events::{Event, cursor};
 use ic_ops::consume::{self, Delivery, DeliveryEnd, HeldCursor};
 
 use crate::commands::prelude::*;
@@ -29,7 +30,7 @@ const STEP: i64 = 1_000;
 /// Ctrl-C ends ic at once and leaves the command running. Or read with --peek, and commit what you have handled: ic events cursor commit.
 ///
 /// sh -c runs the command in the project, with the event as JSON on standard input, its number in `IC_EVENT_SEQ` and
-/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time on one machine; a second one gets `busy`. A consumer that was
+/// its type in `IC_EVENT_TYPE`. A cursor has one consumer at a time; a second one gets `busy`. In a ledger on a server each clone has cursors of its own. A consumer that was
 /// killed (SIGKILL) may leave its command running, and the next consumer runs the same event again beside it.
 ///
 /// A cursor on @ belongs to the run that @ names at that time. When that run has ended, @ with the same cursor prints
@@ -144,7 +145,10 @@ impl Tail {
         };
         let mut tail = Position { kernel, run_id, held, left: self.limit.unwrap_or(i64::MAX), at: 0, last: None };
         tail.at = kernel.read(|snapshot| match (cursor, self.since) {
-            (Some(name), _) => cursor::position(snapshot, name, tail.run_id.as_ref()),
+            (Some(name), _) => {
+                let (seat, run_id) = (kernel.cursor_seat(), tail.run_id.as_ref());
+                cursor::position(snapshot, CursorKey { name, seat, run_id })
+            }
             (None, Some(since)) => Ok(since),
             (None, None) => {
                 // Without a position, the limit says where to begin, and then counts no more.
