@@ -225,3 +225,29 @@ fn a_session_that_works_under_no_name_is_no_other() {
     assert_eq!(project.run("run advance @").code, Some(1));
     assert_eq!(inside("gate override @ --reason r").code, Some(1));
 }
+
+#[test]
+fn work_that_was_interrupted_is_work() {
+    let project = in_git();
+    let gates = r#"{"a→b": [{"check": "verdict_exists", "by": "other"}]}"#;
+    let made = project.run_words(["run", "create", "--goal", "g", "--phases", "a,b", "--gates", gates]);
+    let run = made.stdout.trim().to_owned();
+    prompt(&project, "s-1", "other");
+    let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", line);
+    assert_eq!(inside(&format!("session attach {run}")).code, Some(0));
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("one", "one"));
+    in_call(&project, "claude-code", "s-1", || project.write("plan", "text\n"));
+    // The person interrupts it with another prompt, which only reviews.
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("two", "two"));
+    let review = inside(&format!("dispatch create {run}")).stdout.trim().to_owned();
+    assert_eq!(inside(&format!("dispatch complete {review} --verdict pass")).code, Some(0));
+    assert_eq!(project.run(&format!("run advance {run}")).code, Some(1));
+}
+
+#[test]
+fn a_project_that_was_moved_keeps_its_entries_its_own() {
+    let project = in_git();
+    prompt(&project, "s-1", "one");
+    let log = project.run_with("IC_TEST_ACTOR", "ann@renamed:/home/ann/moved", "log --format text").stdout;
+    assert!(log.contains("claude-code") && !log.contains(" of ann"), "{log}");
+}

@@ -447,3 +447,13 @@ fn a_wait_hears_what_the_guard_of_a_killed_command_records() {
     assert_eq!(waited.json()[0]["status"], "interrupted", "{waited:?}");
     assert_eq!(waited.json()[0]["code"], Value::Null);
 }
+
+#[test]
+fn a_command_keeps_the_name_of_its_directory() {
+    let project = in_git();
+    let link = project.cli.beside("link");
+    std::os::unix::fs::symlink(project.root(), &link).expect("a link");
+    let mut through = call(&project, ["exec", "--", "sh", "-c", "echo $PWD"]);
+    let said = CliOutcome::of(through.current_dir(&link).env("PWD", &link)).stdout;
+    assert_eq!(said.trim(), link.to_str().expect("a path"));
+}

@@ -533,3 +533,73 @@ fn a_removal_that_was_killed_with_its_git_is_finished_by_the_same_call() {
     assert_eq!(text(project.root().join("made")).as_deref(), Some("made\n"));
     ok(&project, "fork --name m");
 }
+
+#[test]
+fn work_in_a_dropped_fork_is_still_shown() {
+    let project = project();
+    ok(&project, "exec --isolate=k -- sh -c 'echo made > made'");
+    let work = json(&project, "compare")[0]["dispatch_id"].as_str().expect("its work").to_owned();
+    ok(&project, "drop k");
+    let shown = json(&project, &format!("show {work}"));
+    assert_eq!((&shown["files"][0]["path"], &shown["files"][0]["added"]), (&Value::from("made"), &Value::from(1)));
+    assert!(ok(&project, &format!("show {work} -p --format text")).contains("+made"));
+}
+
+#[test]
+fn an_undo_names_a_newer_fork_as_one() {
+    let project = project();
+    ok(&project, "exec -- sh -c 'echo made > made'");
+    let work = json(&project, "log")[0]["reference"].as_str().expect("a reference").to_owned();
+    ok(&project, "fork --name k");
+    let plan = run(&project, &format!("run rollback @ --to {work} --layer=all --dry-run --format text"));
+    let undo = run(&project, "undo --dry-run --format text");
+    for said in [&plan.stdout, &undo.stdout] {
+        assert!(!said.contains("git worktree remove"), "{said}");
+    }
+}
+
+#[test]
+fn an_unfinished_fork_takes_no_work() {
+    let project = project();
+    let fork = PathBuf::from(ok(&project, "fork --name k"));
+    // As a call leaves it that was killed before it had all files.
+    let mark = project.root().join(".git/worktrees/k/ic-fork");
+    std::fs::write(&mark, "").expect("unmark it");
+    let directory = fork.to_str().expect("a path").to_owned();
+    let db = project.cli.db();
+    let line = format!("-C {directory} --db {} exec --no-checkpoint --json -- touch x", db.display());
+    let refused = run(&project, &line);
+    assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()));
+    assert!(!fork.join("x").exists());
+    assert!(ok(&project, "compare --format text").contains("unfinished"));
+    ok(&project, "drop k");
+}
+
+#[test]
+fn what_stays_behind_is_named_also_by_a_command_in_the_background() {
+    let project = project();
+    project.write("sub/.env", "KEY=one-two-three-four-five\n");
+    let mut call = project.command(["exec", "--isolate=k", "--detach", "--format", "text", "--", "true"]);
+    let begun = CliOutcome::of(call.env_remove("IC_TEST_IDS"));
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    assert!(begun.stderr.contains("sub/.env is not in the fork"), "{begun:?}");
+    assert_eq!(begun.stdout.trim().lines().count(), 1, "{begun:?}");
+    ok(&project, "wait");
+}
+
+#[test]
+fn what_could_not_come_comes_with_the_next_adoption() {
+    let project = project();
+    project.write("d/x", "x\n");
+    let fork = PathBuf::from(ok(&project, "fork --name u"));
+    std::fs::write(fork.join("d/e"), "new\n").expect("a file");
+    std::fs::write(fork.join("other"), "other\n").expect("a file");
+    std::fs::rename(project.root().join("d"), project.root().join("dd")).expect("rename");
+    std::os::unix::fs::symlink("dd", project.root().join("d")).expect("a link");
+    assert_eq!(run(&project, "adopt u --theirs").code, Some(4));
+    assert_eq!(text(project.root().join("other")).as_deref(), Some("other\n"));
+    std::fs::remove_file(project.root().join("d")).expect("the link");
+    std::fs::rename(project.root().join("dd"), project.root().join("d")).expect("rename");
+    ok(&project, "adopt u");
+    assert_eq!(text(project.root().join("d/e")).as_deref(), Some("new\n"));
+}

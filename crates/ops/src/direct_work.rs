@@ -46,10 +46,11 @@ const WAS_KILLED: DispatchEnding<'static> = DispatchEnding::Interrupted { error:
 
 /// Captures the tree, and records in one transaction that the work with this id has begun; returns what went less well, too.
 ///
-/// Errors: those of a run's reference; `invalid_value` for a run of another work tree; `unknown_phase`, `run_not_active`, `rolling_back`,
+/// Errors: those of a run's reference; `file_conflict` in an unfinished fork; `invalid_value` for a run of another work tree; `unknown_phase`, `run_not_active`, `rolling_back`,
 /// `stale_dispatch`. A capture that fails is a warning.
 pub(crate) fn begin(kernel: &Kernel, id: &DispatchId, new: &DirectWork<'_>) -> Result<(Dispatch, Vec<Warning>)> {
     let context = &kernel.context;
+    forks::require_finished(&kernel.project.root)?;
     end_killed(kernel, new.kept)?;
     let new_run: RunId = context.new_id();
     let (session, call): (SessionId, CallId) = (context.new_id(), context.new_id());

@@ -16,5 +16,6 @@ mod removal;
 
 pub use adoption::{Adoption, adopt, sweep};
 pub use creation::make;
-pub use fork::{Fork, find, free_name, of_here};
+pub(crate) use fork::name_at;
+pub use fork::{Fork, find, free_name, of_here, require_finished};
 pub use removal::{DroppedFork, finish_removal, remove};

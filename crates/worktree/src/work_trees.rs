@@ -11,6 +11,7 @@ use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{Limits, is_at_or_below};
 use ic_ledger::path_from_bytes;
 
+use super::forks::name_at;
 use super::workspace::Workspace;
 
 impl Workspace<'_> {
@@ -78,19 +79,26 @@ fn why(places: &Places, (target, path): (&CheckpointRecord, &PathText), is_now: 
     let full = places.root().join(path_from_bytes(&path.0));
     let shown = shell_word(&full.to_string_lossy());
     let is_there = full.is_dir();
+    let fork = name_at(places.root(), &full);
+    let way_out = fork
+        .as_ref()
+        .map_or_else(|| format!("git worktree remove {shown}"), |name| format!("ic drop {}", shell_word(name)));
     let why = match (is_now, was) {
         (true, Then::WorkTree) | (false, Then::Nothing) => return None,
         // The directory is gone, and only git's record of it is left: nothing to report.
         (true, Then::Nothing) if !is_there => return None,
-        (true, Then::Nothing) => format!(
-            "a work tree that was made since: a place of its own, which stays; to remove it: git worktree remove {shown}"
-        ),
+        (true, Then::Nothing) => {
+            format!("a work tree that was made since: a place of its own, which stays; to remove it: {way_out}")
+        }
         (_, Then::Held) => format!(
             "a work tree, which is a place of its own: what the checkpoint holds of it is not restored; to read a file of it: ic checkpoint cat {id} PATH; what was done there: ic -C {shown} log"
         ),
         (false, Then::WorkTree) if is_there => {
             "it was a work tree then and is none now: what is there stays".to_owned()
         }
+        (false, Then::WorkTree) if fork.is_some() => format!(
+            "a fork that was dropped since: it does not come back with this one; its last state: ic checkpoint list --root {shown}"
+        ),
         (false, Then::WorkTree) => format!(
             "a work tree that was removed since: a place of its own, which does not come back with this one; to make it again: git worktree add {shown} BRANCH"
         ),

@@ -158,8 +158,8 @@ impl<'d> ShownDiff<'d> {
 
     /// Prints it as a text below a heading.
     pub(crate) fn print_below(&self, session: &mut CliSession, shape: DiffShape, heading: &str) -> Result<ExitStatus> {
-        let root = RootDir::open(&self.workspace.root)?;
-        let printer = self.printer(&root, CliOutput::has_colours(), CliOutput::is_terminal());
+        let tree = self.tree()?;
+        let printer = self.printer(tree.as_ref(), CliOutput::has_colours(), CliOutput::is_terminal());
         session.output.exact(|sink| {
             write_text(sink, heading)?;
             let done = printer.write(shape, &self.differences, &self.skipped, sink);
@@ -175,22 +175,26 @@ impl<'d> ShownDiff<'d> {
     /// The patch, up to `most` bytes. Control characters become escapes, because a program may print the text on a terminal without knowing
     /// what is in it.
     pub(crate) fn patch(&self, most: usize) -> Result<PatchJson> {
-        let root = RootDir::open(&self.workspace.root)?;
-        let printer = self.printer(&root, false, true);
+        let tree = self.tree()?;
+        let printer = self.printer(tree.as_ref(), false, true);
         let bounded = bounded(&printer, &self.differences, most);
         ic_worktree::unless_pruned(self.workspace, &self.read(), bounded)
     }
 
-    fn printer<'p>(&'p self, root: &'p RootDir, colours: bool, is_terminal: bool) -> Printer<'p> {
-        let tree = self.is_to_tree.then_some(root);
+    /// The tree that content is read from. Between checkpoints none is, so the place of dropped work need not be there any more.
+    fn tree(&self) -> Result<Option<RootDir>> {
+        self.is_to_tree.then(|| RootDir::open(&self.workspace.root)).transpose()
+    }
+
+    fn printer<'p>(&'p self, tree: Option<&'p RootDir>, colours: bool, is_terminal: bool) -> Printer<'p> {
         let contents = Contents { objects: &self.workspace.objects, tree, texts: &self.texts };
         Printer { contents, colours, is_terminal, unheld: RefCell::default() }
     }
 
     /// What changed, by path: the first state of a path to its last, and the lines of all its changes.
     pub(crate) fn files(&self) -> Result<Vec<ShownFile>> {
-        let root = RootDir::open(&self.workspace.root)?;
-        let printer = self.printer(&root, false, false);
+        let tree = self.tree()?;
+        let printer = self.printer(tree.as_ref(), false, false);
         let mut files: Vec<ShownFile> = Vec::new();
         for of_path in self.differences.chunk_by(|one, other| one.path == other.path) {
             let (Some(first), Some(last)) = (of_path.first(), of_path.last()) else { continue };

@@ -15,6 +15,7 @@ use ic_effects::child::ChildExit;
 use ic_ops::direct_work::{self, DirectWork};
 use ic_ops::exec::{self, ExecOutput, ExecRequest, ExecWatch, ExecutedCommand};
 use ic_ops::forks;
+use ic_worktree::Warning;
 use rustix::process::Signal;
 
 use crate::background_sweep;
@@ -25,6 +26,9 @@ use crate::views::dispatch::{DispatchJson, ExecJson};
 
 /// What `--isolate` without a name stands for: no name contains it.
 const NEXT: &str = "/";
+
+/// What a line of the process in the background begins with that warns; no id does.
+const WARNS: &str = "! ";
 
 /// Run a command as a piece of work: captured, recorded, undone alone.
 ///
@@ -113,6 +117,14 @@ impl ExecArgs {
         let settings = session.checkpoint_settings(&kernel)?;
         let below = session.directory.strip_prefix(&kernel.project.root).map(Path::to_owned).unwrap_or_default();
         let (fork, warnings) = forks::make(&kernel, &settings, None, name.as_deref())?;
+        if self.in_background {
+            // Before the id, for the caller that started this process.
+            let mut out = std::io::stdout();
+            for warning in &warnings {
+                let line = warning.message.replace('\n', " ");
+                writeln!(out, "{WARNS}{line}").while_doing(|| "printing a warning".to_owned())?;
+            }
+        }
         session.output.warn_all(&warnings);
         // A directory that is ignored, or empty in git's eyes, may not be there.
         let inside = Some(fork.root.join(below)).filter(|inside| inside.is_dir()).unwrap_or(fork.root);
@@ -190,9 +202,14 @@ impl ExecArgs {
         // A group of its own: neither Ctrl-C nor the end of this shell's job reaches it.
         background.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = background.spawn().while_doing(doing)?;
-        let mut id = String::new();
-        if let Some(said) = child.stdout.take() {
-            BufReader::new(said).read_line(&mut id).while_doing(doing)?;
+        let (mut id, mut warnings) = (String::new(), Vec::new());
+        for line in child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines()) {
+            let line = line.while_doing(doing)?;
+            let Some(message) = line.strip_prefix(WARNS) else {
+                id = line;
+                break;
+            };
+            warnings.push(Warning { code: "not_in_fork", message: message.to_owned() });
         }
         if id.trim().is_empty() {
             // It was refused, and says why in the form that was asked for.
@@ -206,7 +223,8 @@ impl ExecArgs {
         }
         let kernel = session.kernel()?;
         let begun = kernel.read(|snapshot| dispatch::resolve(snapshot, id.trim()))?;
-        session.output.scalar(begun.id.as_str(), &DispatchJson::from(&begun))
+        session.output.warn_beside_value(&warnings);
+        session.output.scalar(begun.id.as_str(), &DispatchJson::from(&begun).warned(&warnings))
     }
 }
 

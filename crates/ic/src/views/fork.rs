@@ -93,7 +93,7 @@ pub(crate) fn compared(forks: &[ComparedFork]) -> String {
         let work = one.newest.as_ref();
         table.row(vec![
             Cell::new(style::STRONG, &plain(&one.fork.name)),
-            work.map_or("", |work| work.status.as_str()).into(),
+            if one.fork.base.is_none() { "unfinished" } else { work.map_or("", |work| work.status.as_str()) }.into(),
             one.files.len().to_string().as_str().into(),
             one.commits.to_string().as_str().into(),
             (one.tokens.input + one.tokens.output).to_string().as_str().into(),

@@ -32,11 +32,7 @@ pub struct Fork {
 impl Fork {
     /// The tree with which it began. Errors: `file_conflict` where that is not known; `checkpoint_not_found` if it was pruned.
     pub(super) fn require_base(&self) -> Result<&CheckpointRecord> {
-        let Some(base) = &self.base else {
-            let message = format!("The fork {} is unfinished: the call that made it was killed.", self.name);
-            return Err(Diagnosis::new(Code::FileConflict, message)
-                .hint(format!("remove it, and make it again: ic drop {0}; ic fork --name {0}", self.name)));
-        };
+        let Some(base) = &self.base else { return Err(unfinished(&self.name)) };
         require_kept(base)?;
         Ok(base)
     }
@@ -67,11 +63,31 @@ fn newest_adopted(snapshot: &Snapshot<'_>, mark: &str) -> Result<Option<Checkpoi
     Ok(None)
 }
 
+fn unfinished(name: &str) -> Diagnosis {
+    let message = format!("The fork {name} is unfinished: the call that made it was killed.");
+    Diagnosis::new(Code::FileConflict, message)
+        .hint(format!("remove it, and make it again: ic drop {name}; ic fork --name {name}"))
+}
+
+/// Errors: `file_conflict` for a fork that has only a part of its files.
+pub fn require_finished(place: &Path) -> Result<()> {
+    match (marked(place), place.file_name()) {
+        (Some(mark), Some(name)) if mark.is_empty() => Err(unfinished(&name.to_string_lossy())),
+        _ => Ok(()),
+    }
+}
+
 /// Where the fork of this name of a work tree lies: in a directory beside that.
 pub(super) fn directory_of(root: &Path, name: &str) -> PathBuf {
     let mut beside = root.file_name().unwrap_or_default().to_owned();
     beside.push(".forks");
     root.with_file_name(beside).join(name)
+}
+
+/// The name of the fork of a work tree whose place this directory is, whether it is there or not; `None`: it is no such place.
+pub(crate) fn name_at(root: &Path, directory: &Path) -> Option<String> {
+    let name = directory.file_name()?.to_str()?;
+    (directory_of(root, name) == directory).then(|| name.to_owned())
 }
 
 /// Git's records of work trees in a directory, whether that is there or not.
