@@ -13,8 +13,8 @@ use crate::views::mcp::McpJson;
 /// Serve the tools of coding agents by the Model Context Protocol (MCP).
 ///
 /// A coding agent starts it; `ic mcp install CLIENT` tells the agent how. The server speaks on standard input and
-/// output until the agent ends it. Its eleven tools are commands of ic, with the same JSON: status, log, diff, undo and
-/// others. docs/MCP.md says what each does, and what a client shows of it.
+/// output until the agent ends it. Its tools are commands of ic, with the same JSON: status, log, diff, undo and others.
+/// docs/MCP.md says what each does, and what a client shows of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic mcp install claude-code
