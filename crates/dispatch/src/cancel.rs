@@ -44,6 +44,7 @@ pub fn cancel_by_phases(
         };
         // Work that had ended keeps the time of its end.
         let finished_at = dispatch.finished_at.unwrap_or(now);
+        // Exactly one row must change: work that another rollback has marked since is an error, and its mark stays.
         tx.execute_one(
             "UPDATE dispatches SET status = $1, finished_at = $2, finished_seq = $3, rolled_back_by = $4 \
              WHERE id = $5 AND rolled_back_by IS NULL",

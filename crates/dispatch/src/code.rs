@@ -113,6 +113,7 @@ fn news<'r>(
         .collect();
     let mut seen = HashSet::new();
     let mut commits = Vec::new();
+    // Known: A C. Reported now: A B C. B is new, and came before C.
     let mut before = None;
     // Newest first: each commit that is new learns the known one that came after it.
     for sha in report.commits.iter().rev().map(|c| c.sha.as_str()) {
@@ -146,6 +147,7 @@ pub fn commits_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Re
 /// Puts a commit that a later report found missing before the one that it came before; linear.
 fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
     type Key = (DispatchId, String);
+    // By dispatch and hash: two dispatches may record the same commit, each in an order of its own.
     let known: HashSet<Key> = recorded.iter().map(|c| (c.dispatch_id.clone(), c.sha.clone())).collect();
     let mut waiting: HashMap<Key, Vec<RecordedCommit>> = HashMap::new();
     let mut in_place = Vec::new();
@@ -160,6 +162,7 @@ fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
     let mut ordered = Vec::with_capacity(known.len());
     // Depth first, without recursion: a commit stands once those that wait for it do.
     let mut stack: Vec<RecordedCommit> = in_place.into_iter().rev().collect();
+    // No circle: `before_sha` names a commit that an earlier event recorded.
     while let Some(commit) = stack.pop() {
         match waiting.remove(&(commit.dispatch_id.clone(), commit.sha.clone())) {
             Some(earlier) => {
@@ -181,6 +184,7 @@ pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
         |row| row.get::<i64>(0),
     )?;
     for ord in ords {
+        // Numbered: the path is part of the primary key, and two files of one commit must not become the same.
         let path = format!("[redacted] {seq}-{ord}").into_bytes();
         tx.execute(
             "UPDATE dispatch_files SET path = $1 WHERE run_id = $2 AND seq = $3 AND ord = $4",
@@ -233,6 +237,7 @@ pub fn commits_of_others(snapshot: &Snapshot<'_>, own: &[RunId], commits: &[Stri
     for commit in commits {
         // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
         let shortest = commit.get(..7).unwrap_or(commit);
+        // From the shortest form to the whole hash: all its abbreviations are in this range of the index, and little else.
         let recorded = snapshot.query_all(
             "SELECT c.sha, c.run_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
              LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
@@ -253,6 +258,7 @@ pub fn commits_of(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Record
         &[&id.as_str()],
         |row| Ok((row.get::<i64>(5)?, commit_from_row(row)?)),
     )?;
+    // The primary key has them by hash; the order of recording is made here.
     commits.sort_by_key(|(ord, commit)| (commit.seq, *ord));
     Ok(close_gaps(commits.into_iter().map(|(_, commit)| commit).collect()))
 }

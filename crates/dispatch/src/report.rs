@@ -37,6 +37,7 @@ pub fn parse_sha(text: &str) -> Result<String> {
 /// Refuses paths that name nothing. Errors: `invalid_value`.
 pub fn check_file(path: &Path) -> Result<()> {
     let bytes = ic_ledger::path_bytes(path);
+    // 4096 is PATH_MAX of Linux, and no path has a NUL in it.
     if bytes.is_empty() || bytes.contains(&0) || bytes.len() > 4096 {
         return Err(invalid(format!("{:?} is not a path: 1 to 4096 bytes, none of them NUL.", path.to_string_lossy())));
     }
@@ -98,6 +99,12 @@ fn parse_json_lines(bytes: &[u8]) -> Result<DispatchReport> {
 
 fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
     let mut report = DispatchReport::default();
+    //   bbbb...            the newest commit
+    //                      an empty line, only where files follow
+    //   src/a.rs           its files, up to the next id
+    //   aaaa...            the next commit, without an empty line before it
+    //
+    // So a line of 40 hex digits may be a commit or a file of that name. Its place decides, or the tab of `%H%x09`.
     let mut tabbed = None;
     let lines: Vec<(usize, &[u8])> =
         // The log may come through a file with the line ends of Windows.
@@ -113,6 +120,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
         }
         // The first line decides for all: where commits end with a tab, a file is never taken for one.
         let tabbed = *tabbed.get_or_insert(line.ends_with(b"\t"));
+        // No id is empty: among commits that end with a tab, a line without one is a file.
         let commit = if tabbed { line.strip_suffix(b"\t").unwrap_or_default() } else { line };
         let is_file = !tabbed && is_in_files && files[at];
         if let Some(sha) = whole_sha(commit).filter(|_| !is_file) {
@@ -137,6 +145,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
 /// Of each line, whether it can only be a file when it stands among files, though it may look like a commit: one stands before an empty line,
 /// another commit or the end, and a commit has files where it is followed by an empty line.
 fn files_by_their_place(lines: &[(usize, &[u8])]) -> Vec<bool> {
+    // From the end: at an id, this says whether the next line below that is no id is a file.
     let mut leads_to_a_file = false;
     let mut files = vec![false; lines.len()];
     for (at, (_, line)) in lines.iter().enumerate().rev() {
@@ -195,6 +204,7 @@ fn escape(tail: &[u8]) -> (u8, usize) {
         (None, Some(b'v')) => (11, 1),
         (None, Some(b'f')) => (12, 1),
         (None, Some(b'r')) => (b'\r', 1),
+        // A quote or a backslash stands for itself.
         (None, Some(other)) => (*other, 1),
         (None, None) => (b'\\', 0),
     }

@@ -10,7 +10,7 @@ use ic_ledger::events::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::EffectCoverage;
-use crate::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 
 /// How long an undo may take unless it says otherwise: one that hangs must not hold a rollback for ever.
 pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);

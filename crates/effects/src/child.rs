@@ -31,8 +31,8 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::process::{EndedProcess, ProcessIdentity, end_group, program_name};
 use gate::Gate;
+use ic_dispatch::process::{EndedProcess, ProcessIdentity, end_group, program_name};
 use log::CommandLog;
 
 /// How often it is asked whether the run is cancelled. The end of the command is noticed at once.

@@ -33,7 +33,7 @@ use serde_json::json;
 
 use crate::action::EffectAction;
 use crate::order::StartedStep;
-use crate::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 
 pub use redact::{redact, redact_error};
 pub use rollback_marks::{arm_again, mark, mark_left, mark_rolled_back, taken_back, unmark};

@@ -11,8 +11,6 @@ pub mod compensation;
 pub mod coverage;
 mod description;
 pub mod order;
-pub mod owner;
-pub mod process;
 pub mod tail;
 pub mod undo;
 

@@ -16,8 +16,8 @@ use ic_ledger::path_from_bytes;
 use crate::action::{CompensatedFile, EffectAction, EffectBefore, How};
 use crate::child::{self, ChildCommand, ChildExit, Program};
 use crate::compensation::Compensation;
-use crate::process::{self, EndedProcess, ProcessIdentity};
 use crate::tail::with_tail;
+use ic_dispatch::process::{self, EndedProcess, ProcessIdentity};
 
 /// How long a process may take to end when it is asked to.
 pub const GRACE: Duration = Duration::from_secs(5);

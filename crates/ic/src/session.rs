@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp};
-use ic_effects::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 use ic_kernel::config::{self, Config, Loaded};
 use ic_kernel::{Above, Caller, Kernel};
 use ic_ledger::{LedgerLocation, Lookup, OpenOptions, Patience};
@@ -49,6 +49,7 @@ impl CliSession {
     /// As [`Self::new`], printing to `output`.
     pub(crate) fn saying_to(output: CliOutput, global: Global, environment: CliEnvironment) -> Result<Self> {
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
+        // Without links: the root is found among its ancestors, and paths are compared with the root by their text.
         let directory = match std::fs::canonicalize(named) {
             Ok(directory) if directory.is_dir() => directory,
             Err(e) if e.kind() != ErrorKind::NotFound => {
@@ -63,9 +64,12 @@ impl CliSession {
         Ok(Self {
             output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
+            // Relative to `-C DIR`, whichever of the two flags comes first on the line.
             db: global.db.map(|db| ic_ledger::named_from(&db, &directory)),
             options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },
             verbose: global.verbose,
+            // Two clocks: the first is never set back, and measures how long opening takes (-v); the second dates
+            // the call.
             started: Instant::now(),
             began: CliEnvironment::context().now(),
             began_by: None,
@@ -98,6 +102,8 @@ impl CliSession {
     ///
     /// Errors: those of the deed; `no_ledger`.
     pub(crate) fn within<T>(&mut self, directory: &Path, deed: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        // Found before the directory changes. Then it stands where `--db` stands, which comes first in every
+        // search.
         let ledger = self.place()?.name();
         let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
         let before = (std::mem::replace(&mut self.directory, directory), self.db.replace(ledger));
@@ -130,6 +136,8 @@ impl CliSession {
         const INACCURACY: i64 = 20;
         let age = ProcessIdentity::of(std::process::id()).ok().flatten().and_then(|own| own.age());
         let age = age.and_then(|age| i64::try_from(age.as_millis()).ok());
+        // Too late is safer than too early: a rollback that is older than this call must not count as made at the
+        // same time.
         let forked = age.map(|age| kernel.context.now().millis() - age + INACCURACY);
         Timestamp(forked.map_or(self.began.millis(), |forked| forked.min(self.began.millis())))
     }
@@ -152,6 +160,7 @@ impl CliSession {
                 self.started.elapsed()
             );
         }
+        // Only a warning: an older ledger can be read. `kernel_to_change` refuses it.
         if let Some(words) = ledger.behind_in_words() {
             self.output.warn_after(Code::LedgerBehind, words);
         }
@@ -180,6 +189,8 @@ impl CliSession {
         // A repository can set variables for the client. They may not decide where its work is recorded, nor what is captured and guarded.
         self.environment.db = None;
         self.environment.config = None;
+        // Kept apart: a prompt becomes a part of this dispatch, and the hook itself writes on behalf of none.
+        // IC_RUN stays, because it is accepted only for an active run of this project.
         self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
     }
@@ -216,6 +227,7 @@ impl CliSession {
         let Some(home) = self.home() else { return Ok(None) };
         // Without links, so that a link elsewhere to a directory in the project is found, too.
         let real = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        // A relative HOME leads into the directory that the hook happens to run in.
         if home.is_absolute() && !real.starts_with(root) {
             return Ok(Some(home));
         }
@@ -253,6 +265,7 @@ impl CliSession {
         let config = self.config(&root)?.config;
         let wanted = wanted && config.enabled;
         let settings = self.settings_in(&root, config, kernel).capturing(wanted);
+        // The state database is recorded also where the tree is not, so `wanted` alone does not decide.
         let is_any = settings.checkpointing.auto || settings.state.is_some();
         Ok(is_any.then_some(settings))
     }
@@ -272,6 +285,7 @@ impl CliSession {
     /// The settings for keeping the content of artifacts; `None` if it is not kept. Errors: `invalid_config`.
     pub(crate) fn kept_content(&self, kernel: &Kernel) -> Result<Option<CaptureSettings>> {
         let config = self.config(&kernel.project.root)?.config;
+        // The rows of a ledger on a server are read on many machines, and the content would be on this one alone.
         let is_kept = config.enabled && kernel.ledger.is_of_one_host();
         Ok(is_kept.then(|| self.settings(config, kernel)))
     }
@@ -305,7 +319,10 @@ impl CliSession {
         match &self.environment.dispatch {
             None => Ok(None),
             Some(value) => match value.to_str() {
+                // Not explicit: the prompt of this shell takes its place if the dispatch began it, see
+                // `join_session`.
                 Some(text) => Ok(Some(Caller { reference: text.to_owned(), explicit: false })),
+                // Not ignored: without its caller, a write of work that was rolled back would be accepted.
                 None => Err(Diagnosis::new(Code::InvalidReference, "IC_DISPATCH is not a dispatch's id.")),
             },
         }

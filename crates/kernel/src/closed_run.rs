@@ -1,7 +1,7 @@
 //! Why a run is closed, and the command that opens it: a rollback over several layers, or the undoing of its effects.
 
+use crate::owner::OwnerLock;
 use ic_base::{Code, Diagnosis, RunId};
-use ic_effects::owner::OwnerLock;
 use ic_ledger::Snapshot;
 use ic_phase::{RunStatus, run};
 

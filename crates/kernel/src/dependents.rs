@@ -1,7 +1,7 @@
 //! What this crate asks of the floors above it about a run: it does not read their tables.
 
 use ic_base::{CheckpointId, Result, RunId};
-use ic_effects::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::owner::OwnerLock;
 use ic_base::Result;
-use ic_effects::owner::OwnerLock;
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_phase::run_reference::RunStanding;

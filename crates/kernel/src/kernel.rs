@@ -3,10 +3,10 @@
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
+use crate::owner;
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
+use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::{Dispatch, dispatch};
-use ic_effects::owner;
-use ic_effects::process::ProcessIdentity;
 use ic_ledger::{Actor, Ledger, Snapshot, Transaction, events};
 use ic_phase::Run;
 use ic_phase::run_reference::{self, ProjectScope, RunStanding};

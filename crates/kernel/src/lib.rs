@@ -10,7 +10,7 @@ mod idle_runs;
 pub mod journal;
 mod kernel;
 mod own_actor;
-pub mod worker;
+pub mod owner;
 
 pub use dependents::{Above, StepLeft};
 pub use home::require_own_project;

@@ -5,7 +5,7 @@ mod facts;
 
 use ic_base::{CheckpointId, Code, Diagnosis, DispatchId, Result, RunId, Seq, Timestamp};
 use ic_checkpoint::record::CheckpointLink;
-use ic_effects::owner::OwnerLock;
+use ic_kernel::owner::OwnerLock;
 use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::gate::{AuthorRule, GateVerdict, Tier, evaluate};
@@ -88,6 +88,8 @@ pub fn advance(
 
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: AdvanceOutcome) -> Result<AdvanceOutcome> {
+    // Only looked at: this runs under the ledger's write lock, too, where no other lock may be waited for. The operating
+    // system frees the lock of an owner that was killed, so a dead executor blocks no move.
     if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
         // A run without a workflow has no executor: the lock is held by a rollback that reopened the run and is about to end.
         let is_executed = (kernel.above.has_workflow)(snapshot, &run.id)?;
@@ -162,6 +164,7 @@ pub fn override_gate(
 ) -> Result<AdvanceOutcome> {
     let judged = |snapshot: &Snapshot<'_>| {
         let run = kernel.run(snapshot, reference)?;
+        // The verdict stops nothing here, unless it asks for the word of another. The event keeps it as the gate's answer.
         let mut outcome = judge(snapshot, &run, &AdvanceRequest::default())?;
         require_another_at(kernel, snapshot, &run, &outcome)?;
         outcome.event_type = EventType::Override;
@@ -192,6 +195,8 @@ fn go(
 ) -> Result<AdvanceOutcome> {
     let (seen, taken) = look(kernel, reference, kept, &judged)?;
     let expected = Expectation { phase: seen.phase, epoch: Some(seen.epoch) };
+    // Judged again. The first time only decided, without a lock, whether to capture the tree, which may take seconds.
+    // This time counts: work may have ended, and artifacts may have come, while the tree was read.
     let (mut outcome, project_dir) = kernel.write(|tx, now| match judged(tx) {
         Ok((run, outcome)) => {
             expected.check(&run)?;
@@ -221,6 +226,7 @@ fn look(
         return Ok((run, TakenTree::nothing()));
     };
     let (run, outcome, dispatch_id) = kernel.read(|snapshot| {
+        // A call that will be refused is refused here, before the tree is walked.
         let (run, outcome) = judged(snapshot)?;
         let dispatch_id = kernel.dispatch_in(snapshot, &run.id)?;
         Ok((run, outcome, dispatch_id))
@@ -252,6 +258,7 @@ pub(crate) fn verdict_after(snapshot: &Snapshot<'_>, run: &Run, ending: &Dispatc
 }
 
 fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &AdvanceRequest<'_>) -> Result<AdvanceOutcome> {
+    // Before the expectation: the error for a run in the middle of a rollback is `rolling_back`, and not `stale_phase`.
     run.require_settled()?;
     if let Some(expected) = request.expect {
         Expectation::parse(expected, &run.chain)?.check(run)?;
@@ -304,12 +311,14 @@ fn record(
     };
     let append = || ic_ledger::events::append(tx, now, &event);
     let occasion = CaptureOccasion { run_id: &run.id, epoch: run.epoch, phase: &run.phase };
+    // The checkpoint is announced right before the event of the move: its content is what was there at that cut.
     let seq = if outcome.advanced() { taken.record(tx, now, occasion, append)? } else { append()? };
     outcome.seq = Some(seq);
     if outcome.advanced() {
         outcome.checkpoint_id = checkpoint_id.cloned();
         outcome.warnings.extend(taken.warnings.iter().cloned());
         outcome.warnings.extend(idle(&outcome));
+        // Moves the pointer only from the phase and the epoch that were judged; otherwise the whole transaction fails.
         run::advance_phase(tx, now, run, &outcome.to, outcome.completes)?;
     }
     Ok(outcome)

@@ -12,10 +12,10 @@ use ic_checkpoint::git;
 use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork};
+use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::report::DispatchReport;
-use ic_effects::process::ProcessIdentity;
+use ic_dispatch::worker::{Life, life, process_of};
 use ic_kernel::Kernel;
-use ic_kernel::worker::{Life, life, process_of};
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::{NewPoint, PointKind};
 use ic_phase::{Run, run};
@@ -65,8 +65,16 @@ pub(crate) fn begin(kernel: &Kernel, id: &DispatchId, new: &DirectWork<'_>) -> R
     let taken = TakenTree::take_if(kernel, new.kept, &project, link);
     let root = root_of(&project);
     let stand = (git::head(&root), git::log_size(&root));
+    // This process, and not the command's: it lives over all attempts and until the end is on record. So work whose
+    // process is gone is work that was killed.
     let own_process = ProcessIdentity::of(std::process::id())?.as_ref().map(process_of);
     let begun = kernel.write(|tx, now| {
+        // The events of this transaction, in their order:
+        //
+        //   (run_created) ─▶ session_begun ─▶ point_created ─▶ checkpoint ─▶ dispatch_created ─▶ dispatch_started
+        //
+        // The point is where an undo goes back to. What follows it is undone; the run and its session stay. The run is
+        // looked up again, because it may have ended or moved while the tree was captured.
         let (run, phase) = if let Some(known) = open_run(kernel, tx, new)? {
             known
         } else {
@@ -113,6 +121,7 @@ fn end_killed(kernel: &Kernel, kept: Option<&CaptureSettings>) -> Result<()> {
         thread::sleep(LOOK);
         killed = kernel.read(|snapshot| killed_here(kernel, snapshot))?;
     }
+    // Their guards are gone, too. If one is only late, its record comes second: the work keeps the end that it has.
     for id in &killed {
         end(kernel, id, &WAS_KILLED, kept)?;
     }
@@ -217,6 +226,7 @@ pub(crate) fn end(
         // What cannot be removed is told by nothing worse than a file that stays: the end is recorded either way.
         let _ = sweep(kernel, &work, kept);
     }
+    // Where a state database is belongs to points, and the end of work is none: `record_after` would not keep it.
     let alone = kept.map(|kept| CaptureSettings { state: None, ..kept.clone() });
     let root = root_of(&run.project_dir);
     let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link);
@@ -224,8 +234,10 @@ pub(crate) fn end(
         (Some(prompt), Some(call)) => commits::made(kernel, &root, prompt, &Since::call(call)),
         _ => DispatchReport::default(),
     };
+    // Accepted from undone work too: its commits must be on record, and its prompt and session have ended in any case.
     let ended = kernel.write_late_too(|tx, now| {
         let (work, run) = (dispatch::get(tx, id)?, run::get(tx, &run.id)?);
+        // A commit on HEAD may be of either where others worked here, too. Then it is recorded for neither by this.
         if !is_beside_others(tx, &work)? {
             commits::record(tx, now, &work, &made)?;
         }
@@ -294,6 +306,7 @@ pub fn record_killed(kernel: &Kernel, reference: &str, kept_of: KeptOf<'_>) -> R
         let message = format!("{} is no work of ic exec.", work.id.short());
         return Err(Diagnosis::new(Code::InvalidValue, message).hint("end it: ic dispatch fail ID --error TEXT"));
     }
+    // Only a process that surely lives is in the way: it records the end itself.
     if life(&work) == Some(Life::Alive) {
         let message = format!("The process of {} lives. Nothing was recorded.", work.id.short());
         return Err(Diagnosis::new(Code::WorkRunning, message).hint("wait for its end: ic wait ID"));

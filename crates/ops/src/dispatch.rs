@@ -10,14 +10,14 @@ use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::code::{self, RecordedCode};
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, Process, TokenCounts};
+use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::report::DispatchReport;
-use ic_effects::process::ProcessIdentity;
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
 
+use ic_dispatch::worker::process_of;
 use ic_kernel::Kernel;
-use ic_kernel::worker::process_of;
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention, root_of};
 
@@ -53,6 +53,7 @@ pub fn create(
     };
     let dispatch = kernel.write(|tx, now| {
         let (run, phase) = open(tx)?;
+        // Only a tree that no look has: ten pieces of work that are handed out in one tree add one checkpoint.
         taken.record_unless_known(tx, now, &root_of(&run.project_dir), run.epoch)?;
         dispatch::create(tx, now, &id, &run.id, run.epoch, &phase, work)
     })?;
@@ -79,6 +80,8 @@ pub fn start(
     let ended = gone.map(ProcessIdentity::of_ended);
     let process = identity.as_ref().or(ended.as_ref()).map(process_of);
     let mut warnings = beginning::warnings(gone);
+    // `agent & ic dispatch start ID --pid $!`: the agent runs already, and may have reported its own beginning or end.
+    // Then there is no point to record, and only the process is added.
     if let Some(process) = &process
         && let Some(met) = begun_before(kernel, reference, process)?
     {
@@ -86,11 +89,13 @@ pub fn start(
         return Ok((met, warnings));
     }
     let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
+    // Without a process the work begins with this call, so the tree of now is the one before it.
     let before = match (kept, &process) {
         (Some(settings), Some(_)) => beginning::look_before(kernel, settings, &taken, &project, identity.as_ref())?,
         _ => None,
     };
     let dispatch = kernel.write(|tx, now| {
+        // Asked again: while the tree was captured, the work may have begun, or the run may have been rolled back.
         let (dispatch, run) = settled(tx, reference)?;
         // Checked before the point is recorded, because work that may not begin makes no point.
         dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
@@ -123,6 +128,7 @@ fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<O
     }
     let met = kernel.write(|tx, _| {
         let (dispatch, _) = settled(tx, reference)?;
+        // Work that has ended since the read above keeps the process that it had.
         dispatch::set_process(tx, &dispatch.id, Some(process))?;
         dispatch::resolve(tx, dispatch.id.as_str())
     })?;
@@ -137,6 +143,7 @@ fn look(
     to: DispatchStatus,
 ) -> Result<(TakenTree, PathBuf)> {
     if kept.is_none() {
+        // The place is not used: without settings nothing was captured, and nothing is tidied.
         return Ok((TakenTree::nothing(), kernel.project.root.clone()));
     }
     let (dispatch, run) = kernel.read(|snapshot| {
@@ -180,6 +187,7 @@ pub fn finish(
     let (taken, project) = look(kernel, reference, kept, ending.status())?;
     let dispatch = kernel.write(|tx, now| {
         let (dispatch, run) = settled(tx, reference)?;
+        // Right before the end, with no event in between: readers find what the work left at the event before its end.
         taken.record_after(tx, now, &run)?;
         dispatch::finish(tx, now, &dispatch, ending)
     })?;
@@ -195,6 +203,7 @@ pub fn files_from_root(kernel: &Kernel, files: &[PathBuf]) -> Vec<PathBuf> {
 /// Records commits and files; from rolled-back work too, marked late.
 pub fn record(kernel: &Kernel, reference: &str, report: &DispatchReport) -> Result<(Dispatch, RecordedCode)> {
     kernel.write_late_too(|tx, now| {
+        // Not `settled`: a commit that was made is a fact, and an undo must know it.
         let dispatch = dispatch::resolve(tx, reference)?;
         let recorded = code::record(tx, now, &dispatch, report)?;
         Ok((dispatch, recorded))

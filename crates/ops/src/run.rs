@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ic_base::{AgentId, Code, Diagnosis, DispatchId, Result, RunId, Timestamp};
 use ic_dispatch::{Dispatch, dispatch};
-use ic_effects::owner::OwnerLock;
+use ic_kernel::owner::OwnerLock;
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::gate::Gates;
 use ic_phase::gate::{AuthorRule, Requirement};
@@ -119,7 +119,10 @@ pub(crate) fn own(project: &Path, goal: String) -> NewRun {
 /// Completes a run that was made for a session or for a command, if it is open.
 pub(crate) fn complete_own(kernel: &Kernel, run: &RunId) -> Result<()> {
     let run = kernel.read(|snapshot| run::get(snapshot, run))?;
+    // A run that a person cancelled, or that is in the middle of a rollback, is left alone.
     if run.require_active().is_ok() {
+        // One advance is enough: its chain is `work`, `done`, and it was made without gates. Where trees are captured, the
+        // end of its last work has one, so none is taken here.
         advance::advance(kernel, run.id.as_str(), &advance::AdvanceRequest::default(), None)?;
     }
     Ok(())
@@ -141,6 +144,7 @@ pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Resu
             require_another(kernel, tx, &run, &format!("{phase} cannot be skipped by its workers"))?;
         }
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
+        // After `add`, so that its errors come first. A refusal here fails the transaction, and the skip with it.
         require_no_steps(kernel, tx, &run, phase)?;
         Ok((run, skip, is_new))
     })

@@ -5,11 +5,11 @@ mod unfinished_work;
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::restore::journal;
 use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::process::ProcessIdentity;
+use ic_dispatch::worker::{Life, life};
 use ic_dispatch::{Dispatch, DispatchStatus};
-use ic_effects::owner;
-use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
-use ic_kernel::worker::{Life, life};
+use ic_kernel::owner;
 use ic_ledger::events::EventType;
 use ic_ledger::{OpenOptions, Snapshot};
 use ic_phase::gate::GateCheck;
@@ -99,6 +99,7 @@ pub struct UnfinishedWork {
 /// The error that there is no run here, with what an interrupted restore of the tree has left to do.
 pub fn without_run(kernel: &Kernel, options: OpenOptions, error: Diagnosis) -> Diagnosis {
     let interrupted = kernel.read(|snapshot| journal::unfinished(snapshot, &kernel.project.root));
+    // The answer is `error` either way. A read that fails leaves out only the advice.
     let interrupted = interrupted.ok().flatten();
     let Some(restore) = interrupted else { return error };
     match unfinished_work::interrupted(kernel, options, &restore) {
@@ -125,6 +126,7 @@ pub fn status(
             unfinished.extend(unfinished_work::of_run(snapshot, run)?);
             unfinished.extend(also(snapshot)?);
         }
+        // Also while the run is executed: a rewind has a lock of its own, which is asked for each.
         unfinished.extend(unfinished_work::rewinds(kernel, snapshot, run)?);
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
         let mut standing = ic_undo::points::list(snapshot, run, false, LOOKED_AT)?;
@@ -148,6 +150,7 @@ pub fn status(
         };
         Ok((status, unfinished_work::restore(snapshot, run)?))
     })?;
+    // After the snapshot is closed, because this reads the plan of the restore from the object store.
     status.unfinished.extend(restore.and_then(|restore| unfinished_work::interrupted(kernel, options, &restore)));
     Ok(status)
 }
@@ -219,6 +222,7 @@ fn working(snapshot: &Snapshot<'_>, run: &Run, is_executed: bool) -> Result<Vec<
     }
     let agents = agent::active(snapshot, &run.id, None)?;
     let most = usize::try_from(NAMED).unwrap_or(usize::MAX);
+    // `active` has the oldest first. If there are many, the newest are named, as for dispatches.
     working.extend(agents.into_iter().rev().take(most).map(|agent| Working::Agent(Box::new(agent))));
     Ok(working)
 }
@@ -250,6 +254,7 @@ impl RunOverview {
     /// The command to type next: it finishes what was left, waits, or moves the run.
     pub fn next_command(&self) -> String {
         let id = self.run.id.short();
+        // Before all others: what was left unfinished may have closed the run, and then any other command is refused.
         if let Some(first) = self.unfinished.first() {
             return first.command.clone();
         }

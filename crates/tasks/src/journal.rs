@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, DispatchId, Result, RollbackId, Seq};
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, DispatchEnding, DispatchWork};
+use ic_dispatch::process::ProcessIdentity;
 use ic_effects::compensation::{self as rows, Compensation, CompensationState, StepEnd};
 use ic_effects::order::FailurePolicy;
-use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
 use ic_ledger::events::{Cut, EventType, NewEvent};
 use ic_ops::advance;
@@ -51,6 +51,7 @@ impl<'k> Journal<'k> {
             scope_id: None,
             metadata: serde_json::json!({ "tasks": name }).to_string(),
         };
+        // Before the lock, because the lock has the name of the run.
         let created = ic_ops::run::create(kernel, &new, Some(settings))?;
         let warnings = created.warnings.into_iter().map(|warning| warning.message).collect();
         // Locked until the executor is dropped: `ic compensation run` of another process waits or is refused.
@@ -66,7 +67,7 @@ impl<'k> Journal<'k> {
         self.run.require_active()?;
         let work = DispatchWork { name: Some(task.to_string()), ..DispatchWork::default() };
         // With the process on record, others see whether the task's worker still lives.
-        let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_kernel::worker::process_of(&own));
+        let own = ProcessIdentity::of(std::process::id())?.map(|own| ic_dispatch::worker::process_of(&own));
         self.saga.write(|tx, now| {
             let made = dispatch::create(tx, now, &id, &self.run.id, self.run.epoch, &self.run.phase, &work)?;
             dispatch::start(tx, now, &made, own.as_ref())
@@ -105,9 +106,11 @@ impl<'k> Journal<'k> {
             }
             StepEnd::Failed => DispatchEnding::Failed { error: &text },
         };
+        // A row holds text. Outputs in another encoding reach only an undo of this process.
         let text_of = |(key, value): (&String, &std::ffi::OsString)| Some((key.clone(), value.to_str()?.to_owned()));
         let outputs = context.outputs.iter().filter_map(text_of).collect();
         self.saga.write(|tx, now| {
+            // In one transaction: no undo of an ended dispatch lacks the end of its step.
             dispatch::finish(tx, now, &dispatch::get(tx, dispatch)?, &ending)?;
             armed.iter().try_for_each(|row| rows::end_step(tx, now, row, Some(end), &outputs, &row.action))
         })
@@ -130,6 +133,7 @@ impl<'k> Journal<'k> {
         let run = self.saga.run()?;
         let scope = EffectScope::After(Cut { run_id: run.id.clone(), seq, phases: Vec::new(), works: Vec::new() });
         let plan = self.saga.kernel.read(|snapshot| compensation::plan(snapshot, &run, &scope, false))?;
+        // With nothing to undo, nothing is written. A pivot is reported anyway.
         if plan.undo().next().is_some() {
             let undoing = self.saga.undo(&plan, FailurePolicy::Stop, None, &mut Quiet)?;
             if let Some(failed) = undoing.results.iter().find(|row| row.state == CompensationState::Failed) {
@@ -140,6 +144,7 @@ impl<'k> Journal<'k> {
                 ));
             }
         }
+        // Only now: what came after the pivot is undone before the pivot stops the rest.
         let beyond = |pivot: &String| format!("{pivot} cannot be undone, nor what was done before it.");
         Ok(plan.pivot.as_ref().map(|pivot| Diagnosis::new(Code::Conflict, beyond(pivot))))
     }
@@ -168,6 +173,7 @@ impl<'k> Journal<'k> {
 
     /// Whether a row can restore this file: it is in the run's tree.
     pub(super) fn covers(&self, path: &Path) -> bool {
+        // If the tree cannot be opened, the file is kept in memory, as one outside of it.
         Workspace::of_run(self.saga.kernel, &self.run, self.saga.settings)
             .is_ok_and(|workspace| paths_in_root(&workspace, &[PathBuf::from(path)]).is_ok())
     }

@@ -1,8 +1,8 @@
 //! The page of a dispatch: its prompt, its work, its cost, and its undo.
 
 use ic_base::Result;
+use ic_dispatch::worker::{Life, life};
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
-use ic_kernel::worker::{Life, life};
 use ic_session::{AgentSession, ToolCall, call};
 use maud::{Markup, html};
 

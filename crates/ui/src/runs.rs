@@ -2,7 +2,7 @@
 
 use ic_base::{Result, RunId};
 use ic_dispatch::token_totals;
-use ic_kernel::worker::Life;
+use ic_dispatch::worker::Life;
 use ic_ops::status::{self, RunOverview, Working};
 use ic_phase::run::{self, RunFilter};
 use ic_phase::{Run, RunStatus};
@@ -96,6 +96,7 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
 
 /// The status of a run, as `ic status` shows it.
 pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<RunOverview> {
+    // As if the run was named, so that the command to type next has its id: the page shows many runs.
     status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
         ask.app.project.unfinished_workflow(snapshot, run)
     })

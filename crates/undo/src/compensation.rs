@@ -14,13 +14,13 @@ use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, RollbackId,
 use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::worker::living;
 use ic_effects::action::CompensatedFile;
 use ic_effects::compensation::{self, CompensationEnd, NewCompensation};
 use ic_effects::coverage::{CompensationReport, EffectCoverage};
 use ic_effects::order::FailurePolicy;
 use ic_effects::undo;
 use ic_effects::{Compensation, CompensationState, EffectAction};
-use ic_kernel::worker::living;
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::{Run, RunStatus};
@@ -136,6 +136,7 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, EffectCovera
         });
         steps[at].1 = steps[at].1.max(coverage);
     };
+    // The list is newest first, and the report names the steps in the order of the work.
     for dispatch in dispatch::list(snapshot, &filter)?.into_iter().rev() {
         if dispatch.rolled_back_by.is_none() {
             let name = dispatch.work.name.clone().unwrap_or_else(|| dispatch.id.short().to_owned());
@@ -243,6 +244,7 @@ pub fn run(
     leave(&saga, request.skip.0, request.skip.1, None)?;
     // Planned again: a process that had the run until now may have undone some of it.
     let plan = make()?;
+    // Before the run is closed: if the capture fails, the run stays open.
     let safety_id = keep_before_files(&saga, &plan)?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
     if plan.undo().next().is_some() {

@@ -6,11 +6,11 @@
 //! settles the one before it and then finds nothing to do.
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_effects::owner::OwnerLock;
 use ic_kernel::Kernel;
 use ic_kernel::journal::choices::{self, Choices};
 use ic_kernel::journal::steps::{self, RollbackStep, RollbackStepState, StepEvent, StepKind};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
+use ic_kernel::owner::OwnerLock;
 use ic_ledger::Snapshot;
 use ic_ledger::events::{EventType, NewEvent};
 use ic_phase::run;
@@ -62,6 +62,8 @@ pub fn roll_back(
     watch: &RestoreWatch,
 ) -> Result<LayeredRollback> {
     require_whole(kernel)?;
+    // The undo of a prompt leaves open whether a run goes back or works are undone. From here on the target is one of
+    // the two.
     let Decided { request, planned } = thread_undo::decide(kernel, settings, request, watch)?;
     let request = &request;
     let layers = request.layers.of(request.base.to, settings)?;
@@ -76,9 +78,14 @@ pub fn roll_back(
     if let Some(refusal) = planned.refusals.drain(..).next() {
         return Err(refusal.error);
     }
+    // The run is taken after the plan, for which a tree was looked at. What the run recorded until now is planned
+    // again in `fence`.
     let mut saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
     saga.interrupted = watch.interrupted.clone();
+    // The last moment at which an interruption leaves nothing behind: the next transaction closes the run.
     require_undisturbed(&saga)?;
+    // The owner's lock is held to the end. Each step takes those below it in the order of `ic_checkpoint::lock` for
+    // itself: the database, or the root and the store; and each write takes the ledger's.
     let id: RollbackId = kernel.context.new_id();
     let begun = fence(&saga, &id, planned, request)?;
     // From here on the calling dispatch may itself be marked as rolled back, and must still finish this.
@@ -198,11 +205,13 @@ pub(super) fn take_unfinished<'k>(
     reference: &str,
 ) -> Result<(Saga<'k>, RollbackRecord, Vec<RollbackStep>)> {
     let remembered = kernel.read(|snapshot| unfinished(kernel, snapshot, reference))?;
+    // The caller may be work that this rollback marked. It may still finish the rollback that it began.
     kernel.accept_late_of(&remembered.id)?;
     let saga = Saga::take_for_rollback(kernel, settings, &remembered.run_id)?;
     // Before the journal is read: what a dead process left running could still change effects.
     saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {
+        // By its own id: the reference may be a run, which has another unfinished rollback by now.
         let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, steps))
@@ -219,6 +228,8 @@ pub fn is_at_work(kernel: &Kernel, remembered: &RollbackRecord) -> bool {
 /// Whether another call rolled the run back since a plan was made, or restored something that an exact one would revert.
 fn is_overtaken(snapshot: &Snapshot<'_>, before: &RollbackPlan, now: &RollbackPlan) -> Result<bool> {
     let root = root_of(&now.run.project_dir);
+    // The cut of a phase is the last move across it. Only a run that went back since can cross the phase again; an
+    // advance from where it was does not move the cut.
     let is_moved = now.cut.seq != before.cut.seq;
     Ok(is_moved || now.is_exact && later_restores::is_any_of_others(snapshot, &root, now.cut.seq)?)
 }
@@ -235,8 +246,12 @@ fn fence(
 ) -> Result<LayeredRollback> {
     let LayeredRollback { rollback: before, layers, mut parts, .. } = planned;
     let (rollback, effects) = saga.write(|tx, now| {
+        // One commit has the event, the row with its steps, the closed run and the marks. A reader sees all of them
+        // or none.
         // Planned again under the write lock: the run may have recorded more while the tree was captured.
         let again = super::apply::planned_by_cut(saga.kernel, tx, &request.base)?;
+        // What the tree loses is known from the look. Which work it belongs to is asked again: more may be recorded
+        // by now.
         let again = straddling_work::add(tx, again, parts.lost.as_ref())?;
         let again = RollbackSummary::planned(again, request.base.reason);
         let effects = match parts.effects {
@@ -270,12 +285,16 @@ fn fence(
             ),
             ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::RollbackBegun)
         };
+        // Before everything else in this transaction: what the rollback itself records has a higher number than its
+        // own place.
         let seq = ic_ledger::events::append(tx, now, &begun)?;
+        // Hashed again: the row keeps the plan that is carried out, which may cover more than the one that was shown.
         let plan_hash = hash(&again, &layers, request.force, fresh.effects.as_ref(), &parts);
         let whole = RollbackSummary { plan_hash, ..again.clone() };
         let mut remembered = plan.to_json();
         let strategy = parts.tree.as_ref().map(|tree| tree.strategy);
         let state = parts.data.as_ref().and(saga.settings.state.as_ref());
+        // A call that resumes after a crash does not repeat the flags, so the decisions are kept with the plan.
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, strategy, state);
         let beside = parts.tree.as_ref().map(|tree| tree.beside.clone()).unwrap_or_default();
         let choices = choices.with_paths(&request.decisions).with_beside(beside);
@@ -289,8 +308,11 @@ fn fence(
         } else {
             run::fence(tx, now, &plan.run.id)?;
         }
+        // The place to which the run goes lies before these undos: the work that they undid stands there.
         rollback_marks::off(tx, now, &plan.reinstated)?;
         let reason = again.reason.as_deref();
+        // Marked now and not at the end: from this commit on each report of this work is late, while its files still
+        // go back.
         rollback_marks::call_off(tx, now, plan, id, reason)?;
         Ok((whole, fresh.effects))
     })?;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ic_base::{Code, CompensationId, Diagnosis, Result, title};
 use ic_dispatch::Dispatch;
-use ic_effects::owner::OwnerLock;
 use ic_kernel::Kernel;
 use ic_kernel::journal::table::{self, RollbackStatus};
 use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep};
+use ic_kernel::owner::OwnerLock;
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, Warning, root_of};
@@ -34,16 +34,20 @@ pub(super) fn plan(
     watch: &RestoreWatch,
 ) -> Result<LayeredRollback> {
     let plan = &kernel.read(|snapshot| {
+        // A read does not check its caller, and the real call is refused for work that was rolled back.
         kernel.calling_dispatch(snapshot)?;
         super::apply::planned_by_cut(kernel, snapshot, &request.base)
     })?;
+    // Looked at and not taken: a preview must keep no process from the run.
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     let (parts, mut refused) = look(kernel, settings, (plan, request), layers, watch)?;
     let root = root_of(&plan.run.project_dir);
+    // After the look: which work straddles the cut is told by the paths and commits that the tree loses.
     let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
     let mut rollback = RollbackSummary::planned(plan, request.base.reason);
     refused.extend(refusals(&parts, request, rollback.plan.point_of_one()));
+    // The record alone keeps the hash of its own plan, which `ic run rollback` prints for the same target.
     if layers != [Name::Workflow] {
         rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     }
@@ -110,6 +114,8 @@ fn look(
     if let Some(tree) = &mut parts.tree {
         // The rollback is refused as a whole, and reports that in one place.
         tree.refusal = None;
+        // Found now, while the plan of the tree is at hand. The fence adds it to the record's plan, and must not look
+        // at a tree.
         parts.lost = Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?);
     }
     Ok((parts, refused))
@@ -167,6 +173,7 @@ fn decided<'r, T>(
             Err(error) if request.base.dry_run => error,
             done => return done,
         };
+        // A flag that was given already did not pass this refusal, so trying it again would never end.
         let decision = Force::of_tree(error.code()).filter(|by| request.force.or(*by) != request.force);
         let Some(decision) = decision else { return Err(error) };
         request.force = request.force.or(decision);
@@ -186,6 +193,7 @@ pub(super) fn hash(
         json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter().map(|c| &c.id))])
     });
     let tree = parts.tree.as_ref().map(|tree| tree.plan_hash.clone());
+    // A plan does not read the rows themselves, so their numbers stand for them.
     let data = parts.data.as_ref().map(|data| json!([data.database.to_string_lossy(), data.rows]));
     let layers: Vec<&str> = layers.iter().map(|layer| layer.as_str()).collect();
     let mut whole = json!({

@@ -10,8 +10,8 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result};
+use ic_dispatch::process::ProcessIdentity;
 use ic_effects::child::{self, ChildCommand, ChildExit, CommandOutcome};
-use ic_effects::process::ProcessIdentity;
 use ic_effects::undo::GRACE;
 use ic_ops::advance;
 use ic_phase::{machine, skip};
@@ -37,6 +37,12 @@ pub(crate) enum EndedStep {
     Failed(Vec<usize>),
 }
 
+//   this thread, which alone writes the ledger              the thread of a step
+//   begin:  row `running`, undo armed                ──▶    a process waits at its gate
+//   born:   the process on record                    ◀──    Born
+//           the answer                               ──▶    the gate opens, and the command runs
+//           shown                                    ◀──    Output, chunk by chunk
+//   ended:  end, commits and outputs on record       ◀──    Ended
 enum Event {
     Born(usize, ProcessIdentity, SyncSender<Result<()>>),
     Output(usize, Vec<u8>),
@@ -73,6 +79,7 @@ impl Flow<'_> {
             let ended = self.work_off(policy, ui, scope, &sender, &receiver, &stop);
             if ended.is_err() {
                 given_up.store(true, Relaxed);
+                // Without a sender of its own, the receiver ends when the last of the steps' threads has ended.
                 drop(sender);
                 self.hear_out(&receiver);
             }
@@ -120,6 +127,7 @@ impl Flow<'_> {
         let mut due: Vec<usize> = running.waiting.iter().filter(|(_, at)| **at <= now).map(|(step, _)| *step).collect();
         let mut finished = self.in_state(&[WorkflowStepState::Succeeded, WorkflowStepState::Skipped]);
         if policy == StepFailurePolicy::Continue {
+            // A failed step then blocks no phase. The steps that need it are `skipped`, so they count as finished.
             finished.extend(self.in_state(&[WorkflowStepState::Failed]));
         }
         let busy =
@@ -144,6 +152,7 @@ impl Flow<'_> {
             running.shared = None;
         }
         let is_retry = running.waiting.remove(&at).is_some();
+        // A retry has the checkpoint of its first attempt, and shares no other.
         let job = self.begin(at, running.shared.as_ref().filter(|_| !is_retry))?;
         let row = &self.rows[&at];
         running.shared = running.shared.take().or_else(|| row.checkpoint_id.clone());
@@ -165,6 +174,7 @@ impl Flow<'_> {
     ) -> Result<()> {
         match receiver.recv_timeout(LOOK) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
+            // This cannot happen: `execute` keeps a sender for as long as this runs.
             Err(RecvTimeoutError::Disconnected) => {
                 Err(Diagnosis::new(Code::Internal, "internal: the channel of the steps is closed."))
             }
@@ -186,6 +196,7 @@ impl Flow<'_> {
                     let message = format!("the log is not complete: {}", error.message());
                     ui.warn(&Warning { code: "log_incomplete", message });
                 }
+                // The tries of this executor count, not those on record: a resumed step has all of its retries.
                 let retries = self.definition.steps[at].retries;
                 let tries = running.tries.get(&at).copied().unwrap_or_default();
                 let will_retry =
@@ -210,6 +221,7 @@ impl Flow<'_> {
         while let Ok(event) = receiver.recv() {
             match event {
                 Event::Born(_, _, reply) => {
+                    // The process still waits at its gate, and by this answer nothing of the command ever runs.
                     let _ = reply.send(Err(gave_up()));
                 }
                 Event::Ended(at, Ok(outcome)) => {
@@ -228,6 +240,7 @@ impl Flow<'_> {
     /// The outcome when no step runs and none can be started.
     fn rest(&mut self) -> Result<EndedStep> {
         let succeeded = self.in_state(&[WorkflowStepState::Succeeded]);
+        // A skipped step is not done: with one, the run does not reach its end.
         if succeeded.len() == self.definition.steps.len() {
             let last = self.run.chain.last().to_owned();
             self.move_to(&last)?;
@@ -273,6 +286,7 @@ fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync
     let outcome = child::run(
         &command,
         &mut |identity| {
+            // With room for the one answer, the executor never waits for this thread.
             let (reply, answer) = sync_channel(1);
             sender.send(Event::Born(job.at, identity.clone(), reply)).map_err(|_| gave_up())?;
             answer.recv().map_err(|_| gave_up())?

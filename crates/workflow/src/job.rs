@@ -11,11 +11,11 @@ use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
 use ic_dispatch::Dispatch;
 use ic_dispatch::dispatch::{self, DispatchWork};
+use ic_dispatch::process::ProcessIdentity;
 use ic_effects::EffectAction;
 use ic_effects::action::How;
 use ic_effects::child::Program;
 use ic_effects::compensation::{self, Compensation, CompensationEnd, NewCompensation};
-use ic_effects::process::ProcessIdentity;
 use ic_effects::undo::written;
 use ic_ledger::{Snapshot, Transaction, private};
 use ic_phase::point::{self, NewPoint, PointKind};
@@ -54,24 +54,30 @@ impl Flow<'_> {
     pub(crate) fn begin(&mut self, at: usize, shared: Option<&CheckpointId>) -> Result<Job> {
         let step = self.definition.steps[at].clone();
         let old = self.rows.get(&at).cloned();
+        // Only a failed attempt with retries left is still `running` here: after a crash, `lose_running` ends the row.
+        // A retry begins from the point of its first attempt, so it takes no checkpoint of its own.
         let is_retry = old.as_ref().is_some_and(|row| row.state == WorkflowStepState::Running);
         let shot = match (&shared, is_retry) {
             (None, false) => self.shoot(at, format!("before the step {}", step.id))?,
             _ => None,
         };
         // A capture holds the lock of the store already. Taken twice, the lock would wait behind a sweep that waits for this very process.
+        // It keeps a sweep from the contents that no row names before the transaction below.
         let _lock = match &shot {
             Some(_) => None,
             None => Some(lock::store(self.workspace.objects.path(), LockMode::Shared, self.settings.busy_timeout)?),
         };
         let open = self.open_compensation(old.as_ref())?;
+        // Before the transaction: the action may read files of any size, and every process needs the write lock.
         let action = match (&step.compensate, &open.kept) {
             (Some(declared), None) => Some(self.action(declared)?),
             _ => None,
         };
+        // One file for each step and epoch: the attempts append to it.
         let log = self.saga.log_file(&format!("{}-{:04}.log", self.run.epoch, at + 1))?;
         // Before the step is on record: a step that runs must find its file.
         make_outputs(&outputs_of(&log), open.kept.is_some())?;
+        // Made outside of the transaction: one that is run again must record the same ids.
         let new_dispatch: DispatchId = self.kernel.context.new_id();
         let new_compensation: CompensationId = self.kernel.context.new_id();
         let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or_else(|| shared.cloned());
@@ -116,6 +122,7 @@ impl Flow<'_> {
             state: WorkflowStepState::Running,
             started: 0,
             dispatch_id: None,
+            // A resumed step keeps the checkpoint from before its first attempt, which may have changed the tree.
             checkpoint_id: old.and_then(|row| row.checkpoint_id.clone()).or_else(|| checkpoint.cloned()),
             compensation_id: None,
             attempts: old.map_or(0, |row| row.attempts) + 1,
@@ -123,6 +130,7 @@ impl Flow<'_> {
             error: None,
             duration_ms: None,
             log: None,
+            // After a crash, the commits since this one are the step's, also those of an earlier attempt.
             head: retried.map_or(self.head.clone(), |row| row.head.clone()),
             child: None,
         }
@@ -214,6 +222,7 @@ impl Flow<'_> {
     fn job(&self, at: usize, step: &definition::WorkflowStep, row: &StepRow, key: String, log: PathBuf) -> Job {
         let mut environment: Vec<(OsString, OsString)> = Vec::new();
         let mut set = |key: &str, value: OsString| environment.push((key.into(), value));
+        // The step's own variables come first: of two values of a name, the later one counts.
         step.environment.iter().for_each(|(key, value)| set(key, value.into()));
         set("IC_DB", self.kernel.ledger.name().into());
         set("IC_RUN", self.run.id.as_str().into());
@@ -275,7 +284,7 @@ impl Flow<'_> {
             // A cancellation since the step began has ended the processes that it found, and this one did not exist then.
             self.require_ours(tx)?;
             if let Some(id) = &row.dispatch_id {
-                dispatch::set_process(tx, id, Some(&ic_kernel::worker::process_of(identity)))?;
+                dispatch::set_process(tx, id, Some(&ic_dispatch::worker::process_of(identity)))?;
             }
             table::put_step(tx, now, &self.run.id, self.run.epoch, &row).map(|_| ())
         })?;
@@ -310,6 +319,7 @@ fn record_point(
     if let Some(shot) = shot {
         return shot.record_point(tx, now, &run, new);
     }
+    // Without a capture, the point has the event of the steps that it shares a checkpoint with, or one of its own.
     let known = match shared {
         Some(id) => point::of_checkpoint(tx, &run.id, id)?,
         None => None,
@@ -330,6 +340,7 @@ fn make_outputs(path: &Path, keeps: bool) -> Result<()> {
         if !keeps {
             return file.set_len(0);
         }
+        // An empty file needs no line break: its last byte counts as one.
         let mut last = [b'\n'];
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::mask::mask_optional;
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, DispatchId, Result, RunId, Timestamp};
-use ic_effects::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 use ic_ledger::{LedgerRow, Snapshot, Transaction, path_bytes};
 use serde::{Deserialize, Serialize};
 
@@ -165,6 +165,7 @@ impl StepRow {
     }
 
     fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
+        // `parse` names table and row in its error, and takes no NULL.
         let child = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "workflow_steps", |text| serde_json::from_str(text).ok())?),
             None => None,
@@ -262,6 +263,8 @@ pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &WorkflowO
 /// The steps that stand in an epoch, in the order of beginning: those of that epoch, and those that ended in an earlier one and that no
 /// rollback undid.
 pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
+    // Of each step, the row of the newest epoch in which it stands. A row of this epoch stands in any state. An older one
+    // stands if its step ended, and no rollback marked its dispatch.
     let mut steps = snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
          s.error, s.duration_ms, s.log, s.head, s.child FROM workflow_steps s WHERE s.run_id = $1 AND s.epoch = \
@@ -295,6 +298,8 @@ pub(crate) fn first_dispatch(
 pub(crate) fn put_step(tx: &Transaction<'_>, now: Timestamp, run: &RunId, epoch: i64, row: &StepRow) -> Result<i64> {
     let child = row.child.as_ref().map(to_text).transpose()?;
     let error = mask_optional(row.error.as_deref());
+    // A step keeps the place that it had when it first began, so `started` is not in the UPDATE. Places are counted over
+    // all epochs, because steps of several epochs may stand together.
     tx.execute_one(
         "INSERT INTO workflow_steps (run_id, epoch, step, state, started, dispatch_id, checkpoint_id, compensation_id, \
          attempts, exit_code, error, duration_ms, log, head, child, updated_at) \

@@ -78,6 +78,7 @@ pub fn finish(
         | DispatchEnding::Interrupted { error } => (None, None, Some(*error), Some(*error)),
         DispatchEnding::Cancelled { reason } => (None, None, None, *reason),
     };
+    // The event's reason is masked where it is appended; the row's own copies are masked here.
     let (summary, error) = (mask_optional(summary), mask_optional(error));
     let payload = verdict.map(|verdict| json!({ "verdict": verdict }));
     let seq = append_change(tx, now, dispatch, status, event_type, reason, payload)?;

@@ -23,6 +23,8 @@ pub struct DispatchFilter<'a> {
 pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<Dispatch>> {
     let columns = Dispatch::COLUMNS;
     let status = filter.status.map(DispatchStatus::as_str);
+    // A statement for each index: by run, by status, by seq. A condition that may be NULL would keep SQLite from
+    // using them. A phase is asked for within a run only, so the last two need not know it.
     match (filter.run_id, status) {
         (Some(run), status) => snapshot.query_all(
             &format!(
@@ -47,6 +49,7 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<
 
 /// The first dispatch of a run after an event that has this name, as the dispatch of a step has the name of the step.
 pub fn first_named_since(snapshot: &Snapshot<'_>, run: &RunId, name: &str, since: Seq) -> Result<Option<Dispatch>> {
+    // By the index of the run, from the event on; the name is looked at row by row.
     let sql = format!(
         "SELECT {} FROM dispatches WHERE run_id = $1 AND seq > $2 AND name = $3 ORDER BY seq LIMIT 1",
         Dispatch::COLUMNS
@@ -81,6 +84,8 @@ pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
 /// The dispatches of all runs that were at work at any time between two events, oldest first. `since`: when the first was recorded; in rows
 /// from before the end was recorded as an event, only its time is known.
 pub fn at_work_between(snapshot: &Snapshot<'_>, from: Seq, to: Seq, since: Timestamp) -> Result<Vec<Dispatch>> {
+    // Work that has not begun is where it was created. Its `started_seq` is NULL, and no comparison with NULL is
+    // true: hence the coalesce.
     let sql = format!(
         "SELECT {} FROM dispatches WHERE seq > 0 AND seq < $1 AND coalesce(started_seq, seq) < $1 \
          AND (status = 'running' OR finished_seq > $2 OR (finished_seq IS NULL AND finished_at >= $3)) ORDER BY seq",
@@ -97,6 +102,7 @@ pub fn descendants(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Dispa
     let sql = format!("SELECT {} FROM dispatches WHERE parent_id = $1 ORDER BY seq", Dispatch::COLUMNS);
     let mut found: Vec<Dispatch> = Vec::new();
     let mut next = snapshot.query_all(&sql, &[&id.as_str()], Dispatch::from_row)?;
+    // This ends: a parent is named when its child is created, and never afterwards, so a parent is always older.
     while let Some(one) = next.pop() {
         next.extend(snapshot.query_all(&sql, &[&one.id.as_str()], Dispatch::from_row)?);
         found.push(one);

@@ -112,12 +112,14 @@ impl TokenCounts {
 }
 
 impl Dispatch {
+    // The cut is read from the rollback: a column of its own would repeat what `rolled_back_by` and that row say.
     pub(crate) const COLUMNS: &'static str = "id, seq, run_id, phase, epoch, status, agent_type, name, model, \
         prompt_file, pid, summary, verdict, error, tokens_in, tokens_out, tokens_cache, created_at, started_at, \
         finished_at, rolled_back_by, pid_start_time, pid_boot_id, started_seq, finished_seq, parent_id, ttl_millis, due_at, \
         (SELECT b.cut_seq FROM rollbacks b WHERE b.id = dispatches.rolled_back_by)";
 
     pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
+        // NULL means that there is none; `parse` would call it damage.
         let verdict = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "dispatches", WorkVerdict::parse)?),
             None => None,
@@ -137,6 +139,7 @@ impl Dispatch {
                 parent_id: row.get::<Option<String>>(25)?.map(DispatchId::from_ledger),
             },
             process: Process::from_row(row)?,
+            // One statement writes both, so both are NULL or neither is.
             heartbeat: match (row.get::<Option<i64>>(26)?, row.get::<Option<i64>>(27)?) {
                 (Some(ttl), Some(due)) => {
                     Some(Heartbeat { ttl: Duration::from_millis(ttl.unsigned_abs()), due: Timestamp(due) })
@@ -192,6 +195,7 @@ impl Process {
             Some(_) => Some(row.parse(21, "dispatches", |text| text.parse::<u64>().ok())?),
             None => None,
         };
+        // Both or neither: a start is counted from its own boot, so alone it names no process.
         Ok(Some(Self { pid, start: start.zip(row.get::<Option<String>>(22)?) }))
     }
 

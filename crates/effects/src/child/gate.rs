@@ -21,7 +21,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use ic_base::Result;
 
 use super::ChildCommand;
-use crate::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 
 /// The program that becomes the command, and the name of the process until then.
 const ENV: &str = "/usr/bin/env";

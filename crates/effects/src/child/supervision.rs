@@ -28,7 +28,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, kill_
 use super::gate::SHELL;
 use super::log::CommandLog;
 use super::{CANCEL_INTERVAL, ChildExit, CommandOutcome, Program, await_end, lookup, output};
-use crate::process::{ProcessIdentity, end_group};
+use ic_dispatch::process::{ProcessIdentity, end_group};
 
 /// What the guard runs: its arguments are the command that records the caller's death.
 const GUARD: &str =

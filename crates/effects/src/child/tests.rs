@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::{ChildCommand, ChildExit, CommandOutcome, Program, run};
-use crate::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 
 /// A directory to run in, and what was seen of the last run.
 struct Stage {
@@ -69,7 +69,7 @@ impl Stage {
         .unwrap();
         if let Some(identity) = self.born.lock().unwrap().as_ref() {
             assert!(!identity.is_alive());
-            assert_eq!(crate::process::program_name(identity.pid), b"", "no zombie is left");
+            assert_eq!(ic_dispatch::process::program_name(identity.pid), b"", "no zombie is left");
         }
         outcome
     }

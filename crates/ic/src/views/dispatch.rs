@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ic_dispatch::code::{RecordedCode, RecordedCommit, RecordedFile};
 use ic_dispatch::dispatch::TokenCounts;
+use ic_dispatch::worker::{Life, life};
 use ic_dispatch::{Dispatch, DispatchStatus, WorkVerdict};
-use ic_kernel::worker::{Life, life};
 use ic_ops::exec::ExecutedCommand;
 use ic_worktree::Warning;
 use serde::Serialize;

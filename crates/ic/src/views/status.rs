@@ -1,7 +1,7 @@
 //! One run on one screen.
 
 use ic_base::Timestamp;
-use ic_kernel::worker::Life;
+use ic_dispatch::worker::Life;
 use ic_ledger::events::EventType;
 use ic_ops::advance::AdvanceOutcome;
 use ic_ops::status::{Calling, RunOverview, UnfinishedWork, Working};
@@ -148,6 +148,7 @@ pub(crate) fn screen(status: &RunOverview, now: Timestamp, back: LogUndoJson, st
         line("store", store);
     }
     line("next", &styled(style::STRONG, &plain(&status.next_command())));
+    // What is unfinished has to be finished first, so no undo is named beside it.
     if let Some(prompt) = status.newest_prompt.as_ref().filter(|_| status.unfinished.is_empty()) {
         let run = if status.is_named { format!(" --run {}", status.run.id.short()) } else { String::new() };
         let way = match back {

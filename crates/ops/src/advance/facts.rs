@@ -7,7 +7,7 @@ use ic_phase::Run;
 use ic_phase::gate::{Artifacts, AuthorRule, CountedWork, Facts, GateCheck, OpenWork, Requirement};
 use ic_runtrack::{Agent, Artifact, agent, artifact};
 
-use ic_kernel::worker::{Life, life};
+use ic_dispatch::worker::{Life, life};
 
 use super::authors::KnownAgents;
 
@@ -22,6 +22,7 @@ pub(super) fn gather(
     let mut gathered = Vec::new();
     for requirement in requirements {
         let mut facts = count(snapshot, run, requirement)?;
+        // Named when an agent stops: its work is `running` until the stop is recorded, and must not hold up its own gate.
         let is_left = |unfinished: &OpenWork| ending.is_none_or(|id| unfinished.id != id.as_str());
         match &mut facts {
             Facts::Work(work) => {
@@ -85,6 +86,7 @@ fn count_of_others(snapshot: &Snapshot<'_>, run: &Run, check: GateCheck, phase: 
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Facts::Verdicts { pass: number(passing), fail: number(of_others.len() - passing) }
     } else {
+        // `verdicts` has the newest first, and the newest decides.
         Facts::NewestVerdict(of_others.into_iter().next())
     })
 }
@@ -115,6 +117,7 @@ fn is_absent(artifact: &Artifact, run: &Run) -> bool {
     let is_file = !artifact.is_address() && !artifact.is_redacted();
     is_file
         && std::fs::metadata(run.project_dir.join(&artifact.path))
+            // `NotADirectory`: `docs/plan.md` was registered, and `docs` is a file now.
             .is_err_and(|e| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 

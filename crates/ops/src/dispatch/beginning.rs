@@ -6,8 +6,8 @@ use std::path::Path;
 use ic_base::{CheckpointId, Result};
 use ic_checkpoint::diff;
 use ic_checkpoint::record;
+use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::{Dispatch, DispatchStatus};
-use ic_effects::process::ProcessIdentity;
 use ic_kernel::Kernel;
 use ic_ledger::path_from_bytes;
 use ic_worktree::auto::TakenTree;
@@ -63,9 +63,11 @@ pub(super) fn look_before(
     // If it is not told when the work began, every change since the newest look is taken for its work.
     let age = process.and_then(ProcessIdentity::age).map(|age| i128::try_from(age.as_nanos()).unwrap_or(i128::MAX));
     let began = age.map(|age| kernel.context.nanos().saturating_sub(age).saturating_sub(INACCURACY_NANOS));
+    // Both trees can be read: `taken` keeps the store's lock, so no sweep removes content in the meantime.
     let workspace = Workspace::open(kernel, root, settings)?;
     let mut is_its = true;
     diff::diff(&workspace.objects, Some(&newest.tree), Some(&now), &mut |difference| {
+        // One change from before the process is enough: then the tree as it was captured now is the beginning.
         let path = workspace.root.join(path_from_bytes(&difference.path));
         // When a file that is gone was deleted is not known.
         if let (Some(began), Ok(meta)) = (began, std::fs::symlink_metadata(&path)) {

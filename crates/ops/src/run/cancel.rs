@@ -4,12 +4,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ic_base::{DispatchId, Result, RunId};
+use ic_dispatch::process::{self, ProcessIdentity};
+use ic_dispatch::worker::is_living_other;
 use ic_dispatch::{Dispatch, cancel as dispatches};
-use ic_effects::owner::{self, OwnerLock};
-use ic_effects::process::{self, ProcessIdentity};
 use ic_effects::undo::GRACE;
 use ic_kernel::Kernel;
-use ic_kernel::worker::is_living_other;
+use ic_kernel::owner::{self, OwnerLock};
 use ic_phase::{Run, RunStatus, run};
 use ic_runtrack::{Agent, agent};
 
@@ -66,6 +66,8 @@ type Step = (String, ProcessIdentity);
 ///
 /// A process that cannot be ended is named with its error. Errors: `run_not_active`, `rolling_back`.
 pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps: bool) -> Result<Cancelled> {
+    // The record first, the processes after it. If this process is killed in between, the run is cancelled, its steps
+    // still run, and the same call with `ends_steps` ends them.
     let (mut cancelled, handed_out) = kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         if ends_steps && run.status == RunStatus::Cancelled {
@@ -153,5 +155,6 @@ fn living_steps(kernel: &Kernel, run_id: &RunId) -> Result<Vec<Step>> {
 
 /// Whether another process executes or compensates a run right now.
 pub(crate) fn is_executed(kernel: &Kernel, run_id: &RunId) -> bool {
+    // A lock that cannot be looked at counts as held: no run is then called abandoned or unfinished by mistake.
     OwnerLock::require_free(kernel.store(), run_id).is_err()
 }

@@ -10,8 +10,8 @@ use ic_base::Diagnosis;
 
 use super::file::FileBeforeTask;
 use super::task::{TaskContext, TaskError, TaskResult};
+use ic_dispatch::process::{self, ProcessIdentity};
 use ic_effects::coverage::EffectCoverage;
-use ic_effects::process::{self, ProcessIdentity};
 
 /// How long a process may take to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -153,6 +153,7 @@ impl ToolCompensation {
     pub fn then(self, next: Self) -> Self {
         let description = format!("{}; {}", self.description, next.description);
         Self::new(description, move |context| {
+            // An error ends it here: what was made before must not be undone under what still stands on it.
             let first = self.execute(context)?;
             let second = next.execute(context)?;
             Ok(if first == TaskResult::Success { second } else { first })

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::process::{ProcessIdentity, end_group};
 use ic_effects::child::{self, ChildCommand, ChildExit, Program};
-use ic_effects::process::{ProcessIdentity, end_group};
 use ic_effects::tail::with_tail;
 use ic_effects::undo::{GRACE, describe};
 use ic_kernel::Kernel;
@@ -53,6 +53,8 @@ fn run(kernel: &Kernel, entry: &RewindEntry, argv: &[String], watch: &VectorWatc
         log: &log,
         longest_log: LONGEST_LOG,
     };
+    // Called before the command runs anything: whatever kills this process later, the next call finds the command and
+    // ends it.
     let mut born = |identity: &ProcessIdentity| {
         let child = serde_json::to_string(identity)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the journal: {e}.")))?;

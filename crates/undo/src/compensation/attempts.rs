@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ic_base::{CompensationId, Result, RollbackId, Timestamp};
+use ic_dispatch::process::ProcessIdentity;
 use ic_effects::compensation::{self, Compensation, CompensationEnd, CompensationState};
 use ic_effects::order::{self, FailurePolicy};
-use ic_effects::process::ProcessIdentity;
 use ic_effects::undo::{self, EffectWatch, Ground, UndoneEffect};
 use ic_ledger::Transaction;
 use ic_phase::Run;
@@ -123,6 +123,7 @@ impl Attempts<'_> {
             log,
         };
         let mut current = compensation.clone();
+        // Counted anew by each call: what an earlier call tried does not use up the retries of this one.
         let mut attempt = 0;
         loop {
             attempt += 1;

@@ -12,11 +12,11 @@ use ic_base::{CheckpointId, CompensationId, Diagnose, Result, RunId, Timestamp};
 use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::record::{CheckpointKind, CheckpointLink};
+use ic_dispatch::process;
 use ic_effects::compensation::{self, Compensation, CompensationEnd, CompensationState};
-use ic_effects::owner::{self, OwnerLock};
-use ic_effects::process;
 use ic_effects::undo::{self, GRACE};
 use ic_kernel::Kernel;
+use ic_kernel::owner::{self, OwnerLock};
 use ic_ledger::Transaction;
 use ic_ledger::events::{EventType, NewEvent};
 use ic_phase::{Run, RunStatus, run};
@@ -71,6 +71,7 @@ impl<'k> Saga<'k> {
 
     /// As [`Saga::take`], for a rollback over several layers itself.
     pub(crate) fn take_for_rollback(kernel: &'k Kernel, settings: &'k CaptureSettings, run_id: &RunId) -> Result<Self> {
+        // The lock before the token: a caller that is refused must not make the writes of the owner fail.
         let lock = OwnerLock::take(kernel.store(), run_id)?;
         let token = kernel.context.new_id::<CompensationId>().as_str().to_owned();
         // The lock ends with its process; the token also stops one that was thought dead and resumes writing.
@@ -93,6 +94,7 @@ impl<'k> Saga<'k> {
 
     /// Writes in one transaction, if the run still is ours.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
+        // The caller may be work that its own rollback has marked. Who may write is decided by the token.
         self.kernel.write_late_too(|tx, now| {
             owner::require(tx, &self.run_id, &self.token)?;
             write(tx, now)
@@ -112,6 +114,7 @@ impl<'k> Saga<'k> {
             all.retain(|one| one.state == CompensationState::Running);
             Ok(all)
         })?;
+        // Ended before it is recorded: a command that still ran could finish its undo after the record.
         self.end_children()?;
         if running.is_empty() {
             return Ok(());

@@ -8,8 +8,8 @@ use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
+use ic_dispatch::worker::is_living_other;
 use ic_dispatch::{Dispatch, code, dispatch};
-use ic_kernel::worker::is_living_other;
 use ic_ledger::events::Hash;
 use ic_ledger::path_bytes;
 use ic_session::attribution::Attribution;
@@ -31,6 +31,7 @@ impl Workspace<'_> {
             let mut working = Vec::new();
             for dispatch in dispatch::may_write(snapshot)?.into_iter().filter(is_living_other) {
                 let run = ic_phase::run::get(snapshot, &dispatch.run_id)?;
+                // By the root and not by the run: two runs may work in one tree.
                 if caller.as_ref() != Some(&dispatch.id) && root_of(&run.project_dir) == self.root {
                     working.push(dispatch);
                 }
@@ -101,6 +102,8 @@ impl Workspace<'_> {
         until: Seq,
         did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<Conflict>> {
+        // The first reason of a path stays, and the surest comes first: a record is what a run itself said. The others
+        // are concluded from looks at the tree.
         let mut reasons = self.recorded_by_others(target)?;
         self.changed_by_others(target, until, &mut reasons)?;
         for path in self.changed_while_interrupted(target)? {
@@ -149,6 +152,9 @@ impl Workspace<'_> {
         did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<(Hash, Hash)>> {
         let tree = |id: &CheckpointId| self.kernel.read(|snapshot| record::get(snapshot, id)).map(|found| found.tree);
+        //   settled ── others ──▶ before ── the deed ──▶ after ── others ──▶ now
+        //
+        // Without an `after` the deed died there, and all until the next `before`, or until now, is taken for its own.
         let mut stretches = Vec::new();
         let mut from = Some(settled.tree);
         for (before, after) in did {
@@ -198,6 +204,7 @@ impl Workspace<'_> {
             let is_own = work.run_id == *own || Some(&work.run_id) == caller.as_ref();
             !is_own && !attribution.is_told_by_calls(&work.id)
         };
+        // Without such work no two trees need to be compared.
         if !attribution.workers.iter().any(&is_other) {
             return Ok(());
         }
@@ -205,6 +212,8 @@ impl Workspace<'_> {
             let trees = (Some(&window.from.tree), Some(&window.to.tree));
             diff::diff(&self.objects, trees.0, trees.1, &mut |difference| {
                 let owners = window.owners(&difference.path);
+                // Only where all that may have made the change are others. Where the run may have made it, it goes
+                // back with the run.
                 if let Some(first) = owners.first().filter(|_| owners.iter().all(|one| is_other(one))) {
                     let reason = format!("changed while run {} was at work", first.run_id.short());
                     reasons.entry(difference.path).or_insert(reason);

@@ -3,7 +3,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{ChildExit, Stage, argv, left_running, run, shell};
-use crate::process::{EndedProcess, end};
+use ic_dispatch::process::{EndedProcess, end};
 
 const SHORT: Option<Duration> = Some(Duration::from_millis(150));
 
@@ -25,7 +25,7 @@ fn a_timeout_ends_the_command_and_what_it_started() {
     assert_eq!(outcome.exit, ChildExit::TimedOut);
     assert!(outcome.duration >= Duration::from_millis(150) && outcome.duration < Duration::from_secs(10));
     let pid = String::from_utf8(outcome.tail).unwrap().trim().parse().unwrap();
-    assert_eq!(crate::process::ProcessIdentity::of(pid).unwrap(), None);
+    assert_eq!(ic_dispatch::process::ProcessIdentity::of(pid).unwrap(), None);
 }
 
 #[test]

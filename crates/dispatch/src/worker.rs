@@ -1,9 +1,9 @@
 //! The processes that work on dispatches: what is on record of them, and whether they live.
 
+use crate::DispatchStatus;
+use crate::dispatch::{Dispatch, Process};
+use crate::process::ProcessIdentity;
 use ic_base::{Clock as _, Code, Diagnosis, Result, SystemClock};
-use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{Dispatch, Process};
-use ic_effects::process::ProcessIdentity;
 
 /// The process that has this number now. Errors: `invalid_value` if none has.
 pub fn living(pid: u32) -> Result<ProcessIdentity> {

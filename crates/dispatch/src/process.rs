@@ -234,7 +234,7 @@ pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedPro
 }
 
 /// The name of the program that a process, be it a zombie, runs or ran; empty where that cannot be known.
-pub(crate) fn program_name(pid: u32) -> Vec<u8> {
+pub fn program_name(pid: u32) -> Vec<u8> {
     table::entry(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)
 }
 

@@ -11,7 +11,7 @@ use ic_base::{Code, Diagnose, Diagnosis, Result, RunId, Timestamp};
 use ic_ledger::lock::{self, FileLock, LockMode, Rank};
 use ic_ledger::{Snapshot, Transaction, private};
 
-use crate::process::ProcessIdentity;
+use ic_dispatch::process::ProcessIdentity;
 
 /// A run's lock, held until it is dropped.
 #[derive(Debug)]
