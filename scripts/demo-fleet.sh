@@ -8,7 +8,7 @@ set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ -z ${IC:-} ]]; then
-    cargo build --quiet --locked --profile release-dev --manifest-path "$here/Cargo.toml" -p ic
+    cargo build --quiet --locked --profile release-dev --manifest-path "$here/Cargo.toml" -p ic --features server
     IC=${CARGO_TARGET_DIR:-$here/target}/release-dev/ic
 fi
 ic() { "$IC" "$@"; }

@@ -21,8 +21,8 @@ export LC_ALL=C.UTF-8
 # MEASURE|LIMIT|GOAL|MEANING. A value may not be above its limit; the value of comments may not be below its limit.
 measures='
 crates|19|21|crates, without those for tests
-floors|10|9|crates on the longest path of dependencies
-lines|93050|72000|lines of product code
+floors|9|9|crates on the longest path of dependencies
+lines|93120|72000|lines of product code
 modules|0|0|modules named by a function word or a participle
 types|0|20|names that two public types or more share
 comments|0.0267|0.05|plain comments a line of code

@@ -79,7 +79,7 @@ build() {
     [[ $target != x86_64-unknown-linux-gnu ]] || RUSTFLAGS+=' -C link-arg=-Wl,--icf=all'
     export RUSTFLAGS
     # With a target, cargo does not apply the flags to build scripts and macros, which run during the build.
-    (cd -- "$root" && cargo build --release --locked --target "$target" -p ic --bin ic \
+    (cd -- "$root" && cargo build --release --locked --target "$target" -p ic --bin ic --features server \
         --message-format=json-render-diagnostics) |
         jq -r 'select(.reason == "compiler-artifact" and .target.name == "ic" and .executable) | .executable'
 }

@@ -55,6 +55,7 @@ impl Actor {
         Ok(Self {
             user: field("user").ok_or_else(corrupt)?,
             seat: field("seat").ok_or_else(corrupt)?,
+            // They are written together: the id of a session means something to its client alone.
             session: field("client").zip(field("session")),
             dispatch: field("dispatch"),
         })

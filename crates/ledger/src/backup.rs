@@ -49,6 +49,7 @@ impl Ledger {
         let file = self.file("A copy")?;
         let unnamed = Unnamed::begin(to)?;
         let copied = unnamed.write(file.connection(), patience)?;
+        // Asked of the copy: since it was made, others may have appended events to the ledger.
         let head = newest(&copied, 0)?.map(|newest| newest.head);
         let head = head.ok_or_else(|| Diagnosis::new(Code::Corrupt, "The ledger has no id."))?;
         close(copied)?;
@@ -100,6 +101,7 @@ impl Unnamed {
         let bytes = self.file.metadata().while_doing(doing)?.len();
         faults::statement("-- naming the copy");
         std::fs::rename(&self.partial, &self.to).while_doing(doing)?;
+        // Set at once: if syncing the directory fails, the old name may be another copy's by now, and `drop` must leave it.
         self.is_named = true;
         let directory = self.to.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));

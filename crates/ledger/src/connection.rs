@@ -105,6 +105,7 @@ pub(crate) fn open(path: &Path, options: OpenOptions, doing: &str) -> Result<Ope
             Err(error) if error.code() == Code::DiskFull => {}
             opened => return opened,
         }
+        // The disk is full, so the file of shared memory cannot be made. Reading alone needs none.
         match open_with(path, options, doing, true) {
             // Two processes that come here at once hold the file shared, and neither would ever have it alone. So each closes it before it
             // tries again, after a random pause.
@@ -122,6 +123,7 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
     ic_sys::directory_sync::once_a_log();
     // An earlier call under a umask that takes bits from the owner left files that refuse every write.
     for suffix in ["-wal", "-shm"] {
+        // An error is ignored: most often neither file is there. One that stays unusable shows by what SQLite reports.
         let _ = private::mend(&log::sibling(path, suffix));
     }
     // Without SQLITE_OPEN_CREATE: a mistyped path must not become an empty database. NO_MUTEX, because one
@@ -129,6 +131,8 @@ fn open_with(path: &Path, options: OpenOptions, doing: &str, is_alone: bool) -> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|e| diagnose(e, doing))?;
     let in_a_hurry = wait_politely(&mut connection, options.busy_timeout)?;
+    // Before the first access: only then does SQLite keep the index of the log in its own memory
+    // (<https://sqlite.org/wal.html#noshm>).
     if is_alone {
         connection
             .execute_batch("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON")
@@ -167,12 +171,14 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
     let mut state = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     connection
         .busy_handler(Some(move |calls: i32| {
+            // SQLite counts the calls of each wait from 0, so every wait has the whole timeout.
             if calls == 0 {
                 started = Instant::now();
             }
             state = next_random(state);
             let waited = started.elapsed();
             let pause = pause(waited, timeout, state);
+            // A pause that would end after the timeout is not begun: the caller learns in time that the lock is held.
             if waited + pause > timeout || hurries.load(Relaxed) {
                 return false;
             }
@@ -195,6 +201,7 @@ fn next_random(mut state: u64) -> u64 {
 /// the timeout. So a process that has waited for a quarter of the timeout looks more and more often, up to 60 times as often.
 fn pause(waited: Duration, timeout: Duration, random: u64) -> Duration {
     let usual = Duration::from_micros(200 + random % 2_800);
+    // A timeout of zero must not divide by zero.
     let left = timeout.saturating_sub(waited).as_secs_f64() / timeout.as_secs_f64().max(f64::MIN_POSITIVE);
     let hurry = (left / 0.75).min(1.0);
     usual.mul_f64(hurry * hurry).max(Duration::from_micros(50))
@@ -229,6 +236,7 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
         });
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
+            // SQLite reports no error where it cannot switch: it answers with the mode that stays.
             Ok(mode) => {
                 return Err(Diagnosis::new(
                     Code::UnsupportedFs,
@@ -248,6 +256,8 @@ pub(crate) fn use_wal(connection: &Connection, timeout: Duration) -> Result<()> 
 /// number that SQLite does not know is only read (<https://sqlite.org/fileformat.html#file_format_version_numbers>).
 pub(crate) fn marked_read_only(connection: &Connection, path: &Path) -> Option<&'static str> {
     let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    // A file that this user may not write is opened read-only too. That is a matter of rights, not of the header.
+    // The directory counts as well, because SQLite makes the log in it.
     let is_marked = connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false)
         && may_write(path)
         && path.parent().is_some_and(may_write);

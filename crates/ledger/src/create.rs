@@ -9,8 +9,8 @@ use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 use crate::connection::OpenOptions;
 use crate::ledger::Ledger;
 use crate::locate::{FILE_NAME, FoundBy, LedgerLocation, default_store, follow_pointer};
-use crate::server::schema::{self, Migrated};
-use crate::server::{Server, ServerUrl};
+use crate::server::{self, Server};
+use crate::server_url::ServerUrl;
 use crate::values::path_bytes;
 use crate::{faults, filesystem, migrate, private, remote, trust};
 
@@ -55,6 +55,7 @@ pub fn create(
     } else {
         make_store(&place.store)?;
     }
+    // `--db FILE` means that file. A pointer beside it may be that of the project's own ledger.
     let is_named = matches!(place.found_by, FoundBy::Flag | FoundBy::Environment);
     let url = if is_named { None } else { remote::read(&place.store)? };
     let (ledger, created) = if let Some(url) = url {
@@ -99,7 +100,8 @@ fn create_on_server(
         _ => {}
     }
     let server = Server::new(url, options)?;
-    let created = schema::create(&server, context)?;
+    let created = server::create(&server, context)?;
+    // A crash from here on leaves a ledger without a pointer: the next `init` with this URL finds it and keeps it.
     make_store(&place.store)?;
     // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
     faults::statement("-- pointing to the server");
@@ -120,6 +122,7 @@ fn require_same_ledger(
     options: OpenOptions,
     pointer: &str,
 ) -> Result<()> {
+    // The id is in the ledger itself, and the same by whichever way and role it is reached.
     let id = |url| Ledger::on_server(url, store, options).and_then(|ledger| ledger.identity()).map(|found| found.id);
     let is_same = match id(url) {
         // A ledger that does not exist yet is another one.
@@ -141,12 +144,12 @@ fn require_same_ledger(
     }
 }
 
-/// Brings a ledger on a server to the newest schema. A file is migrated when it is opened: `None`.
+/// Brings a ledger on a server to the newest schema; returns the version that it had. A file is migrated when it is opened: `None`.
 ///
 /// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
-pub fn migrate_on_server(place: &LedgerLocation, options: OpenOptions) -> Result<Option<Migrated>> {
+pub fn migrate_on_server(place: &LedgerLocation, options: OpenOptions) -> Result<Option<i32>> {
     let Some(url) = &place.server else { return Ok(None) };
-    schema::migrate(&Server::new(url, options)?).map(Some)
+    server::migrate(&Server::new(url, options)?).map(Some)
 }
 
 /// Makes the directory of a store, if it is not there.
@@ -181,6 +184,7 @@ fn write_private(path: &Path, content: &[u8]) -> Result<()> {
         _ => Ok(()),
     };
     let made = cleared.and_then(|()| private::create_new(&temporary));
+    // Synced before it gets its name: after a loss of power the name leads to the whole content, or to nothing.
     made.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path))
         .while_doing(|| format!("writing {}", path.display()))

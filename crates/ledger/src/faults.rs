@@ -129,6 +129,7 @@ pub fn conflict_before(n: i64) {
 }
 
 /// Whether another transaction is in the way of the statement that comes now, as [`conflict_before`] or [`FaultMode::Serializable`] say.
+#[cfg(feature = "server")]
 pub(crate) fn is_conflict_due() -> bool {
     #[cfg(feature = "test-hooks")]
     let is_due = hooks::is_conflict_due();

@@ -38,6 +38,7 @@ impl FileLedger {
     /// `foreign_log`.
     pub(crate) fn open(path: &Path, options: OpenOptions, context: &Context) -> Result<Self> {
         require_file(path)?;
+        // Before SQLite opens the file: its first read plays the log in, whichever file the log was written for.
         let mut remembered = Remembered::before_opening(path, options)?;
         let mut opened = connect(path, options)?;
         if migrate::version_of(&opened.connection, path)? != migrate::LATEST {
@@ -46,6 +47,7 @@ impl FileLedger {
                 return Err(no_room(path));
             }
             migrate::bring_up_to_date(&mut opened.connection, path, options, context)?;
+            // The new schema may be in the log alone, and other processes read it from the file.
             remembered.keep_in_file();
         }
         Self::new(opened, path, remembered, false)
@@ -85,6 +87,7 @@ impl FileLedger {
 
     /// Runs `read` over one consistent view of the ledger.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+        // Deferred: the view is taken with the first read, and no writer waits for it.
         self.statement("BEGIN DEFERRED", "reading the ledger")?;
         let result = read(&Snapshot::of_file(&self.connection));
         // A failure to end a read loses nothing, and must not hide what was read.
@@ -107,6 +110,7 @@ impl FileLedger {
             Ok(value) => match self.statement("COMMIT", "committing to the ledger") {
                 Ok(()) => {
                     faults::statement("-- committed");
+                    // After the commit: the note may tell less than what is durable, and never more (`note.rs`).
                     self.remembered.borrow_mut().committed(&self.connection);
                     Ok(value)
                 }
@@ -124,6 +128,7 @@ impl FileLedger {
 
     /// Runs `work` without waiting for other writers: a write that would have to wait is `busy` at once.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
+        // The value of before is restored at the end, because calls may be nested.
         let before = self.in_a_hurry.swap(true, Relaxed);
         let result = work();
         self.in_a_hurry.store(before, Relaxed);
@@ -138,6 +143,7 @@ impl FileLedger {
         // Zeroing what is freed (secure_delete) is not enough: pages that split as the file grew keep copies of rows in
         // their unused parts.
         self.remembered.borrow_mut().file_changes(&self.connection);
+        // The log still has the pages of before. TRUNCATE empties it, which works only while no process reads from it.
         faults::statement("VACUUM");
         self.connection
             .execute_batch("VACUUM")
@@ -189,6 +195,7 @@ impl FileLedger {
 
     /// Rolls back an unfinished transaction; if that fails too, closing the connection does it.
     fn abandon(&self) {
+        // After some errors, as on a full disk, SQLite has rolled back by itself. A second ROLLBACK would be an error.
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
@@ -210,6 +217,7 @@ impl Drop for FileLedger {
 /// Errors: `no_ledger` if nothing, or nothing yet, is there; `permission_denied`.
 fn require_file(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
+        // A crash while a ledger is made may leave an empty file, and SQLite would take that for a new database.
         Ok(meta) if meta.is_file() && meta.len() > 0 => Ok(()),
         Ok(meta) if meta.is_file() => Err(no_ledger(path, "is empty")),
         Ok(_) => Err(no_ledger(path, "is not a file")),

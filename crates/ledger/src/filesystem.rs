@@ -47,6 +47,8 @@ pub(crate) fn check(directory: &Path) -> Result<()> {
 fn type_of(path: &Path, mountinfo: &[u8]) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mountinfo.split(|b| *b == b'\n') {
+        // `40 22 0:35 / /mnt/vm rw,relatime shared:2 - nfs4 host:/export rw`: the fifth field is the mount point.
+        // The number of fields after the options varies, so the type is found by the dash before it.
         let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
         let Some(separator) = fields.iter().position(|f| *f == b"-") else {
             continue;

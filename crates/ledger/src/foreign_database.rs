@@ -38,6 +38,7 @@ pub fn while_nobody_writes<T>(path: &Path, timeout: Duration, read: impl FnOnce(
         connection.busy_timeout(timeout).ok()?;
         // Without this, closing would fold in and remove the log of a program that died.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
+        // The transaction takes its read lock with the first read, and keeps it until the connection is closed.
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").ok()?;
         Some(connection)
     };

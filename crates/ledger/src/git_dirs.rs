@@ -27,9 +27,11 @@ pub(crate) fn dirs_of(level: &Path) -> Option<GitDirs> {
     let git_dir = if meta.is_dir() {
         dot_git
     } else {
+        // A linked work tree or a submodule has a file there, with a line such as `gitdir: ../.git/worktrees/fix`.
         let line = read_line(&dot_git).ok()?;
         level.join(path_from_bytes(trim(line.strip_prefix(b"gitdir: ")?)))
     };
+    // Only the directory of a linked work tree has this file. In every other case, both directories are one.
     let common = match read_line(&git_dir.join("commondir")) {
         Ok(line) => git_dir.join(path_from_bytes(trim(&line))),
         Err(_) => git_dir.clone(),
@@ -48,6 +50,7 @@ pub(crate) fn trim(line: &[u8]) -> &[u8] {
 pub fn is_linked_work_tree(level: &Path) -> bool {
     let dot_git = level.join(".git");
     let Ok(meta) = fs::metadata(&dot_git) else {
+        // `.git` may be a link that leads nowhere: then the path that it names is all there is to tell by.
         return fs::read_link(&dot_git).is_ok_and(|target| is_among_work_trees(&target));
     };
     if meta.is_dir() {
@@ -84,6 +87,7 @@ pub fn other_work_trees(directory: &Path) -> Vec<OtherWorkTree> {
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(dirs.common_dir.join("worktrees")).into_iter().flatten().flatten() {
+        // `worktrees/NAME/gitdir` holds the path of the `.git` file at the top of that work tree.
         let Ok(line) = read_line(&entry.path().join("gitdir")) else { continue };
         // Git writes a path from this directory where `worktree.useRelativePaths` is set.
         let dot_git = entry.path().join(path_from_bytes(line.trim_ascii_end()));
@@ -95,6 +99,7 @@ pub fn other_work_trees(directory: &Path) -> Vec<OtherWorkTree> {
         let main = dirs.common_dir.parent();
         found.extend(main.map(|top| OtherWorkTree { top: real(top), is_locked: false }));
     }
+    // The repository has the work tree of the directory itself on record, too.
     let own = real(top);
     found.retain(|one| one.top != own);
     found.sort_unstable();

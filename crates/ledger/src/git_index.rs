@@ -48,6 +48,7 @@ fn scan(index: &Path, path: &[u8], hash_length: usize) -> io::Result<bool> {
     let mut before = Vec::new();
     while let Some(IndexEntry { path: name, .. }) = entries.next_entry()? {
         // A path in conflict has several entries.
+        // An index that is not sorted is damaged, and the search below would end too early in it.
         if *name < before {
             return Err(ErrorKind::InvalidData.into());
         }
@@ -115,9 +116,14 @@ impl IndexEntry {
     }
 }
 
+// An entry, by offset; numbers are big-endian. Version 4 shortens the path and pads nothing.
+//
+//   0       8       16    20    24     28    32    36     40                           + 2
+//   ctime   mtime   dev   ino   mode   uid   gid   size   object (20 or 32)   flags    extended flags, path, NUL, padding
 const STAT: usize = 40;
 /// The longest name of an object, in bytes.
 pub const LONGEST_HASH: usize = 32;
+// The flags: one bit ASSUMED, one bit EXTENDED, two bits of the stage, twelve bits for the length of the path.
 const ASSUMED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const INTENDED: u16 = 0x2000;
@@ -213,6 +219,7 @@ impl<R: BufRead> IndexEntries<R> {
     /// Reads the path of an entry in place of the one before. `length`: of the entry so far; `said`: of the path, as the entry says.
     fn read_path(&mut self, length: usize, said: u16) -> io::Result<()> {
         let path = &mut self.entry.path;
+        // Version 4 writes `src/lib.rs` after `src/main.rs` as the number 7 and the text `lib.rs`: seven bytes are cut off.
         let kept = match self.version {
             4 => path.len().checked_sub(offset(&mut self.reader)?),
             _ => Some(0),

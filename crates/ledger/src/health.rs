@@ -12,8 +12,6 @@ use crate::ledger::Ledger;
 use crate::log_upkeep::WHEN_BEHIND;
 use crate::{filesystem, log, migrate, note, sqlite_version};
 
-mod server;
-
 /// Less free space than this is not healthy: a migration copies the ledger.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -31,7 +29,7 @@ pub struct HealthCheck {
 /// Looks at everything, `now` by the clock of this machine; problems are in the checks, errors only mean that looking failed.
 pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<HealthCheck>> {
     if let Some(url) = ledger.server() {
-        return server::examine(ledger, url, now);
+        return crate::server::examine(ledger, url, now);
     }
     let connection = ledger.file("A check of the file")?.connection();
     Ok(vec![

@@ -9,7 +9,8 @@ use crate::connection::OpenOptions;
 use crate::faults::{self, FaultMode};
 use crate::file::FileLedger;
 use crate::log_upkeep::{Behind, said};
-use crate::server::{Server, ServerUrl, nominal_file};
+use crate::server::Server;
+use crate::server_url::{ServerUrl, nominal_file};
 use crate::transaction::{Snapshot, Transaction};
 
 /// Whether this process has committed a write; read once, as the process ends.
@@ -115,6 +116,7 @@ impl Ledger {
         if faults::is_on(FaultMode::Rerun) {
             // As a server that rolls the transaction back for another one.
             let in_vain = || Diagnosis::new(Code::Internal, "This transaction was run in vain.");
+            // Its error is ignored: it is the one above, or one that the run which counts meets again.
             let _ = self.transaction(|tx| write(tx).and_then(|_| Err::<T, _>(in_vain())));
         }
         let written = self.transaction(write)?;
@@ -161,6 +163,7 @@ impl Ledger {
     pub fn behind(&self) -> Option<Behind> {
         match &self.backend {
             Backend::File(file) => file.behind(),
+            // A server has no file with a note beside it. Lost events are told by their hashes: `events/history.rs`.
             Backend::Server(_) => None,
         }
     }

@@ -26,6 +26,7 @@ impl Ledger {
 
     /// Records that a store was found that knows this ledger by its id.
     pub fn found_store(&self) -> Result<()> {
+        // By the condition, a second call changes no row: the trigger that protects the id would refuse any change.
         self.write(|tx| tx.execute("UPDATE ledger SET has_store = 1 WHERE has_store = 0", &[]).map(|_| ()))?;
         self.keep_in_file();
         Ok(())

@@ -33,7 +33,12 @@ pub mod reference;
 pub mod regular_file;
 mod remote;
 pub mod reserve;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(not(feature = "server"))]
+#[path = "no_server.rs"]
+mod server;
+mod server_url;
 mod side;
 mod transaction;
 pub mod trust;
@@ -58,8 +63,8 @@ pub use ledger_identity::Identity;
 pub use locate::{FoundBy, LedgerLocation, Lookup, initial_place, locate, named_from, project_root};
 pub use log_upkeep::{Behind, WHEN_BEHIND, accept};
 pub use migrate::LATEST;
-pub use server::schema::Migrated;
-pub use server::{ChannelBinding, Host, ServerUrl, Tls, keep_connections};
+pub use server::keep_connections;
+pub use server_url::{ChannelBinding, Host, ServerUrl, Tls};
 pub use side::{Durability, SideDatabase, SideSchema, accept_side, remove_side};
 pub use transaction::{Snapshot, Transaction};
 pub use values::{

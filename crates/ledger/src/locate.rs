@@ -15,7 +15,7 @@ use crate::faults::FaultMode;
 use crate::git_dirs::{dirs_of, git_dirs, is_linked_work_tree, trim};
 use crate::ledger::Ledger;
 use crate::regular_file::read_line;
-use crate::server::{ServerUrl, nominal_file};
+use crate::server_url::{ServerUrl, nominal_file};
 use crate::values::path_from_bytes;
 use crate::{faults, log, private, remote, trust};
 
@@ -131,6 +131,7 @@ pub fn locate(lookup: &Lookup<'_>) -> Result<LedgerLocation> {
     for level in lookup.directory.ancestors() {
         inner = inner.or_else(|| is_linked_work_tree(level).then_some(level));
         let root = inner.unwrap_or(level);
+        // At each level, the store in git's own directory comes first: `git clean` cannot reach it.
         for (store, found_by) in candidates(level) {
             if let Some(usual) = store
                 && let Some(store) = follow_pointer(&usual)?
@@ -208,6 +209,7 @@ fn named_place(db: &Path, found_by: FoundBy, directory: &Path) -> Result<LedgerL
     let root = project_root(directory);
     if let Some(text) = db.to_str().filter(|text| ServerUrl::is_meant(text)) {
         let url = ServerUrl::parse(text)?;
+        // A URL does not name this machine's part of the ledger: that is in the store which leads there, or in the usual place.
         let (store, root) = if let Some(found) = store_that_leads_to(&url, directory)? {
             found
         } else {
@@ -265,6 +267,7 @@ pub(crate) fn follow_pointer(store: &Path) -> Result<Option<PathBuf>> {
             let base = store.parent().unwrap_or(Path::new("/"));
             Ok(Some(base.join(path_from_bytes(trim(&line)))))
         }
+        // NotADirectory: something above it is a file.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(e).while_doing(|| format!("looking for {}", store.display())),
     }

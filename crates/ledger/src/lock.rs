@@ -93,6 +93,7 @@ impl Drop for HeldLock {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
             HELD.with_borrow_mut(|held| {
+                // Owners and cursors may be held twice. Either entry will do, because the entries are equal.
                 if let Some(at) = held.iter().rposition(|other| *other == self.rank) {
                     held.remove(at);
                 }

@@ -47,6 +47,7 @@ pub(crate) fn sibling(path: &Path, suffix: &str) -> PathBuf {
 
 /// The file that a database's path leads to: SQLite names its log after that one.
 pub(crate) fn real(path: &Path) -> PathBuf {
+    // A link among the directories above changes nothing: by either path, the log is in the same directory.
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     let real = if is_link { std::fs::canonicalize(path).ok() } else { None };
     real.unwrap_or_else(|| path.to_owned())
@@ -61,12 +62,14 @@ pub(crate) fn length(path: &Path) -> u64 {
 ///
 /// The log may be opened and closed beside SQLite: its locks are on other files.
 pub(crate) fn salts(path: &Path) -> std::io::Result<Option<Salts>> {
+    // One byte more than the header: the salts of a log without a frame belong to no content.
     let mut head = [0; 33];
     // A pipe in its place is not waited for.
     let options = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).to_owned();
     let read = options.open(path_of(path)).and_then(|file| file.read_exact_at(&mut head, 0));
     match read {
         Ok(()) => {
+            // Both salts of the header, four bytes each: <https://sqlite.org/fileformat.html#walformat>.
             let mut salts = [0; 8];
             salts.copy_from_slice(&head[16..24]);
             Ok(Some(Salts::from_be_bytes(salts)))

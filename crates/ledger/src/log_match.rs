@@ -28,6 +28,7 @@ pub(crate) fn require_together(
     is_one: impl FnOnce(&Connection, &Connection) -> bool,
 ) -> Result<()> {
     let opened = open(path, options, &format!("opening {}", path.display()));
+    // A log of another file makes a sound file look damaged, so damage is looked into. Any other error is returned.
     if let Err(error) = opened.as_ref().map(drop)
         && error.code() != Code::Corrupt
     {
@@ -42,6 +43,7 @@ pub(crate) fn require_together(
     }
     let Some(file) = alone(path) else { return Ok(()) };
     let is_own = together.is_some_and(|both| is_one(&file, &both));
+    // A file that is damaged even without its log is no proof against the log.
     if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 

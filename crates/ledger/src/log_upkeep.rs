@@ -57,6 +57,11 @@ impl Remembered {
     pub(crate) fn before_opening(path: &Path, options: OpenOptions) -> Result<Self> {
         let path = log::real(path);
         let Some(mut note) = StoreNote::read(&path) else { return Ok(Self::of(path, None, false)) };
+        // What is beside the file, and what follows:
+        //   no log                       nothing can be played in; `compare` looks at the events once the file is open
+        //   the noted log and file       both are as the last call left them
+        //   the noted log, no stamp      a process was writing the file, or died: compared by age and newest event
+        //   anything else                looked at again, and then compared as a log that may be another file's
         for look in 0..LOOKS {
             let Ok(meta) = std::fs::metadata(&path) else { return Ok(Self::of(path, None, false)) };
             let salts = log::salts(&path);
@@ -108,6 +113,7 @@ impl Remembered {
         if !self.is_told && matches!(log::salts(&self.path), Ok(None)) {
             self.bare = Some(now.head.seq);
         }
+        // The note may be of another ledger that was here before. Event 0, which a note of a new ledger names, is in none.
         if let Some(note) = &self.note
             && note.ledger == now.ledger
             && now.at_noted.as_ref() != Some(&note.head.hash)
@@ -145,11 +151,13 @@ impl Remembered {
             self.tell(connection, true);
         }
         let length = log::length(&self.path);
+        // The log was begun again since: how far the one before it was folded in says nothing of this one.
         if length < self.folded_at {
             self.folded_at = 0;
         }
         if length > log::IN_USE && length >= self.folded_at + log::FURTHER {
             self.fold(connection);
+            // The log keeps its length when its pages are folded in, so the next growth counts from here.
             self.folded_at = length;
         }
     }
@@ -179,6 +187,7 @@ impl Remembered {
             return;
         }
         let stays = log::stays(&self.path) && !self.must_fold;
+        // SQLite folds such a log in as it closes, and writes the file. The note is told before that, without a stamp.
         let is_folded = !stays && log::length(&self.path) > log::HEADER;
         // A call that only read a ledger without a log leaves no note beside it.
         if (!self.is_told && (self.has_written || stays)) || is_folded {
@@ -195,6 +204,7 @@ impl Remembered {
             // The missing events stay remembered until the user accepts the older ledger.
             return;
         }
+        // The note helps and is not needed, so no error of it fails the call.
         let Ok(Some(now)) = newest(connection, 0) else { return };
         let salts = log::salts(&self.path).ok().flatten();
         let before = self.note.as_ref().and_then(|note| note.log.as_ref());
@@ -245,6 +255,7 @@ pub fn accept(path: &Path, options: OpenOptions, now: ic_base::Timestamp) -> Res
             return Err(error);
         }
     };
+    // Only now: of a ledger that cannot be opened, everything stays remembered.
     note::forget(&path).map_err(|e| failed(&note::path_of(&path), &e))?;
     let mut remembered = Remembered::of(path, None, false);
     remembered.compare(&opened.connection)?;
@@ -271,6 +282,7 @@ pub(crate) struct NewestEvent {
 pub(crate) fn newest(connection: &Connection, noted: i64) -> Result<Option<NewestEvent>> {
     const SQL: &str = "SELECT l.id, h.seq, lower(hex(h.hash)), (SELECT lower(hex(hash)) FROM events WHERE seq = $1) \
                        FROM event_head AS h, ledger AS l";
+    // Both tables have one row at most: without an id or a head, the join has none.
     let mut statement = connection.prepare_cached(SQL).map_err(|e| diagnose(e, "reading the newest event"))?;
     let mut rows = statement.query([noted]).map_err(|e| diagnose(e, "reading the newest event"))?;
     let row = rows.next().map_err(|e| diagnose(e, "reading the newest event"))?;
@@ -301,6 +313,7 @@ fn extends(file: &Connection, both: &Connection) -> bool {
     // A file whose head cannot be read is no proof against the log.
     let Ok((seq, hash)) = head else { return true };
     let has = both.query_row("SELECT hash FROM events WHERE seq = ?1", [seq], |row| row.get::<_, Vec<u8>>(0));
+    // The head of a ledger without events names event 0, which is in no table.
     seq == 0 || has.is_ok_and(|its| its == hash)
 }
 

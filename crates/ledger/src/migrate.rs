@@ -36,6 +36,12 @@ pub(crate) fn version_of(connection: &Connection, path: &Path) -> Result<i32> {
             .query_row(pragma, [], |row| row.get::<_, i32>(0))
             .map_err(|e| diagnose(e, &format!("opening the ledger {}", path.display())))
     };
+    //   application_id   user_version     tables
+    //   ours             up to LATEST     any      a ledger, perhaps of an older schema
+    //   ours             more             any      a ledger of a newer program
+    //   0                0                ours     restored from a dump
+    //   0                0                none     what a crash left of a new ledger
+    //   anything else                              a database of another program
     let version = read("PRAGMA user_version")?;
     match read("PRAGMA application_id")? {
         APPLICATION_ID if version <= LATEST => Ok(version),
@@ -89,6 +95,7 @@ pub(crate) fn bring_up_to_date(
 ) -> Result<()> {
     // Of many processes that find an old ledger, one migrates; the others wait here and find it done.
     let _lock = lock(path, options.busy_timeout)?;
+    // Before the transaction, because SQLite changes the mode only outside of one. A ledger from a dump has no log yet.
     use_wal(connection, options.busy_timeout)?;
     immediate(connection, |connection| {
         // Another process may have been here while this one waited for the lock.
@@ -237,6 +244,7 @@ fn back_up(path: &Path, options: OpenOptions, version: i32, now: Timestamp) -> R
 
 /// Copies the ledger into an empty file.
 fn copy(from: &Path, to: &Path, options: OpenOptions) -> rusqlite::Result<()> {
+    // A connection of its own, which sees what is committed. The caller's has begun the transaction of the migration.
     let source = Connection::open_with_flags(from, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     source.busy_timeout(options.busy_timeout)?;
     let mut copy = Connection::open(to)?;

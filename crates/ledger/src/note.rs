@@ -101,6 +101,9 @@ impl StoreNote {
     }
 
     fn text(&self) -> String {
+        // One line, filled up with spaces; `-` stands for a base or a file that is not known:
+        //   ic-head 1 LEDGER SEQ HASH SALTS BASE INODE:SECONDS.NANOS:SIZE SUM     with a log
+        //   ic-head 1 LEDGER SEQ HASH - SUM                                       without one
         let log = self.log.as_ref().map_or_else(
             || UNKNOWN.to_owned(),
             |log| {

@@ -17,6 +17,7 @@ const DIRECTORY: u32 = 0o700;
 /// Makes a directory, 0700, or keeps the one that is there; one of the user's own that lacks their bits gets them.
 pub fn directory(path: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(DIRECTORY).create(path) {
+        // Set again, because the umask may have taken bits of the mode away.
         Ok(()) => fs::set_permissions(path, Permissions::from_mode(DIRECTORY)),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => mend(path).map(|_| ()),
         Err(e) => Err(e),

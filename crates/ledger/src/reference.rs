@@ -5,6 +5,7 @@ use ic_base::{Code, Diagnosis, Result, reversed_digits};
 use crate::transaction::Snapshot;
 use crate::values::LedgerRow;
 
+// Among 100,000 rows, the chance that six digits fit another row stays below one in a hundred (docs/adr/0001).
 /// The fewest digits that name something.
 const MIN_DIGITS: usize = 6;
 
@@ -38,6 +39,7 @@ pub fn find<T>(
 ) -> Result<T> {
     let Referent { table, noun, not_found, listed_by } = referent;
     let digits = reversed_digits(&text.to_ascii_lowercase());
+    // A whole id takes the same path as its end: without its hyphens, it has 32 digits.
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     if !is_hex || digits.len() < MIN_DIGITS || digits.len() > 32 {
         return Err(Diagnosis::new(

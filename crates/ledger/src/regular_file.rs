@@ -31,6 +31,7 @@ fn open(path: &Path, flags: OFlags) -> io::Result<File> {
 /// The content of a small regular file, as git keeps them. Errors: `InvalidInput` for what is none, or longer than 64 KiB.
 pub fn read_line(path: &Path) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
+    // One byte more than is accepted tells a file that is too long from one that fits.
     if open_regular(path)?.take(LONGEST_LINE + 1).read_to_end(&mut line)? as u64 <= LONGEST_LINE {
         return Ok(line);
     }

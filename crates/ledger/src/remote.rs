@@ -9,7 +9,7 @@ use ic_base::{Diagnose, Diagnosis, Result};
 use crate::git_dirs::trim;
 use crate::private;
 use crate::regular_file::read_line;
-use crate::server::ServerUrl;
+use crate::server_url::ServerUrl;
 
 /// Where the pointer of a store is.
 pub(crate) fn path(store: &Path) -> PathBuf {

@@ -63,6 +63,7 @@ fn make(ledger: &Path) {
     let Ok(mut file) = private::create_new(&path) else { return };
     let noise = noise();
     for step in noise.chunks(STEP) {
+        // What was written stays, and a later call fills the file up.
         if file.write_all(step).is_err() {
             return;
         }

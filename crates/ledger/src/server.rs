@@ -6,7 +6,6 @@
 //! next question or for the commit, and the end of a read is not waited for.
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use tokio_postgres::Client;
 use crate::connection::OpenOptions;
 use crate::faults::FaultMode;
 use crate::migrate::LATEST;
+use crate::server_url::ServerUrl;
 use crate::values::{LedgerRow, RowSource};
 use crate::{faults, migrate};
 
@@ -25,18 +25,21 @@ mod connection_pool;
 mod deadlines;
 mod error;
 mod flight;
+mod health;
 mod names;
 mod open;
 mod password;
-pub(crate) mod schema;
-pub(crate) mod schema_objects;
+pub(crate) mod row;
+mod schema;
+mod schema_objects;
 mod tls;
-mod url;
 mod value;
 
 pub use connection_pool::keep_connections;
-pub(crate) use open::{EventHead, OpenTransaction};
-pub use url::{ChannelBinding, Host, ServerUrl, Tls};
+pub(crate) use health::examine;
+pub(crate) use open::OpenTransaction;
+pub(crate) use schema::{create, migrate};
+pub(crate) use tokio_postgres::Row as ServerRow;
 
 use connection_pool::KeptConnection;
 use error::{ServerFault, diagnose, in_doubt, unknown};
@@ -94,6 +97,7 @@ impl Server {
 
     /// Runs `read` over one consistent view.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&OpenTransaction<'_>) -> Result<T>) -> Result<T> {
+        // A read is not tried again: its first statement finds that the connection is lost, and makes it anew.
         let open = OpenTransaction::to_read(self);
         let result = read(&open);
         open.end();
@@ -170,6 +174,7 @@ impl Server {
     fn opening(&self, writes: bool) -> String {
         let Self { url: ServerUrl { ledger, .. }, options, .. } = self;
         let version = "SELECT max(version) FROM refinery_schema_history";
+        // The transaction that the last read left open ends in the same round trip as this one begins.
         let before = if self.dangles.get() { "ROLLBACK; " } else { "" };
         // At least 1: the server takes 0 for no timeout at all.
         let patience = if self.hurries.get() { 1 } else { options.busy_timeout.as_millis().max(1) };
@@ -232,6 +237,7 @@ impl Server {
                 .detail("db", self.url.to_string());
         }
         let Some(client) = self.client.borrow().clone() else { return error };
+        // The statement that failed has aborted its transaction, and the server answers nothing before that is ended.
         let sql = format!(
             "ROLLBACK; SELECT 1 FROM pg_namespace WHERE nspname = '{}' AND NOT has_schema_privilege(oid, 'USAGE')",
             self.url.ledger
@@ -248,6 +254,8 @@ impl Server {
             return Ok(client.clone());
         }
         let started = Instant::now();
+        // `busy` passes when another client leaves. A server is waited for only if this session was connected before: otherwise
+        // its address may be wrong.
         let client = loop {
             match connect::connect(self) {
                 Ok(client) => break Arc::new(client),
@@ -287,6 +295,7 @@ impl Server {
             open.rows(sql, &[name])?.iter().map(|found| row(&LedgerRow(RowSource::Server(found)))).collect::<Result<Vec<_>>>()
         })?;
         let by_hand = "once no reader is in the way, have the owner of its tables run in the database: VACUUM FULL";
+        // Before the first table is rewritten: that takes long, and keeps others from the table.
         if owned.iter().any(|(_, is_ours)| !is_ours) {
             return Err(
                 Diagnosis::new(Code::PermissionDenied, format!("{doing}: the role does not own them.")).hint(by_hand)
@@ -332,6 +341,7 @@ impl Server {
             return;
         }
         let client = self.client.borrow().clone();
+        // The end of a lost connection has ended its transaction.
         if let Some(client) = client.filter(|client| !client.is_closed()) {
             faults::statement("ROLLBACK");
             // A connection that fails here is made anew when it is needed next.
@@ -359,9 +369,4 @@ impl Drop for Server {
 fn runtime() -> Result<Arc<Runtime>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     runtime.map(Arc::new).map_err(|e| Diagnosis::new(Code::Io, format!("preparing to connect: {e}.")))
-}
-
-/// What is nominally the ledger's file: what lies beside a ledger lies beside it, in the local store.
-pub(crate) fn nominal_file(store: &Path) -> std::path::PathBuf {
-    store.join("server.db")
 }

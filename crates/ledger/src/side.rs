@@ -80,12 +80,14 @@ impl SideDatabase {
     /// Errors: `foreign_database`, `newer_schema`, `busy`, `corrupt`, `disk_full`, `permission_denied`.
     pub fn open(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<Self> {
         let doing = || format!("opening {}", path.display());
+        // Made here and not by SQLite: content must have mode 0600 from its first byte on.
         match private::create_new(path) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                 private::mend(path).while_doing(doing)?;
             }
             made => made.map(drop).while_doing(doing)?,
         }
+        // Asked before SQLite opens the file, because an opening may make a log.
         let had_log = log::length(path) > 0;
         let is_strange = require_own_log(path, schema, options).map_err(|e| damaged(path, e))?;
         let OpenedLedger { connection, in_a_hurry, alone } =
@@ -204,6 +206,7 @@ impl SideDatabase {
         let result = write(&Transaction::of_file(&self.connection)).and_then(|value| {
             self.execute("COMMIT")?;
             self.has_written.set(true);
+            // A process that dies before this leaves a log without a note. The next opening compares it with the file.
             self.note_new_log();
             Ok(value)
         });
@@ -300,6 +303,7 @@ impl Drop for SideDatabase {
 
 /// Turns SQLite's error about a file that it cannot read into one about the object store: a damaged ledger has another remedy.
 fn damaged(path: &Path, error: Diagnosis) -> Diagnosis {
+    // What SQLite reports has a source. The refusals of this module have none, and stay unchanged.
     let is_of_the_file = std::error::Error::source(&error).is_some();
     match error.code() {
         Code::Corrupt | Code::ForeignDatabase if is_of_the_file => Diagnosis::new(

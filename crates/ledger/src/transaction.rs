@@ -9,8 +9,11 @@ use rusqlite::{CachedStatement, Connection};
 use crate::actor::Actor;
 use crate::error::{changed_other_than_one, diagnose};
 use crate::faults;
-use crate::server::{EventHead, OpenTransaction};
+use crate::server::OpenTransaction;
 use crate::values::{BoundValue, LedgerRow, Param, RowSource};
+
+/// The newest event, with its hash, as the lock of a server's writers found it.
+pub(crate) type EventHead = (i64, [u8; 32]);
 
 /// One consistent view of the ledger.
 pub struct Snapshot<'c> {
@@ -47,6 +50,7 @@ impl<'c> Snapshot<'c> {
         };
         let mut statement = prepare(connection, sql)?;
         let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
+        // The rest is not read: dropping `rows` resets the statement.
         match rows.next().map_err(|e| diagnose(e, "reading the ledger"))? {
             Some(row) => map(&LedgerRow(RowSource::File(row))).map(Some),
             None => Ok(None),
@@ -60,6 +64,7 @@ impl<'c> Snapshot<'c> {
         params: &[Param<'_>],
         mut map: impl FnMut(&LedgerRow<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
+        // All rows are kept anyway, so they come as one answer. The cursor of `each` costs a question a part.
         if let View::Server(open) = self.view(sql) {
             return open.rows(sql, params)?.iter().map(|row| map(&LedgerRow(RowSource::Server(row)))).collect();
         }
@@ -80,7 +85,7 @@ impl<'c> Snapshot<'c> {
     ) -> Result<()> {
         let connection = match self.view(sql) {
             View::File(connection) => connection,
-            View::Server(open) => return open.each(sql, params, &mut visit),
+            View::Server(open) => return open.each(sql, params, visit),
         };
         let mut statement = prepare(connection, sql)?;
         let mut rows = statement.query(bound(params)).map_err(|e| diagnose(e, "reading the ledger"))?;
@@ -162,6 +167,7 @@ impl<'c> Transaction<'c> {
     /// The seq and hash of the newest event, where the lock of a server's ledger has told them already.
     pub fn head(&self) -> Option<EventHead> {
         match self.snapshot.view {
+            // To ask a file costs no round trip.
             View::File(_) => None,
             View::Server(open) => open.head(),
         }
@@ -169,6 +175,7 @@ impl<'c> Transaction<'c> {
 
     /// Says which event is now the newest: by its hash a commit is known again whose answer was lost.
     pub fn appended(&self, head: EventHead) {
+        // A file answers its commit in this process: that answer cannot be lost.
         if let View::Server(open) = self.snapshot.view {
             open.set_appended(head);
         }
@@ -185,6 +192,7 @@ impl<'c> Deref for Transaction<'c> {
 
 /// SQLite numbers `$n` by first appearance, PostgreSQL by `n`: they agree when these ascend from 1.
 fn parameters_ascend(sql: &str) -> bool {
+    // The first value of `SELECT $2, $1` goes to `$2` in SQLite, and to `$1` in PostgreSQL.
     let mut highest = 0;
     for part in sql.split('$').skip(1) {
         let digits: String = part.chars().take_while(char::is_ascii_digit).collect();

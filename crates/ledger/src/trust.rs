@@ -38,6 +38,7 @@ pub(crate) fn require_own_ledger(db: &Path, store: &Path, usual: &Path, level: &
             .detail("owner", owner));
         }
     }
+    // Outside of a repository, no clone can have brought it.
     let Some((top, dirs)) = level.ancestors().find_map(|top| Some((top, git_dirs(top)?))) else {
         return Ok(());
     };

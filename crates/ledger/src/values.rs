@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-mod server_values;
+use crate::server;
 
 /// The three kinds of column that there are: `INTEGER`, `TEXT`, `BLOB` in SQLite, `BIGINT`, `TEXT`, `BYTEA` in PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +183,7 @@ impl<const N: usize> FromValue for [u8; N] {
 impl<T: FromValue> FromValue for Option<T> {
     fn from_value(value: Value<'_>) -> Option<Self> {
         match value {
+            // `Some(None)` is NULL; `None` means that the value does not fit.
             Value::Null(_) => Some(None),
             value => T::from_value(value).map(Some),
         }
@@ -234,7 +235,7 @@ pub struct LedgerRow<'a>(pub(crate) RowSource<'a>);
 /// Which database gave the row.
 pub(crate) enum RowSource<'a> {
     File(&'a rusqlite::Row<'a>),
-    Server(&'a tokio_postgres::Row),
+    Server(&'a server::ServerRow),
 }
 
 impl RowSource<'_> {
@@ -242,14 +243,14 @@ impl RowSource<'_> {
     fn value(&self, index: usize) -> Option<Value<'_>> {
         match self {
             Self::File(row) => of_file(row.get_ref(index).ok()?),
-            Self::Server(row) => server_values::value(row, index),
+            Self::Server(row) => server::row::value(row, index),
         }
     }
 
     fn column(&self, index: usize) -> Option<&str> {
         match self {
             Self::File(row) => row.as_ref().column_name(index).ok(),
-            Self::Server(row) => row.columns().get(index).map(tokio_postgres::Column::name),
+            Self::Server(row) => server::row::column(row, index),
         }
     }
 }
@@ -259,7 +260,7 @@ impl LedgerRow<'_> {
     pub fn width(&self) -> usize {
         match &self.0 {
             RowSource::File(row) => row.as_ref().column_count(),
-            RowSource::Server(row) => row.len(),
+            RowSource::Server(row) => server::row::width(row),
         }
     }
 

@@ -22,7 +22,7 @@ impl Migrate {
             // A ledger in a file is migrated by opening it.
             session.kernel()?;
         }
-        let from = migrated.map_or(ic_ledger::LATEST, |migrated| migrated.from);
+        let from = migrated.unwrap_or(ic_ledger::LATEST);
         let record = MigrateJson {
             db: place.name().to_string_lossy().into_owned(),
             earlier_schema_version: from,

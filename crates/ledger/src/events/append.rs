@@ -89,6 +89,7 @@ pub fn append(tx: &Transaction<'_>, now: Timestamp, new: &NewEvent<'_>) -> Resul
     // After the masking: the chain must hold over the text that is stored.
     event.hash = hash_of(&event, &before);
     insert(tx, &event)?;
+    // After the event: a trigger refuses an event whose number is not one more than that of the head.
     tx.execute_one("UPDATE event_head SET seq = $1, hash = $2 WHERE one = 1", &[&event.seq, &event.hash])?;
     tx.appended((event.seq, event.hash));
     Ok(event.seq)

@@ -77,6 +77,7 @@ pub fn hex(hash: &Hash) -> String {
 /// A hash from 64 hex digits; `None` if it is anything else.
 pub fn parse_hex(text: &str) -> Option<Hash> {
     let mut hash = [0; 32];
+    // Checked first: `from_str_radix` accepts a `+` as well, and a slice must not cut a character.
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }

@@ -68,6 +68,7 @@ pub fn exists(snapshot: &Snapshot<'_>, key: CursorKey<'_>) -> Result<bool> {
 ///
 /// Errors: `cursor_not_found`; `invalid_value` if `seq` lies beyond the last event, or before the cursor and not `back`.
 pub fn commit(tx: &Transaction<'_>, now: Timestamp, key: CursorKey<'_>, seq: Seq, back: bool) -> Result<Cursor> {
+    // Asked by itself: `position` says 0 for a cursor that is missing, as for a new one.
     if !exists(tx, key)? {
         return Err(not_found(key.name));
     }

@@ -238,6 +238,7 @@ impl Event {
         epoch, gate_result, gate_tier, reason, payload, actor, created_at, prev_hash, hash, reason_hash, payload_hash";
 
     pub(crate) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
+        // In the order of COLUMNS.
         Ok(Self {
             seq: row.get(0)?,
             run_id: row.get::<Option<String>>(1)?.map(RunId::from_ledger),

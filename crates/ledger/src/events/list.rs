@@ -51,6 +51,7 @@ pub fn each_since(
     mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let columns = Event::COLUMNS;
+    // Two statements: with `$1 IS NULL OR run_id = $1` in one of them, the index of a run's events could not be used.
     match run_id {
         Some(run) => snapshot.each(
             &format!("SELECT {columns} FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"),
@@ -107,6 +108,7 @@ pub fn each_before(
 
 /// The seq after which the newest `limit` events of one run or of all stand; 0 if there are no more than that.
 pub fn before_newest(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, limit: i64) -> Result<Seq> {
+    // `seq > 0` is true of every event. It lets the database follow the index from its end.
     let found = match run_id {
         Some(run) => snapshot.query_opt(
             "SELECT seq FROM events WHERE run_id = $1 AND seq > 0 ORDER BY seq DESC LIMIT 1 OFFSET $2",
@@ -128,6 +130,7 @@ pub fn each_crossing_newest_first(
     run_id: &RunId,
     mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
+    // The types are no parameters: only in the text of the statement do they lead SQLite to the partial index.
     snapshot.each(
         &format!(
             "SELECT {} FROM events WHERE run_id = $1 AND type IN ('advance', 'override') ORDER BY seq DESC",
@@ -140,6 +143,7 @@ pub fn each_crossing_newest_first(
 
 /// The seq of the event by which a run last moved forward into a phase; 0 for the phase that it began in.
 pub fn entered(snapshot: &Snapshot<'_>, run_id: &RunId, phase: &str) -> Result<Seq> {
+    // The newest counts: after a rollback, the run moves into the same phase again.
     let found = snapshot.query_opt(
         "SELECT seq FROM events WHERE run_id = $1 AND type IN ('advance', 'override') AND to_state = $2 \
          ORDER BY seq DESC LIMIT 1",

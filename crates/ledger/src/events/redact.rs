@@ -22,6 +22,7 @@ pub fn redact(tx: &Transaction<'_>, now: Timestamp, seq: Seq, reason: &str) -> R
     // An event that was redacted in part before keeps the hash that its first redaction left.
     let reason_hash = event.reason.as_deref().map(hash_of_text).or(event.reason_hash);
     let payload_hash = event.payload.as_deref().map(hash_of_text).or(event.payload_hash);
+    // The event's own hash stays valid: the chain covers the hash of a text, and not the text itself.
     tx.execute_one(
         "UPDATE events SET reason = NULL, payload = NULL, reason_hash = $1, payload_hash = $2 WHERE seq = $3",
         &[&reason_hash, &payload_hash, &seq],

@@ -37,6 +37,7 @@ pub fn verify(snapshot: &Snapshot<'_>, expected: Option<ExpectedHead>) -> Result
     let mut walk = Walk { next: 1, before: [0; 32], first_bad: None, expected };
     let walked = list::each_since(snapshot, None, 0, i64::MAX, |event| {
         if let Some(problem) = walk.step(&event) {
+            // Of a gap, the missing event is named, and not the one after it.
             walk.first_bad = Some((event.seq.min(walk.next), problem));
             return Ok(ControlFlow::Break(()));
         }
@@ -99,6 +100,7 @@ fn tail_problem(last: Seq, hash: Hash, head: (Seq, Hash), expected: Option<Expec
             format!("the head row names event {} with hash {}; the last event found is {last}", head.0, hex(&head.1)),
         ));
     }
+    // The walk has compared an expected event that it met. Left are one beyond the end, and the place before the first.
     match expected {
         Some(e) if e.seq > last => Some((last + 1, format!("event {} is expected; the last is {last}", e.seq))),
         Some(e) if e.seq == 0 && e.hash != [0; 32] => {
@@ -109,6 +111,7 @@ fn tail_problem(last: Seq, hash: Hash, head: (Seq, Hash), expected: Option<Expec
 }
 
 fn redaction_of(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
+    // The type is no parameter: only in the text of the statement does it lead SQLite to the partial index.
     snapshot.query_opt(
         "SELECT seq FROM events WHERE subject_id = $1 AND type = 'redacted'",
         &[&seq.to_string()],

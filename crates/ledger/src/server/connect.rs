@@ -8,8 +8,8 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::Server;
 use super::error::diagnose;
-use super::url::{ChannelBinding, Host, ServerUrl};
 use super::{names, password, tls};
+use crate::server_url::{ChannelBinding, Host, ServerUrl};
 
 /// Seconds to wait for one host: for its address, the connection, TLS and the password together.
 pub(super) const CONNECT_TIMEOUT: u32 = 10;
@@ -159,11 +159,13 @@ fn own_name() -> Result<String> {
     if let Ok(user) = std::env::var("PGUSER") {
         return Ok(user);
     }
+    // Read as a file: the C library would load modules for it, which a static program must not do (docs/adr/0038).
     let uid = rustix::process::geteuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let named = users.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
+        // `ann:x:1000:1000:Ann:/home/ann:/bin/sh`: after the name, the second field is the number.
         (fields.nth(1)? == uid).then(|| name.to_owned())
     });
     named.or_else(|| std::env::var("USER").ok()).ok_or_else(|| {

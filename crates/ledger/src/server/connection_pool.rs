@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
-use super::url::ServerUrl;
 use crate::faults;
+use crate::server_url::ServerUrl;
 
 /// How long a connection is kept that is not asked for.
 const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -60,6 +60,7 @@ pub(super) fn leave(url: &ServerUrl, link: KeptConnection, dangles: bool) {
         // If the thread cannot be made, the connection stays until the next call or the end of the process.
         let _ = closer.spawn(close_when_idle);
     });
+    // The lock ends with this statement: other calls must not wait while the former connection is closed.
     let before = kept().replace(Kept { url: url.clone(), since: Instant::now(), link });
     IS_KEPT.notify_one();
     if let Some(before) = before {

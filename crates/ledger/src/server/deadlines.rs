@@ -34,6 +34,7 @@ impl Server {
     ) -> std::result::Result<T, Option<Error>> {
         let more = if self.has_answered.get() { PATIENCE } else { self.connect_timeout() };
         let result = self.wait_for(self.options.busy_timeout + more, request);
+        // An error is an answer as well.
         if matches!(&result, Ok(_) | Err(Some(_))) {
             self.has_answered.set(true);
         }

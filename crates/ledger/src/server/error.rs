@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::url::ServerUrl;
+use crate::server_url::ServerUrl;
 
 /// What a failure means for the transaction in which it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,6 +71,7 @@ pub(super) async fn fly(client: &Client, requests: &[ServerRequest]) -> Result<V
             let Some(future) = request else { continue };
             match future.as_mut().poll(context) {
                 Poll::Ready(said) => {
+                    // A future that has answered must not be asked again, so it is dropped.
                     *answer = Some(said);
                     *request = None;
                 }

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ic_base::{Code, Diagnosis, Result};
-use tokio_postgres::{Client, Row as ServerRow, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::Server;
 use super::error::{ServerFault, diagnose, fault_of};
 use super::flight::{Answer, ServerRequest, fly};
 use super::value::bind;
+use super::{Server, ServerRow};
 use crate::error::changed_other_than_one;
 use crate::faults;
+use crate::transaction::EventHead;
 use crate::values::{LedgerRow, Param, RowSource};
 
 /// How many rows of a long answer are held at a time.
@@ -22,9 +23,6 @@ const TOGETHER: usize = 1000;
 
 /// A statement that fails as if another transaction were in the way: tests send it.
 const CONFLICT: &str = "DO $$ BEGIN RAISE 'in the way, for a test' USING ERRCODE = '40001'; END $$";
-
-/// The newest event as the writers' lock found it.
-pub(crate) type EventHead = (i64, [u8; 32]);
 
 /// A transaction that begins with its first statement.
 pub(crate) struct OpenTransaction<'s> {
@@ -113,7 +111,7 @@ impl<'s> OpenTransaction<'s> {
         &self,
         sql: &str,
         params: &[Param<'_>],
-        visit: &mut dyn FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
+        mut visit: impl FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         // A visitor may open another cursor while this one is open, so each has a name of its own.
         let number = self.cursors.get() + 1;
@@ -124,6 +122,7 @@ impl<'s> OpenTransaction<'s> {
             self.send(vec![ServerRequest::Change(declare, bind(params)?), fetch()], "reading the ledger")?;
         while let Some(Answer::Rows(rows)) = answers.pop() {
             for row in &rows {
+                // On a break, the cursor stays open: the end of the transaction closes it.
                 if visit(&LedgerRow(RowSource::Server(row)))?.is_break() {
                     return Ok(());
                 }
@@ -169,6 +168,7 @@ impl<'s> OpenTransaction<'s> {
         let changes = requests.len();
         requests.extend(last);
         let mut answers = self.fly(requests, doing)?;
+        // In this order: the opening if it was sent now, the queued changes, what is waited for.
         let asked = answers.split_off(answers.len() - waited_for);
         // The opening comes before the changes, if it was sent now.
         let opened = answers.len() - changes;
@@ -215,6 +215,7 @@ impl<'s> OpenTransaction<'s> {
             match self.server.wait(fly(&client, &requests)) {
                 Ok(answers) => {
                     if begins {
+                        // Only now is it the connection of this transaction: until the first answer, it may be made anew.
                         self.server.dangles.set(false);
                         *self.client.borrow_mut() = Some(client);
                         self.opened(&answers)?;
@@ -230,6 +231,7 @@ impl<'s> OpenTransaction<'s> {
                             continue;
                         }
                     }
+                    // The connection is kept even after an error, so that `end` rolls back what was begun on it.
                     self.fault.set(Some(fault));
                     *self.client.borrow_mut() = Some(client);
                     return Err(match error {
@@ -248,6 +250,7 @@ impl<'s> OpenTransaction<'s> {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
+        // In the order of the opening's statements: the version, then the head if the transaction writes.
         let version = rows.next().and_then(|row| row.get(0)?.parse().ok());
         if let Err(error) = self.server.require_version(version) {
             self.fault.set(Some(ServerFault::Final));
@@ -292,6 +295,7 @@ impl<'s> OpenTransaction<'s> {
 /// so there is no time to look at the count.
 fn guarded(request: ServerRequest) -> ServerRequest {
     match request {
+        // An INSERT of one row adds it or fails. Only an UPDATE can change another number of rows unseen.
         ServerRequest::Change(sql, values) if sql.trim_start().starts_with("UPDATE") => ServerRequest::Ask(
             format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / (count(*) = 1)::int FROM changed"),
             values,

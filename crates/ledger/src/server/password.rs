@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use super::url::Host;
+use crate::server_url::Host;
 
 /// The password of `user` for a database at `host`, if there is one.
 pub(super) fn find(host: &Host, database: &str, user: &str) -> Option<String> {

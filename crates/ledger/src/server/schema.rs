@@ -11,9 +11,9 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::Server;
 use super::error::diagnose;
-use super::url::ServerUrl;
 use crate::faults;
 use crate::migrate::{LATEST, newer};
+use crate::server_url::ServerUrl;
 
 mod embedded {
     refinery::embed_migrations!("../../migrations/postgres");
@@ -24,15 +24,6 @@ pub(super) fn statements() -> Vec<String> {
     let mut all = embedded::migrations::runner().get_migrations().clone();
     all.sort();
     all.iter().filter_map(|migration| migration.sql().map(str::to_owned)).collect()
-}
-
-/// What bringing a ledger up to date did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migrated {
-    /// The version that it had.
-    pub from: i32,
-    /// The version that it has.
-    pub to: i32,
 }
 
 /// Makes the ledger, unless it is there; in a schema of its own, or in an empty one of the name, as an administrator leaves it to a role
@@ -55,6 +46,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     if is_there && !is_empty(server, &client)? {
         return require_ledger(server, &client).map(|()| false);
     }
+    // One transaction for the schema, its migrations and the id: no process ever sees a part of a ledger.
     run(server, &client, "BEGIN").map_err(said)?;
     let made = if is_there { String::new() } else { format!("CREATE SCHEMA \"{name}\"; ") };
     match run(server, &client, &format!("{made}SET LOCAL search_path TO \"{name}\"")) {
@@ -68,6 +60,7 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     }
     if let Err(error) = apply(server, &client) {
         // Another process used the empty schema a moment ago.
+        // Asked on a new connection: `apply` has closed the one on which it failed.
         let is_made = is_there && require_ledger(server, &*server.client()?).is_ok();
         return if is_made { Ok(false) } else { Err(error) };
     }
@@ -80,8 +73,8 @@ pub(crate) fn create(server: &Server, context: &Context) -> Result<bool> {
     Ok(true)
 }
 
-/// Brings the ledger to the newest schema. Errors: `newer_schema`, `migration_failed` (nothing was changed), `busy`, `no_ledger`.
-pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
+/// Brings the ledger to the newest schema; returns the version that it had. Errors: `newer_schema`, `migration_failed` (nothing was changed), `busy`, `no_ledger`.
+pub(crate) fn migrate(server: &Server) -> Result<i32> {
     let Server { url, options, .. } = server;
     let client = server.client()?;
     let said = |error| said(server, error, "bringing the ledger up to date");
@@ -107,7 +100,7 @@ pub(crate) fn migrate(server: &Server) -> Result<Migrated> {
     run(server, &client, "COMMIT").map_err(said)?;
     faults::statement("-- committed");
     server.is_of_version.set(false);
-    Ok(Migrated { from, to: LATEST })
+    Ok(from)
 }
 
 /// Errors: `invalid_value` for a database that cannot hold every text.

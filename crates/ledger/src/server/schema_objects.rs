@@ -11,6 +11,7 @@ pub(crate) fn columns() -> BTreeSet<String> {
         let mut table = None;
         for line in sql.lines().map(str::trim) {
             let words: Vec<&str> = line.split_whitespace().collect();
+            // Migrations have each column on a line of its own, as in `seq BIGINT PRIMARY KEY,`.
             match (words.as_slice(), table) {
                 (["CREATE", "TABLE", name, ..], _) => table = Some(*name),
                 (["ALTER", "TABLE", name, "ADD", "COLUMN", column, ..], _) => {

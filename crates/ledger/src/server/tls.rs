@@ -9,7 +9,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::said;
-use super::url::ServerUrl;
+use crate::server_url::ServerUrl;
 
 /// What encrypts a connection and verifies the server. Errors: `invalid_value` for a file of authorities that cannot be read.
 pub(super) fn connector(url: &ServerUrl) -> Result<MakeRustlsConnect> {

@@ -96,6 +96,7 @@ fn is_another(path: &Path, schema: &SideSchema, note: &StoreNote) -> bool {
 pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
     let mut found = None;
     for look in 0..LOOKS {
+        // Without a file or a log, nothing can be played in.
         let (note, Ok(Some(salts)), Ok(meta)) = (StoreNote::read(path), log::salts(path), std::fs::metadata(path))
         else {
             return Ok(false);
@@ -121,6 +122,7 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
         return require_together(path, options, |file, both| is_sound(both) && extends(schema, file, both))
             .map(|()| true);
     };
+    // The owner comes first: the store of another ledger has another remedy than an older state of this one.
     let owner = alone(path).map(|file| file.query_row(schema.owner, [], |row| row.get::<_, String>(0)));
     match owner {
         Some(Ok(owner)) if owner != note.ledger => Err(Diagnosis::new(
@@ -138,6 +140,8 @@ pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOpt
 /// Whether another process writes it. Then file and log change under our eyes, and that process compared them when it opened the database.
 fn is_in_use(path: &Path, schema: &SideSchema) -> bool {
     let lock = log::sibling(path, schema.lock);
+    // Only asked for: the lock ends at once, with its file. Nothing is waited for, so it needs no rank.
+    // A lock that cannot be asked for counts as free, because the comparison that follows writes nothing.
     let taken = || lock::wait(&lock::open(&lock)?, lock::LockMode::Exclusive, Duration::ZERO);
     lock.exists() && !taken().unwrap_or(true)
 }
@@ -152,5 +156,6 @@ fn extends(schema: &SideSchema, file: &Connection, both: &Connection) -> bool {
     let at = |of: &Connection, age: i64| of.query_row(schema.at_age, [age], |row| row.get::<_, String>(0)).ok();
     // A file whose age cannot be read is no proof against the log.
     let Ok(age) = newest(file) else { return true };
+    // A file of age 0 has no object that could be compared.
     age == 0 || at(file, age) == at(both, age)
 }

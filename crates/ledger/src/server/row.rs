@@ -1,8 +1,9 @@
-//! Values as a server gives them.
+//! Rows as a server gives them.
 
 use tokio_postgres::types::{FromSql, Type};
 
-use super::{Value, ValueKind};
+use super::ServerRow;
+use crate::values::{Value, ValueKind};
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
@@ -24,9 +25,10 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 /// The value of a column; `None` if it is of no kind that a ledger has.
-pub(super) fn value(row: &tokio_postgres::Row, index: usize) -> Option<Value<'_>> {
+pub(crate) fn value(row: &ServerRow, index: usize) -> Option<Value<'_>> {
     let Raw(bytes, ty) = row.try_get(index).ok()?;
     let Some(bytes) = bytes else { return Some(Value::Null(kind_of(&ty))) };
+    // The length tells the type: one byte is a boolean, the others are INT2, INT4 and INT8.
     let number = || match *bytes {
         [a] => Some(i64::from(a)),
         [a, b] => Some(i64::from(i16::from_be_bytes([a, b]))),
@@ -39,6 +41,16 @@ pub(super) fn value(row: &tokio_postgres::Row, index: usize) -> Option<Value<'_>
         Type::BYTEA => Some(Value::Bytes(bytes)),
         _ => None,
     }
+}
+
+/// The name of a column.
+pub(crate) fn column(row: &ServerRow, index: usize) -> Option<&str> {
+    row.columns().get(index).map(tokio_postgres::Column::name)
+}
+
+/// How many columns it has.
+pub(crate) fn width(row: &ServerRow) -> usize {
+    row.len()
 }
 
 fn kind_of(ty: &Type) -> ValueKind {

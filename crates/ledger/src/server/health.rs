@@ -2,10 +2,10 @@
 
 use ic_base::{Result, Timestamp};
 
-use super::HealthCheck;
+use super::schema_objects;
+use crate::health::HealthCheck;
 use crate::ledger::Ledger;
-use crate::server::ServerUrl;
-use crate::server::schema_objects;
+use crate::server_url::ServerUrl;
 use crate::transaction::Snapshot;
 
 /// The oldest server that is held by tests.
@@ -14,7 +14,7 @@ const OLDEST: i64 = 150_000;
 const MOST_SKEW: i64 = 1000;
 
 /// Looks at everything; problems are in the checks, errors only mean that looking failed.
-pub(super) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<HealthCheck>> {
+pub(crate) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<HealthCheck>> {
     ledger.read(|snapshot| {
         Ok(vec![
             schema(),
@@ -129,6 +129,7 @@ fn rights(snapshot: &Snapshot<'_>, url: &ServerUrl) -> Result<HealthCheck> {
     for right in ["SELECT", "INSERT", "UPDATE"] {
         let without: Vec<String> = lacks(right)?;
         // The history of the schema is written by migrations alone.
+        // To read it is needed: every transaction asks it for the version.
         let needed: Vec<String> =
             without.into_iter().filter(|table| right == "SELECT" || table != "refinery_schema_history").collect();
         if !needed.is_empty() {

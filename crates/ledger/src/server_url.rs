@@ -3,7 +3,7 @@
 //! A password is never part of the name, so the name can be shown, recorded and handed on.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
 
@@ -291,6 +291,11 @@ fn require_name(name: &str) -> Result<()> {
     }
     Err(wrong(format!("{name:?} is no name of a ledger on a server."))
         .hint("a lowercase letter or _, then lowercase letters, digits and _; at most 63"))
+}
+
+/// What is nominally the ledger's file: what lies beside a ledger lies beside it, in the local store.
+pub(crate) fn nominal_file(store: &Path) -> PathBuf {
+    store.join("server.db")
 }
 
 fn decode(text: &str) -> Result<String> {

@@ -1,0 +1,146 @@
+//! In place of the module `server` where the program is built without the feature `server`: no PostgreSQL, no TLS, no DNS.
+//!
+//! A URL is understood and refused. No value of these types exists, so the compiler knows that nothing else of a server is reached.
+
+use std::ops::ControlFlow;
+
+use ic_base::{Code, Context, Diagnosis, Result, Timestamp};
+
+use crate::connection::OpenOptions;
+use crate::health::HealthCheck;
+use crate::ledger::Ledger;
+use crate::server_url::ServerUrl;
+use crate::transaction::EventHead;
+use crate::values::{LedgerRow, Param, Value};
+
+pub(crate) use {NoRow as ServerRow, NoServer as Server, NoTransaction as OpenTransaction};
+
+pub(crate) enum NoServer {}
+pub(crate) enum NoRow {}
+
+/// The lifetime is that of the session, as where there is one.
+pub(crate) struct NoTransaction<'s> {
+    session: &'s NoServer,
+}
+
+fn refused<T>(url: &ServerUrl) -> Result<T> {
+    Err(Diagnosis::new(Code::Usage, format!("This build of ic has no ledgers on servers: {url}."))
+        .hint("build it with: cargo install --path crates/ic --locked --features server"))
+}
+
+impl NoServer {
+    pub(crate) fn new(url: &ServerUrl, _: OpenOptions) -> Result<Self> {
+        refused(url)
+    }
+
+    pub(crate) fn url(&self) -> &ServerUrl {
+        match *self {}
+    }
+
+    pub(crate) fn read<T>(&self, _: impl FnOnce(&NoTransaction<'_>) -> Result<T>) -> Result<T> {
+        match *self {}
+    }
+
+    pub(crate) fn write<T>(&self, _: impl FnMut(&NoTransaction<'_>) -> Result<T>) -> Result<T> {
+        match *self {}
+    }
+
+    pub(crate) fn at_once<T>(&self, _: impl FnOnce() -> T) -> T {
+        match *self {}
+    }
+
+    pub(crate) fn wipe(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn head_version(&self) -> Result<i64> {
+        match *self {}
+    }
+}
+
+impl NoTransaction<'_> {
+    pub(crate) fn rows(&self, _: &str, _: &[Param<'_>]) -> Result<Vec<NoRow>> {
+        match *self.session {}
+    }
+
+    pub(crate) fn first<T>(
+        &self,
+        _: &str,
+        _: &[Param<'_>],
+        _: impl FnOnce(&LedgerRow<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        match *self.session {}
+    }
+
+    pub(crate) fn each(
+        &self,
+        _: &str,
+        _: &[Param<'_>],
+        _: impl FnMut(&LedgerRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        match *self.session {}
+    }
+
+    pub(crate) fn execute(&self, _: &str, _: &[Param<'_>]) -> Result<usize> {
+        match *self.session {}
+    }
+
+    pub(crate) fn execute_one(&self, _: &str, _: &[Param<'_>]) -> Result<()> {
+        match *self.session {}
+    }
+
+    pub(crate) fn head(&self) -> Option<EventHead> {
+        match *self.session {}
+    }
+
+    pub(crate) fn set_appended(&self, _: EventHead) {
+        match *self.session {}
+    }
+}
+
+pub(crate) mod row {
+    use super::{NoRow, Value};
+
+    pub(crate) fn value(row: &NoRow, _: usize) -> Option<Value<'_>> {
+        match *row {}
+    }
+
+    pub(crate) fn column(row: &NoRow, _: usize) -> Option<&str> {
+        match *row {}
+    }
+
+    pub(crate) fn width(row: &NoRow) -> usize {
+        match *row {}
+    }
+}
+
+/// Nothing keeps a connection.
+pub fn keep_connections() {}
+
+pub(crate) fn create(server: &NoServer, _: &Context) -> Result<bool> {
+    match *server {}
+}
+
+pub(crate) fn migrate(server: &NoServer) -> Result<i32> {
+    match *server {}
+}
+
+pub(crate) fn examine(_: &Ledger, url: &ServerUrl, _: Timestamp) -> Result<Vec<HealthCheck>> {
+    refused(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_ledger_on_a_server_is_refused_by_name_and_makes_nothing() {
+        let url = ServerUrl::parse("postgres://db.example/app?ledger=shop").unwrap();
+        let store = Path::new("/nonexistent");
+        let refusal = Ledger::on_server(&url, store, OpenOptions::default()).err().unwrap();
+        assert_eq!(refusal.code(), Code::Usage);
+        assert!(refusal.message().contains("postgres://db.example/app?ledger=shop"), "{refusal:?}");
+    }
+}
