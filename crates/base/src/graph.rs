@@ -63,6 +63,7 @@ impl Graph {
     ) -> Vec<usize> {
         // Kahn's algorithm; the set keeps the free nodes sorted by rank, so that the order is the same on every call.
         let open_needs = |node: usize| self.needs[node].iter().filter(|need| nodes.contains(need)).count();
+        // A need that is listed twice is counted twice here, and is met twice below.
         let mut open: Vec<usize> = (0..self.len()).map(open_needs).collect();
         let mut free: BTreeSet<(R, usize)> =
             nodes.iter().filter(|node| open[**node] == 0).map(|node| (rank(*node), *node)).collect();
@@ -99,6 +100,7 @@ impl Graph {
             path.push(at);
             at = self.needs[at].iter().copied().find(|need| is_left[*need])?;
         }
+        // The walk may have begun outside of the circle: those nodes are cut off.
         let mut cycle = path.split_off(seen[at]?);
         let first = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
         cycle.rotate_left(first);

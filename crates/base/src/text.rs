@@ -115,6 +115,7 @@ pub fn shell_word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         text.to_owned()
     } else {
+        // A quote ends the quoted text, stands outside of it with a backslash, and begins it again: `it'\''s`.
         format!("'{}'", text.replace('\'', r"'\''"))
     }
 }

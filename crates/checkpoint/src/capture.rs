@@ -114,6 +114,7 @@ impl CaptureSeen {
     /// Keeps it; to be called once the content is durable. Earlier, a crash could lose content that the next capture believes in.
     pub fn keep(self) -> Result<()> {
         self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
+        // After the cache: if this process ends in between, both know what was read.
         partial_captures::forget(&self.unfinished);
         Ok(())
     }
@@ -169,7 +170,9 @@ pub fn capture_with(
     // Before the walk: what is touched from here on is read again by the next capture.
     let now = space.moment()?;
     let mut sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), now);
+    // Before the walk, too: an index that changes during it is another one for the next capture.
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
+    // Both numbers decide about names, so they are part of the fingerprint: where one changes, names are judged anew.
     let rules = rules::CaptureRules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
     // A sparse cache is still read, but the new one does not continue it: that is how old records are dropped.
     let base = cache.as_ref().filter(|cache| !cache.is_sparse());
@@ -193,11 +196,13 @@ pub fn capture_with(
         own: own_files(root, options, objects),
         unfinished: PartialCapture::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
         found: Mutex::new(WalkFindings::new(base, options.since)),
+        // Without a cache all is news, and the new one is written even if the tree is what it was.
         is_changed: AtomicBool::new(cache.is_none()),
     };
     let root_record = walk.root(directory, old.root)?;
     let (mut found, is_changed) = walk.finish();
     let (links, linked_outside) = found.links();
+    // After the walk: git is asked what it tracks when the first name is in question.
     add_doubts(&mut sources, &mut index, &rules, root);
     let IndexSeen { state: index, tracked, .. } = index;
     // A capture with forced paths holds files that the rules leave out: the next capture must not take them from the cache.
@@ -242,6 +247,7 @@ fn owner_number(owner: FileOwner) -> u64 {
 
 /// The other work trees below a root: those that its comparisons leave out, too.
 fn places_below(objects: &Objects, root: &Path) -> Arc<Places> {
+    // The store knows the places of one root. A capture of another root looks for its own.
     let known = objects.places().filter(|places| places.root() == root);
     known.unwrap_or_else(|| Arc::new(Places::of(root)))
 }
@@ -285,6 +291,7 @@ pub fn is_ignored(objects: &Objects, root: &Path, options: &CaptureOptions, path
         let opened = open(root.join(path_from_bytes(directory)), flags, Mode::empty());
         opened.ok().and_then(|directory| ignore_file(&directory))
     };
+    // From the root down, as a walk goes: each level adds its rules, and an ignored directory ends the way.
     let mut level = rules.enter(&rules.top(), b"", own_rules(b"").as_deref(), false);
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     for (end, _) in slashes {

@@ -149,6 +149,7 @@ fn compare(
     into_hidden: bool,
     visit: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
+    // Links are part of the root's object, so they are equal too.
     if before == after {
         return Ok(());
     }
@@ -157,6 +158,7 @@ fn compare(
     if own(old.as_ref()) != own(new.as_ref()) {
         visit(Difference { path: Vec::new(), before: states.0, after: states.1 })?;
     }
+    // Links stand in the root's object alone: a path may be tied otherwise although its subtree is equal.
     let links = |tree: Option<&TreeObject>| tree.map(|tree| tree.links.clone()).unwrap_or_default();
     let retied = retied(&links(old.as_ref()), &links(new.as_ref()));
     Differ { objects, places: objects.places(), into_hidden, retied, visit }.trees(&[], old.as_ref(), new.as_ref())
@@ -164,6 +166,7 @@ fn compare(
 
 /// The paths that are in groups of other paths than before.
 fn retied(before: &Groups, after: &Groups) -> BTreeSet<Vec<u8>> {
+    // Whole groups are compared: if a path joins one, all paths in it are one file with others than before.
     let (before, after): (BTreeSet<_>, BTreeSet<_>) = (before.iter().collect(), after.iter().collect());
     before.symmetric_difference(&after).copied().flatten().cloned().collect()
 }
@@ -204,6 +207,7 @@ impl Differ<'_> {
                 (None, Some(_)) => Ordering::Greater,
                 (Some(old), Some(new)) => old.name.cmp(&new.name),
             };
+            // Both lists are in the same order: the lesser name is missing on the other side.
             let before = if order.is_le() { olds.next() } else { None };
             let after = if order.is_ge() { news.next() } else { None };
             self.entries(path, before, after)?;
@@ -221,6 +225,7 @@ impl Differ<'_> {
             return Ok(());
         }
         let (mut old, mut new) = (self.below(before)?, self.below(after)?);
+        // A checkpoint from before a directory became a work tree holds its files. On that side it is read as left out.
         let passed = TreeEntry::passed(name, Reason::WorkTree);
         let is_place = |tree: &Option<TreeObject>| is_place(self.places.as_deref(), &path, tree.as_ref());
         let (before, after) =
@@ -230,10 +235,12 @@ impl Differ<'_> {
                 *tree = None;
             }
         }
+        // Left out on both sides: another place is no difference of this one.
         if before == after && before == Some(&passed) {
             return Ok(());
         }
         let states = (state(before, old.as_ref()), state(after, new.as_ref()));
+        // What differs inside of two directories is told by the paths in them.
         let are_directories = old.is_some() && new.is_some();
         if !are_directories || own(old.as_ref()) != own(new.as_ref()) {
             (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
@@ -250,6 +257,7 @@ impl Differ<'_> {
         if !matches!(entry.map(|entry| &entry.node), Some(TreeNode::Directory(_))) {
             return self.retied.contains(path);
         }
+        // With the slash, `a.txt` is not taken for a path below `a`.
         let below = [path, b"/"].concat();
         self.retied.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below))
     }
@@ -313,9 +321,11 @@ impl<'o> Finder<'o> {
         while let Some((depth, part)) = parts.next() {
             let is_last = parts.peek().is_none();
             end += part.len() + usize::from(depth > 0);
+            // The last part is always looked up: its entry is asked for, which `way` does not keep.
             if !is_last && self.way.get(depth).is_some_and(|(name, _)| name == part) {
                 continue;
             }
+            // From here on the path leaves the way to the last one.
             self.way.truncate(depth);
             let tree = self.way.last().map_or(&self.root, |(_, tree)| tree);
             let entry = tree.get(part).cloned();

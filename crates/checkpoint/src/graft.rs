@@ -21,6 +21,7 @@ pub fn graft(objects: &Objects, writer: &Writer<'_>, root: &Hash, nodes: &BTreeM
 fn below(objects: &Objects, writer: &Writer<'_>, at: &Hash, nodes: &BTreeMap<&[u8], &TreeNode>) -> Result<Hash> {
     let mut tree: TreeObject = objects.tree(at)?;
     let mut inside: BTreeMap<&[u8], BTreeMap<&[u8], &TreeNode>> = BTreeMap::new();
+    // Grouped by their first name: each directory is read and stored once, however many paths lead into it.
     for (path, node) in nodes {
         match path.iter().position(|byte| *byte == b'/') {
             Some(end) => {
@@ -51,10 +52,13 @@ pub fn overlay(
     paths: &BTreeSet<Vec<u8>>,
 ) -> Result<Hash> {
     let both = Overlay { objects, writer, paths };
+    // Both trees have a root, so there always is one here.
     let mut root = both.directory(&[], Some(now), Some(was))?.unwrap_or_default();
     let mut links = objects.tree(was)?.links;
     if !links.is_empty() {
         // A name that is gone is tied to nothing.
+        // Which names are left is asked of the new tree itself, still without links. It may lie in a pack that is not
+        // written yet, hence `expose`.
         let bare = writer.put_tree(&root.encode())?;
         writer.expose()?;
         keep_existing(objects, &bare, &mut links)?;
@@ -91,6 +95,7 @@ impl Overlay<'_, '_> {
         let read = |hash: Option<&Hash>| hash.map(|hash| self.objects.tree(hash)).transpose();
         let (now, was) = (read(now)?, read(was)?);
         let is_of_was = self.paths.contains(at);
+        // Mode and attributes are of the tree that gives this path; of the other one where that has no directory here.
         let (first, second) = if is_of_was { (&was, &now) } else { (&now, &was) };
         let Some(looks) = first.as_ref().or(second.as_ref()) else { return Ok(None) };
         let mut entries = Vec::new();
@@ -121,11 +126,13 @@ impl Overlay<'_, '_> {
         };
         let (here, there) = (below(&now), below(&was));
         let chosen = if self.paths.contains(path) { was } else { now };
+        // Where nothing is chosen, names below may still be of the other tree and stay: they are merged one by one.
         if chosen.as_ref().is_some_and(|entry| !matches!(entry.node, TreeNode::Directory(_))) {
             return Ok(chosen);
         }
         let Some(tree) = self.directory(path, here.as_ref(), there.as_ref())? else { return Ok(None) };
         let node = TreeNode::Directory(self.writer.put_tree(&tree.encode())?);
+        // A directory's attributes are in its own object.
         Ok(Some(TreeEntry { name: name.to_vec(), node, attributes: Attributes::default() }))
     }
 

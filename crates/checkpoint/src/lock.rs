@@ -55,6 +55,8 @@ pub fn root(objects: &Path, root: &Path, mode: LockMode, timeout: Duration) -> R
 
 /// The lock of the object store in `objects`. Errors: `busy` past the timeout.
 pub fn store(objects: &Path, mode: LockMode, timeout: Duration) -> Result<Lock> {
+    // A process that wants the lock alone blocks others that could share it at once, so its turns are short.
+    // One that shares it waits for a holder that keeps all others out as well.
     let turn = if mode == LockMode::Exclusive { FIRST_TURN } else { timeout };
     take(&store_path(objects), Rank::Store, mode, timeout, turn, || "Another process prunes or captures".to_owned())
 }
@@ -79,12 +81,16 @@ fn take(
     let started = Instant::now();
     let left = || timeout.saturating_sub(started.elapsed());
     let doing = || format!("locking {}", path.display());
+    // Said before the wait: debug builds must see a wrong order even where the lock is free.
     let held = HeldLock::new(rank);
+    // A file of its own (`objects.db.lock.turn`): one process waits at the lock, all others wait here behind it.
     let mut turnstile = path.as_os_str().to_owned();
     turnstile.push(".turn");
     let file = open(path).while_doing(doing)?;
     let turnstile = open(&PathBuf::from(turnstile)).while_doing(doing)?;
     loop {
+        // First a place in the queue, then the lock. The turnstile is free again before the work begins, so the next
+        // process can queue up while this one works.
         if wait(&turnstile, LockMode::Exclusive, left()).while_doing(doing)? {
             let taken = wait(&file, mode, turn.min(left())).while_doing(doing)?;
             turnstile.unlock().while_doing(doing)?;

@@ -37,6 +37,7 @@ impl<'de> Deserialize<'de> for PathText {
             _ => None,
         };
         let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        // No path holds a NUL, in this form as little as in the other.
         bytes.filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
     }
 }

@@ -28,10 +28,12 @@ impl Places {
         let others = other_work_trees(root);
         // Most repositories have none.
         let real = if others.is_empty() { None } else { std::fs::canonicalize(root).ok() };
+        // Their paths are real ones, and the root may be named through a link: so its real path is compared.
         let real = real.unwrap_or_else(|| root.to_owned());
         for OtherWorkTree { top, is_locked } in others {
             let below = top.strip_prefix(&real).ok();
             let path = path_bytes(below.unwrap_or(&top)).to_vec();
+            // A locked one may lie on a disk that is absent at the moment.
             if is_locked || top.is_dir() {
                 places.standing.insert(path.clone());
             }
@@ -73,6 +75,7 @@ impl Places {
     /// The one that a path is, or lies in; the outermost.
     pub fn around(&self, path: &[u8]) -> Option<Vec<u8>> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        // From the root down, so the outermost is found: what lies in that one is a matter of its own checkpoints.
         ends.chain([path.len()]).map(|end| &path[..end]).find(|above| self.is_one(above)).map(<[u8]>::to_vec)
     }
 }

@@ -112,6 +112,7 @@ impl CheckpointRecord {
         self.git_hash == other.git_hash
     }
 
+    // `from_row` reads these by their places, so a new column goes to the end.
     pub(crate) const COLUMNS: &'static str = "id, seq, root, kind, name, message, conversation, workflow, run_id, \
         phase, step, step_name, dispatch_id, parent_id, advance_seq, tree, manifest, complete, settled, files, \
         directories, symlinks, bytes, new_objects, stored_bytes, duration_ms, created_at, pruned_at, of_call, git_hash";
@@ -187,6 +188,7 @@ pub struct NewCheckpoint<'a> {
 
 /// Records a checkpoint, with its event. Its content is durable already.
 pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<CheckpointRecord> {
+    // The event first: the row has its seq.
     let seq = announce(tx, now, new)?;
     insert(tx, now, new, seq)
 }
@@ -199,6 +201,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
         subject_id: Some(new.id.as_str()),
         to: Some(new.kind.as_str()),
         payload: Some(json!({
+            // For readers of events. The exact bytes are in the row.
             "root": new.root.to_string_lossy(),
             "tree": hex(&new.captured.root),
             "parent_id": new.parent_id.map(CheckpointId::as_str),
@@ -213,6 +216,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
 pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq: Seq) -> Result<CheckpointRecord> {
     let CheckpointLink { name, message, conversation, workflow, run_id, phase, step, step_name, dispatch_id, of_call } =
         new.link;
+    // A message may hold a secret, and no row is ever deleted.
     let message = mask_optional(message.as_deref());
     let complete = new.captured.is_complete();
     let CaptureCounts { files, directories, symlinks, bytes } = new.captured.counts;
@@ -256,6 +260,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
             &new.git_hash,
         ],
     )?;
+    // Read from the ledger, so that the caller has the masked message too.
     get(tx, new.id)
 }
 

@@ -49,6 +49,7 @@ pub fn given_up<'c>(
         .filter(|checkpoint| {
             let link = &checkpoint.link;
             let run = link.run_id.as_ref().filter(|_| link.conversation.is_none()).map(ic_base::RunId::as_str);
+            // Counted first: one that stays for another reason takes one of the places of `keep_last`, too.
             let of_line = newer.entry((&checkpoint.root, link.conversation.as_deref(), run)).or_default();
             *of_line += 1;
             *of_line > policy.keep_last
@@ -61,6 +62,7 @@ pub fn given_up<'c>(
     let others = all.iter().filter(|checkpoint| !checkpoint.link.of_call && !goes.contains(&checkpoint.id));
     let kept: HashSet<&DispatchId> = others.filter_map(|other| other.link.dispatch_id.as_ref()).collect();
     let is_left = |call: &CheckpointRecord| !call.link.dispatch_id.as_ref().is_some_and(|id| kept.contains(id));
+    // The looks of tool calls are in no line, so `keep_last` does not count for them.
     given_up.extend(all.iter().filter(|checkpoint| {
         checkpoint.link.of_call
             && checkpoint.created_at.millis() < oldest
@@ -141,6 +143,7 @@ pub fn mark_one(objects: &Objects, hash: &Hash, live: &mut HashSet<Hash>) -> Res
 
 /// A directory and all below it.
 pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Result<()> {
+    // A list and no recursion: trees may be thousands of directories deep.
     let mut waiting = vec![*root];
     while let Some(hash) = waiting.pop() {
         if live.contains(&hash) {

@@ -83,6 +83,7 @@ fn impossible(path: &[u8]) -> Diagnosis {
 impl RootDir {
     /// Opens the directory `path`.
     pub fn open(path: &Path) -> Result<Self> {
+        // The root itself may be named through a link. Only below it no link is followed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let doing = || format!("opening {}", path.display());
         let fd = open(path, flags, Mode::empty()).map_err(io::Error::from).while_doing(doing)?;
@@ -138,6 +139,7 @@ impl RootDir {
             Err(Errno::ACCESS) if access == OFlags::RDONLY => unreadable_files::open_file(&directory, name),
             opened => opened,
         };
+        // NOFOLLOW refuses links, but a pipe or a device opens without an error.
         let file = File::from(fd?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
     }
@@ -169,6 +171,7 @@ impl RootDir {
     ) -> Result<()> {
         let FileAttributes { mode, attributes } = looks.into();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // The owner of the directory is known when it is open, and is needed for the bits at the end.
         let around = Cell::new(FileOwner::default());
         let create = |directory: &OwnedFd| {
             around.set(FileOwner::of(&fstat(directory)?));
@@ -256,11 +259,13 @@ impl RootDir {
             if let Some(attributes) = attributes {
                 // Attributes of a file can only be set by who may write into it.
                 if is_file && expected.mode & WRITE == 0 && mode & WRITE != 0 {
+                    // Without setuid and setgid: they come last, when the file has its final owner.
                     access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode & 0o777)).at(path)?;
                 }
                 self.give(handle.as_fd(), attributes);
             }
             let mode = if is_file {
+                // Asked after `give`, which may have changed the owner.
                 let owners = (fstat(&handle).at(path)?, fstat(directory).at(path)?);
                 self.lendable(mode, FileOwner::of(&owners.0), FileOwner::of(&owners.1))
             } else {
@@ -281,13 +286,16 @@ impl RootDir {
     ) -> Result<()> {
         check_path(temporary)?;
         let (parent, name) = split(path);
+        // Under its own name, a file would be seen before it is whole.
         if temporary.contains(&b'/') || temporary == name {
             return Err(impossible(temporary));
         }
         self.inside(path, MAKE, &mut |directory, name| {
             let made = create(directory).at(path)?;
+            // Only now: a file that had the temporary name before is not ours to remove.
             let unplaced = Temporary::new(directory, temporary);
             fill(made)?;
+            // Filling may take long. If the directory was moved by now, the new file would get its name somewhere else.
             self.require_place(parent, directory, path)?;
             // The last look before the rename, which replaces whatever has the name.
             require(still, &found(directory, name).while_doing(|| at(path))?, path)?;

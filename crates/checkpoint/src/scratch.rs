@@ -38,6 +38,7 @@ impl Scratch {
         let above = cache_directory(objects)?;
         let doing = || format!("making room in {}", above.display());
         loop {
+            // Until it is locked, another process may take it for a dead owner's. Then the next one is made.
             let place = tempfile::Builder::new().prefix("").suffix(ENDING).tempdir_in(&above).while_doing(doing)?;
             // One that was taken for a dead owner's is gone by now: the lock tells.
             let _ = ic_ledger::private::mend(place.path());
@@ -67,6 +68,7 @@ impl LazyScratch {
 
     /// The directory. Errors: those of [`Scratch::new`].
     pub(crate) fn path(&self) -> Result<PathBuf> {
+        // Locked while it is made: all threads of a capture share one directory.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = match made.take() {
             Some(scratch) => scratch,
@@ -106,6 +108,8 @@ pub struct Leftovers {
 
 /// Counts what dead owners left beside the object store `objects`, and changes nothing.
 pub fn leftovers(objects: &Path) -> Leftovers {
+    // Files that are not whole have no lock. Only a process that holds the store alone knows that no capture
+    // writes them now.
     let alone = has_unfinished(objects).then(|| alone(objects)).flatten();
     let mut found = Leftovers::default();
     for path in candidates(objects, alone.is_some()) {
@@ -120,6 +124,7 @@ pub fn leftovers(objects: &Path) -> Leftovers {
 /// Removes what dead owners left beside the object store `objects`. The caller holds no lock of the store's; files
 /// that are not whole stay while a capture runs.
 pub fn clear(objects: &Path) -> Leftovers {
+    // The store is locked only if there is such a file: captures must not wait for nothing.
     let alone = has_unfinished(objects).then(|| alone(objects)).flatten();
     remove(objects, alone.is_some())
 }
@@ -135,9 +140,11 @@ fn remove(objects: &Path, is_alone: bool) -> Leftovers {
         // Held until it is gone: of two that find it, one removes it.
         let Some(_owner) = owned_by_the_dead(&path) else { continue };
         let size = size_of(&path);
+        // A link is not followed: what it leads to is not ours.
         let is_directory = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
         let done = if is_directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         match done {
+            // Another process had the lock before this one, and has removed it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => removed.failed.push((path, e.to_string())),
             Ok(()) => {
@@ -167,6 +174,7 @@ fn candidates(objects: &Path, is_alone: bool) -> Vec<PathBuf> {
 }
 
 fn names(objects: &Path) -> impl Iterator<Item = String> {
+    // Not by `cache_directory`, which makes the directory: a count changes nothing.
     let entries = std::fs::read_dir(objects.with_extension("cache")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }

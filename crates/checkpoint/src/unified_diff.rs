@@ -138,8 +138,10 @@ fn compare(old: &[&[u8]], new: &[&[u8]], deadline: Duration) -> Vec<DiffOp> {
     if old.len() + new.len() <= MOST_LINES {
         return capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + deadline));
     }
+    // Too many lines to be searched: what both begin and end with is equal, and all between is one replacement.
     let common = |(a, b): &(&&[u8], &&[u8])| a == b;
     let head = old.iter().zip(new).take_while(common).count();
+    // The tail is looked for in what is left: no line may count for both ends.
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(common).count();
     let (old_len, new_len) = (old_rest.len() - tail, new_rest.len() - tail);
@@ -149,6 +151,7 @@ fn compare(old: &[&[u8]], new: &[&[u8]], deadline: Duration) -> Vec<DiffOp> {
         DiffOp::Replace { old_index: head, old_len, new_index: head, new_len },
         equal(head + old_len, head + new_len, tail),
     ];
+    // Two texts with another first or last line have no head or tail: an operation without lines is left out.
     ops.into_iter().filter(|op| !(op.old_range().is_empty() && op.new_range().is_empty())).collect()
 }
 

@@ -28,15 +28,18 @@ impl OpenedFile {
 
     /// Opens what `name` stands for in a directory, if the caller owns it and lacks these bits; `None`: the bits do not close it.
     fn new(directory: impl AsFd, name: &[u8], kind: FileType, needed: u32) -> Result<Option<Self>> {
+        // A handle that only names: to open it needs no right to read, and it follows no link.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(directory, name, flags, Mode::empty())?;
         let stat = fstat(&handle)?;
         let mode = stat.st_mode & BITS;
+        // Only the owner may change the bits.
         let is_own = stat.st_uid == geteuid().as_raw() && FileType::from_raw_mode(stat.st_mode) == kind;
         if !is_own || mode & needed == needed {
             return Ok(None);
         }
         let opened = Self { handle, mode };
+        // `opened` exists before the bits change: whatever fails from here on, they are set to what they were.
         opened.set(mode | needed)?;
         Ok(Some(opened))
     }
@@ -53,6 +56,7 @@ impl OpenedFile {
 
 impl Drop for OpenedFile {
     fn drop(&mut self) {
+        // A failure leaves it open to its owner alone, and there is no caller here to tell it to.
         let _ = self.set(self.mode);
     }
 }
@@ -61,6 +65,7 @@ impl Drop for OpenedFile {
 pub(crate) fn open_file(directory: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     let opened = OpenedFile::new(directory, name, FileType::RegularFile, READ)?.ok_or(Errno::ACCESS)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // The bits go when `opened` is dropped, at the end of this function. The file stays readable: it is open by then.
     rustix::fs::open(opened.place(), flags, Mode::empty())
 }
 
@@ -70,6 +75,7 @@ pub(crate) fn open_directory(directory: impl AsFd, name: &[u8]) -> Result<Option
     if geteuid().is_root() {
         return Ok(None);
     }
+    // The caller keeps the guard: unlike a file, a directory is asked for the right again with each name in it.
     let Some(opened) = OpenedFile::new(directory, name, FileType::Directory, LOOK)? else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = rustix::fs::open(opened.place(), flags, Mode::empty())?;

@@ -18,6 +18,7 @@ pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: &CaptureSet
 }
 
 fn start(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, project: &Path) -> Result<()> {
+    // Asked first: mostly nothing is due, and this opens no store.
     if !retention::is_sweep_due(kernel) {
         return Ok(());
     }
@@ -32,6 +33,7 @@ fn start(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, proj
     let mut prune = Command::new(program);
     prune.args(["checkpoint", "prune", "--automatic", "--quiet", "--db"]).arg(session.place()?.name());
     prune.arg("-C").arg(root);
+    // As an absolute path: a relative IC_CONFIG would be read from the directory that `-C` names.
     if let Some(config) = session.named_config() {
         prune.env("IC_CONFIG", config);
     }

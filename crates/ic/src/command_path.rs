@@ -28,6 +28,7 @@ pub(crate) fn only<V: Subcommand>(noun: Command, words: &[OsString], narrow: &[O
     // Options may stand before the verb. If this word is really the value of an option, the narrowed tree cannot parse the line, and the
     // caller parses it again with the whole one.
     let verb = |word: &OsString| all.get_subcommands().position(|verb| word.as_os_str() == verb.get_name());
+    // An alias is not found, as in `ic checkpoint info`. The noun then keeps all verbs, which parse the same.
     let Some((at, place)) = words.iter().enumerate().find_map(|(at, word)| Some((at, verb(word)?))) else {
         return noun;
     };

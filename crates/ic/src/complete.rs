@@ -57,6 +57,7 @@ pub(crate) fn answer(shell: CompletionShell, arguments: Vec<OsString>, environme
         CompletionShell::Zsh => Some(described(arguments, environment)),
         CompletionShell::Fish => {
             let mut words = arguments;
+            // Only here: the script for zsh removes the quotes itself, and bash sends the whole line.
             if let Some(last) = words.last_mut() {
                 *last = command_line::unquoted(last.as_bytes(), command_line::QuoteRules::Fish);
             }
@@ -85,6 +86,7 @@ fn described(mut words: Vec<OsString>, environment: &CliEnvironment) -> Vec<u8> 
 /// The candidates after `words` that begin with `typed`.
 fn candidates(words: &[OsString], typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
     let mut tree = CommandLine::command();
+    // The verbs of a noun are deferred, and only a built tree has them.
     tree.build();
     let mut found = Position::after(&tree, words).map(|at| all(&at, typed, environment)).unwrap_or_default();
     // Filtered here for all kinds: the functions below may return more than what fits.

@@ -42,6 +42,8 @@ impl CliEnvironment {
             arm_test_hooks();
         }
         Self {
+            // An empty IC_DB counts, unlike the others: it is refused with a hint. Ignored, the search would find
+            // another ledger than the one that was meant.
             db: env::var_os("IC_DB").map(PathBuf::from),
             config: env::var_os("IC_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from),
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),

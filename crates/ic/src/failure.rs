@@ -50,6 +50,7 @@ pub(crate) fn report(diagnosis: &Diagnosis, format: OutputFormat, quiet: bool) -
             let (bad, good, reset) = (style::BAD.render(), style::GOOD.render(), style::BAD.render_reset());
             let print = |text: String| print_line(&wrapped(text, error_screen()));
             print(format!("{bad}error{reset}: {}", plain(diagnosis.message())));
+            // --quiet leaves out the hint and never the error.
             if let (Some(hint), false) = (diagnosis.get_hint(), quiet) {
                 print(format!("{good}hint{reset}: {}", plain(hint)));
             }
@@ -87,6 +88,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     };
     let unknown = context(ContextKind::InvalidSubcommand);
     let meant = unknown.as_deref().and_then(|word| meant(arguments, word));
+    // Ours first: the suggestions of clap go by spelling alone.
     let suggestion = meant.or_else(|| {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue].into_iter().find_map(
             |kind| match error.get(kind)? {
@@ -216,6 +218,7 @@ fn example(arguments: &[OsString]) -> Option<String> {
     let tree = whole_tree();
     let help = innermost(&tree, arguments.iter()).get_after_help()?.to_string();
     let line = help.strip_prefix("Examples:\n")?.lines().next()?.trim();
+    // Three blanks or more are between an example and its explanation.
     Some(line.split("   ").next().unwrap_or(line).to_owned())
 }
 
@@ -247,12 +250,19 @@ fn innermost(tree: &Command, words: impl Iterator<Item = impl AsRef<OsStr>>) -> 
 
 /// Clap's message without its prefix, its usage block and its tips.
 fn first_sentence(text: &str) -> String {
+    // Such as:
+    //
+    //     error: the following required arguments were not provided:
+    //       --goal <TEXT>
+    //
+    //     Usage: ic run create --goal <TEXT>
     let lines: Vec<&str> = text
         .strip_prefix("error: ")
         .unwrap_or(text)
         .lines()
         .take_while(|line| !line.is_empty() && !line.starts_with("Usage:"))
         .map(str::trim)
+        // `[possible values: ...]`: the hint has them.
         .filter(|line| !line.starts_with('['))
         .collect();
     let joined = lines.join(" ");

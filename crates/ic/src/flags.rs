@@ -45,11 +45,13 @@ pub(crate) struct Global {
 /// Errors: `usage`. The line was parsed before, so a word that begins with a dash is an option, and no value is missing.
 pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
     let mut given: Vec<(&str, OsString)> = Vec::new();
+    // What follows `--` is not ours, as in `ic exec -- tool --json`.
     let mut rest = arguments.iter().skip(1).take_while(|argument| *argument != "--");
     while let Some(argument) = rest.next() {
         let Some((name, value)) = valued(argument, &mut rest) else { continue };
         match given.iter().find(|(known, _)| *known == name) {
             Some((_, before)) if !is_same(name, before, &value) => {
+                // Masked: the URL of a server may contain a password.
                 let said = |value: &OsString| format!("{:?}", mask(&value.to_string_lossy()));
                 let (before, value) = (said(before), said(&value));
                 let message = format!("The option {name} is given two values: {before} and {value}.");
@@ -81,12 +83,14 @@ fn valued<'a>(argument: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -
     let at = letters.iter().position(|letter| *letter == b'C')?;
     match &letters[at + 1..] {
         [] => rest.next().map(|value| ("-C", value.clone())),
+        // The parser strips one equals sign, so `-C=DIR` and `-CDIR` are the same.
         [b'=', value @ ..] | value => Some(("-C", ic_ledger::path_from_bytes(value).into())),
     }
 }
 
 fn is_same(name: &str, one: &OsStr, other: &OsStr) -> bool {
     let duration = |text: &OsStr| text.to_str().and_then(|text| busy_timeout(text).ok());
+    // `1m` and `60s` are no disagreement.
     one == other || name == "--busy-timeout" && duration(one) == duration(other)
 }
 
@@ -137,6 +141,7 @@ pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
         help => PossibleValue::new(word(*value)).help(help),
     });
     PossibleValuesParser::new(shown).try_map(move |text| {
+        // Always found: the parser above accepts no other word.
         let found = values.iter().find(|(value, _)| word(*value) == text);
         found.map(|(value, _)| *value).ok_or("it is none of the values")
     })

@@ -36,6 +36,7 @@ impl FormatChoice {
 
     /// The choice of a command line that could not be parsed, so that its error takes the wanted form.
     pub(crate) fn guess(arguments: &[OsString], environment: &CliEnvironment) -> Self {
+        // The last one wins, and a wrong value counts as none: only the form of an error depends on it.
         let mut flag = None;
         for (i, argument) in arguments.iter().enumerate() {
             match argument.to_str() {

@@ -50,10 +50,12 @@ pub(crate) fn tree(is_full: bool) -> Command {
     // Only a built tree has the verbs of each noun, and the global options in each verb.
     tree.build();
     let tree = tree.help_template(cli::first_page(is_full)).mut_subcommands(|verb| laid_out(verb, is_full));
+    // The page is laid out in the short form of clap, which would leave out the options that are hidden from `-h`.
     in_columns(tree.mut_args(|argument| argument.hide_short_help(false)), is_full)
 }
 
 fn laid_out(verb: Command, is_full: bool) -> Command {
+    // Clap has one text for what follows the arguments. A page has the examples before them and the notes after.
     let (examples, notes) = parts(&verb);
     let notes = Some(unwrapped(notes.trim())).filter(|text| is_full && !text.is_empty());
     let verb = verb
@@ -81,6 +83,7 @@ fn in_columns(command: Command, is_full: bool) -> Command {
         // Clap wraps the column at a width that is not known here, so each value and its meaning are a line of their own.
         let long = if is_full { [vec![long], values.clone()].concat().join("\n") } else { long };
         let argument = argument.help(long).long_help(Resettable::Reset);
+        // `--help` asks for the long form, and all texts are in the short one now.
         let is_help = matches!(argument.get_action(), ArgAction::Help);
         let argument = if is_help { argument.action(ArgAction::HelpShort) } else { argument };
         if is_full && !values.is_empty() { argument.hide_possible_values(true) } else { argument }

@@ -75,6 +75,7 @@ impl HookLogLine {
 pub(crate) fn append(store: &Path, line: &HookLogLine) {
     let path = store.join("hooks.log");
     if fs::metadata(&path).is_ok_and(|found| found.len() > LONGEST) {
+        // Half of it stays, so that the next calls append again and do not rewrite the file each time.
         let newer = read(store);
         let text: String = newer[newer.len() / 2..]
             .iter()
@@ -95,6 +96,7 @@ pub(crate) fn append(store: &Path, line: &HookLogLine) {
     let mut how = File::options();
     how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
     if let Ok(mut file) = how.open(&path)
+        // Asked of the open file, so that nothing can take its place in between.
         && file.metadata().is_ok_and(|found| found.is_file())
     {
         let _ = file.write_all(&text);

@@ -106,6 +106,9 @@ pub(crate) fn keep(store: &Path, event: &Unsent) {
 
 /// The events that wait in a store. Lines that ic did not write are skipped.
 pub(crate) fn read(store: &Path) -> Waiting {
+    // unsent.jsonl  {"at":1764000000000,"client":"codex",...}  an event a line
+    // unsent.more   ...                                        a byte for each event that came when the file was full
+    // unsent.done   {"first":"{\"at\":...","count":2}           the first two lines are recorded
     let file = store.join("unsent.jsonl");
     let text = fs::read(&file).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n');
@@ -138,6 +141,7 @@ fn lock(store: &Path) -> Option<File> {
     let file = open(&store.join("unsent.lock"))?;
     let since = Instant::now();
     loop {
+        // Tried again and again: a call that blocks has no limit of time.
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Some(file),
             Err(_) if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
@@ -148,6 +152,7 @@ fn lock(store: &Path) -> Option<File> {
 
 /// Locks and reads the events that wait; `None` if there are none. Errors: `busy` while another hook records them.
 pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
+    // Asked without the lock: most hooks find no file, and should not wait.
     if !store.join("unsent.jsonl").is_file() {
         return Ok(None);
     }
@@ -157,6 +162,7 @@ pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
     let progress = fs::read(store.join("unsent.done")).unwrap_or_default();
     let progress: Option<Progress> = serde_json::from_slice(&progress).ok();
     let of_this = progress.filter(|progress| lines.first() == Some(&progress.first));
+    // Without a count all lines are recorded again: the ledger recognizes those that it has.
     let done = of_this.map_or(0, |progress| progress.count);
     Ok(Some(TakenEvents { store: store.to_owned(), lines, done, is_begun: done > 0, _lock: lock }))
 }
@@ -191,6 +197,7 @@ impl TakenEvents {
         self.done += 1;
         let first = self.lines.first().cloned().unwrap_or_default();
         let Ok(text) = serde_json::to_vec(&Progress { first, count: self.done }) else { return };
+        // Not flushed: if a power loss removes the count, the ledger recognizes the lines that come again.
         let (new, path) = (self.store.join("unsent.done.new"), self.store.join("unsent.done"));
         // Written whole and renamed: half a number would make the next hook record everything again.
         let _ = fs::write(&new, text).and_then(|()| fs::rename(new, path));

@@ -134,6 +134,8 @@ impl CliOutput {
 
     /// Prints just a value, or its record if JSON was asked for.
     pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<ExitStatus> {
+        // Not by `format`: in a pipe that is JSON without a flag, and `id=$(ic run create ...)` needs the bare
+        // value.
         if self.json_asked {
             self.json(record)?;
         } else {
@@ -243,6 +245,7 @@ impl CliOutput {
     /// Puts the warning that would follow the answer into the hint of a failure: what was not found may be among the events that are
     /// missing.
     pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
+        // An error of the same code has said it.
         let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code()) else {
             return failure;
         };
@@ -316,9 +319,11 @@ impl CliOutput {
     /// Errors: `io_error` if the call wrote to the ledger and no reader took its answer. The answer has the id of what was made, and a
     /// script would continue without it.
     fn require_reader(&mut self) -> Result<()> {
+        // A capture is memory of this process: nothing closes it.
         if !ic_ledger::has_written() || self.capture.is_some() {
             return Ok(());
         }
+        // Only a flush shows whether the reader is there: until then the answer may be in the buffer.
         self.flush().map_err(lost)?;
         // A call that was started with standard output closed counts as one whose reader has gone.
         if self.hung_up || !self.closed && !ic_sys::closed_streams::had_no_output() {
@@ -331,6 +336,7 @@ impl CliOutput {
     fn flush(&mut self) -> Result<WriteOutcome> {
         let result = if self.closed { Ok(()) } else { self.writer.flush() };
         self.note(result)?;
+        // An error above returns first, and takes the warning into its hint: see `with_reservation`.
         self.say_reservation();
         Ok(if self.closed { WriteOutcome::Closed } else { WriteOutcome::Whole })
     }

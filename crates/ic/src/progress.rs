@@ -19,6 +19,7 @@ pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work:
             let mut is_shown = false;
             // Parked instead of asleep, so that the end of the work wakes it at once.
             std::thread::park_timeout(QUIET_FOR);
+            // Relaxed is enough: the flag carries no data, and the end of the scope waits for this thread.
             while !done.load(Relaxed) {
                 is_shown |= write!(anstream::stderr(), "\r\u{1b}[2K{}", describe()).is_ok();
                 std::thread::park_timeout(EVERY);
@@ -29,6 +30,7 @@ pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work:
             }
         });
         let result = work();
+        // In this order: a watcher that wakes before the flag is set would park once more.
         done.store(true, Relaxed);
         watcher.thread().unpark();
         result

@@ -47,6 +47,7 @@ impl Commands for Here {
         let global = Global { format: cli.global.format, ..self.global.clone() };
         let output = CliOutput::captured(&capture);
         let mut session = CliSession::saying_to(output, global, self.environment.clone())?;
+        // With an error the capture is dropped: the answer of the call is the error alone.
         let exit = cli::run_in(&mut session, &cli.command)?;
         let (json, text, notes) = capture.take();
         Ok(Said { json, text, notes, is_partly: exit == ExitStatus::Partly })

@@ -18,6 +18,7 @@ pub(crate) enum CompletionShell {
 impl CompletionShell {
     /// The shell that asks for candidates; `None` in every call but a completion.
     pub(crate) fn asking(environment: &CliEnvironment) -> Option<Self> {
+        // Any other value of IC_COMPLETE asks nothing, and the call runs as usual.
         match environment.complete.as_deref()?.to_str()? {
             "bash" => Some(Self::Bash),
             "zsh" => Some(Self::Zsh),

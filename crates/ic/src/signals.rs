@@ -33,6 +33,7 @@ pub(crate) fn that_end() -> Vec<i32> {
 /// The flag that is set when this process is interrupted. All callers share it.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     static HEARD: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    // A panic under this lock leaves a whole value: it is set by one assignment.
     let mut heard = HEARD.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(interrupted) = &*heard {
         return Ok(interrupted.clone());
@@ -45,6 +46,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 /// The number of the first signal that asks this process to end; 0: there was none. It is for a command that is run and that gets the
 /// signal, too: a second one ends this process at once.
 pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
+    // Two values, because the handler that ends the process asks a flag, and the caller needs the number.
     let (is_any, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for signal in that_end() {
         // In this order, as in `listen`.
@@ -57,6 +59,7 @@ pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
 }
 
 fn listen() -> Result<Arc<AtomicBool>> {
+    // false ── first signal ──► true ── second signal ──► the default action: the process ends
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in that_end() {
         // In this order: the first handler ends the process if the flag is set already, so it has to run before the second one sets it.
@@ -94,6 +97,7 @@ fn is_ignored(signal: i32) -> bool {
 fn is_ignored_by(status: &str, signal: i32) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    // The lowest bit is signal 1: a mask of 5 means SIGHUP (1) and SIGQUIT (3).
     Some(mask >> (signal - 1) & 1 == 1)
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn cut_to(text: &str, columns: usize) -> String {
     }
     let mut cut = String::new();
     for c in text.chars() {
+        // One column is for the ellipsis.
         if cut.width() + c.width().unwrap_or(0) + 1 > columns {
             break;
         }

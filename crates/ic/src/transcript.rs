@@ -28,6 +28,7 @@ impl Transcript {
         let path = Path::new(path?);
         let own = client.directory_variable.and_then(crate::environment::directory_in);
         let allowed = own.into_iter().chain(home.map(|home| home.join(client.directory)));
+        // Its directory, because the file itself may not exist before the first prompt.
         let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
         // Both sides without links, so that no link in the directory leads elsewhere.
         let is_below = |directory: PathBuf| {
@@ -53,6 +54,7 @@ impl Transcript {
             return None;
         }
         let mut text = Vec::new();
+        // No more than was measured: the client may append to it now.
         file.take(length).read_to_end(&mut text).ok()?;
         (format.tokens)(&text)
     }
@@ -66,6 +68,7 @@ impl Transcript {
         if self.open_at(start).and_then(|(file, _)| file.take(READ).read_to_end(&mut text).ok()).is_none() {
             return Vec::new();
         }
+        // Claude Code writes `"type":"user"`, Codex `"role":"user"`; only such lines are parsed.
         lines_with(&text, b"\"user").filter_map(|line| (format.person_text)(&line)).take(FIRST_TEXTS).collect()
     }
 
@@ -89,6 +92,7 @@ impl Transcript {
     fn open_at(&self, start: u64) -> Option<(File, u64)> {
         let mut file = File::options().read(true).custom_flags(NO_FOLLOW).open(&self.path).ok()?;
         let found = file.metadata().ok()?;
+        // A shorter file was replaced or cut since `start` was noted.
         let length = found.len().checked_sub(start)?;
         // Checked again on the open file: another one may have taken its place since the hook before.
         if !is_own(&found) {

@@ -25,6 +25,7 @@ pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
     // a terminal.
     let is_whole = page.is_none() && notes.is_empty();
     if !notes.is_empty() {
+        // An object by now: each tool whose command prints a list has a page.
         value["notes"] = json!(notes);
     }
     let text = if is_whole { said.json.trim_end().to_owned() } else { escaped(&value) };
@@ -40,6 +41,7 @@ pub(crate) fn failed(error: &Diagnosis) -> CallToolResult {
 
 /// The same error for a resource or a prompt, whose answer cannot carry one: the request itself fails.
 pub(crate) fn refused(error: &Diagnosis) -> ErrorData {
+    // An error of the protocol has no hint: that is in its data.
     let code = match error.kind() {
         ic_base::ErrorKind::Usage => ErrorCode::INVALID_PARAMS,
         ic_base::ErrorKind::No | ic_base::ErrorKind::Failure => ErrorCode::INTERNAL_ERROR,
@@ -72,6 +74,7 @@ fn escaped(value: &Value) -> String {
 /// Cuts a list after its first page, and returns where the next one begins. Points of one event stay together: if an event was cut, all its
 /// points are on the next page.
 fn next_before(entries: &mut Value, page: u32) -> Option<i64> {
+    // The command was asked for one entry more than a page has. Without that one this is the last page.
     let entries = entries.as_array_mut().filter(|entries| entries.len() > page as usize)?;
     let seq = |entry: &Value| entry["seq"].as_i64();
     let cut = seq(&entries[page as usize])?;

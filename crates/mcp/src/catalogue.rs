@@ -66,6 +66,7 @@ impl Takes {
 
     /// Replaces a hint that names flags by one that names the tool's arguments: a model that calls a tool types no flags.
     pub(crate) fn explained(&self, error: Diagnosis) -> Diagnosis {
+        // A hint that names `--help` is for the command line.
         let is_of_flags = error.get_hint().is_some_and(|hint| hint.contains("--help"));
         if error.code() == Code::Usage || is_of_flags { error.hint(self.hint()) } else { error }
     }
@@ -275,6 +276,7 @@ fn output_schema(shapes: &[&str]) -> Value {
         let mut shape: Value = serde_json::from_str(shape).unwrap_or_default();
         without_formats(&mut shape);
         if let Some(Value::Object(of_shape)) = shape.as_object_mut().and_then(|shape| shape.remove("$defs")) {
+            // What two shapes of a tool define under one name is the same: a test holds them to it.
             defined.extend(of_shape);
         }
         if let Some(shape) = shape.as_object_mut() {
@@ -282,10 +284,12 @@ fn output_schema(shapes: &[&str]) -> Value {
         }
         parts.push(if shape["type"] == "array" { paged(&shape) } else { shape });
     }
+    // The answers of undo and redo have two shapes: both verbs undo restores as well as rollbacks.
     let mut schema = match parts.len() {
         1 => parts.remove(0),
         _ => json!({ "type": "object", "anyOf": parts }),
     };
+    // No command prints it: it is added to the answer.
     schema["properties"]["notes"] = json!({
         "type": "array",
         "items": { "type": "string" },

@@ -81,6 +81,7 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
 /// The answer that asks for input. The client sends its state back: the plan's hash and when it was asked. `age`: how long the server runs.
 pub(crate) fn input_required(plan: &str, hash: &str, age: Duration) -> InputRequiredResult {
     let requests = BTreeMap::from([(APPROVE.to_owned(), InputRequest::Elicitation(question(plan)))]);
+    // The age of the server and no time of day: a clock that is set does not change how long an answer took.
     InputRequiredResult::new(Some(requests), Some(format!("{hash}@{}", age.as_millis())))
 }
 
@@ -116,6 +117,7 @@ fn decision(answer: &Value, is_at_once: bool) -> Decision {
     match (answer["action"].as_str(), answer["content"][APPROVE].as_bool()) {
         (Some("accept"), Some(true)) => Decision::Yes,
         (Some("accept"), Some(false)) => Decision::No,
+        // Only a person takes longer than a moment, and what is no clear yes of a person is a no.
         _ if !is_at_once => Decision::No,
         (Some("decline"), _) => Decision::Declined,
         _ => Decision::Undecided,

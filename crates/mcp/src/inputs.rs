@@ -162,6 +162,7 @@ pub(crate) struct AdvanceInput {
 
 impl Input for AdvanceInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
+        // The command line wants the run to be named.
         Words::of(&["run", "advance"])
             .value("run", self.run.as_deref().unwrap_or("@"))?
             .flag_if("--expect-phase", self.expect_phase.as_deref())
@@ -272,6 +273,7 @@ impl Input for WaitInput {
     }
 
     fn page(&self) -> Option<u32> {
+        // Its list has no pages. But the protocol wants an object, and the list of a tool with pages becomes one.
         Some(1_000)
     }
 }

@@ -34,6 +34,7 @@ async fn read(input: tokio::fs::File, mut good: DuplexStream, refusals: Unbounde
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).await.is_ok_and(|count| count > 0) {
         match refusal(&line) {
+            // An empty line is neither a message nor a mistake.
             None if line.trim_ascii().is_empty() => {}
             None => {
                 // Passed on unchanged: the library reads a message by itself, and here only its form was checked.
@@ -61,6 +62,7 @@ async fn write(mut output: tokio::fs::File, answers: DuplexStream, mut refusals:
         // A line that is not whole yet stays in `line` while a refusal goes first.
         let wrote = tokio::select! {
             read = answers.read_until(b'\n', &mut line) => {
+                // At the end, what is left may have no line break: it is written, too.
                 has_more = read.is_ok_and(|count| count > 0);
                 let wrote = output.write_all(&line).await;
                 line.clear();
@@ -87,6 +89,7 @@ fn refusal(line: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     // The parser bounds how deep a value may be.
+    // The codes are those of JSON-RPC: a parse error, and an invalid request.
     let (id, code, message) = match serde_json::from_slice::<Value>(line) {
         Err(error) => (Value::Null, -32700, format!("Parse error: {error}")),
         Ok(value) if value["jsonrpc"] == "2.0" => return None,

@@ -67,6 +67,7 @@ impl PromptName {
 
     /// The prompt, with what the command said.
     pub(crate) fn told(self, said: &str, point: Option<&str>) -> GetPromptResult {
+        // A point may have any name, so it is quoted with escapes: the text goes to a model, and onto a screen.
         let text = match (self, point) {
             (Self::Undo, _) => format!(
                 "I want to undo work. ic says what would go back; nothing was changed yet:\n\n{said}\n\nTell me in a few lines which \

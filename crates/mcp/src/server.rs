@@ -58,6 +58,7 @@ pub fn serve(commands: impl Commands, version: &str, signals: &[i32]) -> Result<
 
 async fn talk<C: Commands>(server: Server<C>, signals: &[i32], (input, output): (File, File)) -> Result<()> {
     let turns = server.turns.clone();
+    // The handlers are in place before the first message is read.
     let asked_to_end = asked_to_end(signals)?;
     let Ends { input, output, writing } = lines::between(input, output);
     let conversation = async {
@@ -230,6 +231,7 @@ impl<C: Commands> Server<C> {
 
     /// Carries out the plan with this hash. If the plan has changed, the answer refuses it and shows the new one.
     async fn carry_out(&self, words: &Words, hash: &str) -> CallToolResult {
+        // `--yes`, because a command without a terminal asks no question, and refuses instead.
         let sure = words.clone().switch("--yes", true).flag("--expect-plan", hash);
         let error = match sure {
             Ok(sure) => match self.run(sure).await {

@@ -32,7 +32,9 @@ pub fn finish(kernel: &Kernel, reference: &str, status: AgentStatus) -> Result<A
     kernel.write(|tx, now| {
         let agent = agent::resolve(tx, reference)?;
         let run = run::get(tx, &agent.run_id)?;
+        // Settled is enough: an agent may end after its run was completed.
         run.require_settled()?;
+        // `Kernel::write` checks the dispatch that calls. The one that added the agent may be another, and may be undone.
         if let Some(dispatch) = &agent.dispatch_id {
             dispatch::get(tx, dispatch)?.require_current()?;
         }

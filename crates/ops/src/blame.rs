@@ -63,6 +63,7 @@ pub struct BlameOwner {
 impl BlameOwner {
     fn new(snapshot: &Snapshot<'_>, dispatch: Dispatch) -> Result<Self> {
         let session = session::of_work(snapshot, &dispatch)?;
+        // Without a session there is no prompt above it, and the walk would read each parent for nothing.
         let prompt = if session.is_some() { prompt_above(snapshot, &dispatch)? } else { None };
         let actor = ic_ledger::events::author(snapshot, dispatch.seq)?;
         Ok(Self { dispatch, session, prompt, actor })
@@ -102,6 +103,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
     found.reverse();
     let has_more = found.len() > at_most;
     found.truncate(at_most);
+    // Git is asked before the read below, so that no snapshot of the ledger is held open for it.
     let commits = git::commits_of_path(&workspace.root, &path, at_most);
     if found.is_empty() && last.is_none() && commits.is_empty() && full.symlink_metadata().is_err() {
         return Err(Diagnosis::new(
@@ -110,6 +112,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
         )
         .hint("give the path of a file in the working tree"));
     }
+    // A path that no look has is known from git alone. Then there is no look from which it could differ.
     let is_known = last.is_some() || !found.is_empty();
     let is_unseen = is_known && !is_as_seen(&full, last.as_ref());
     workspace.kernel.read(|snapshot| {

@@ -58,6 +58,7 @@ fn file_of(kernel: &Kernel, name: &Label, run_id: Option<&RunId>) -> PathBuf {
         [path_bytes(&kernel.ledger.name()), name.as_str().as_bytes(), run_id.map_or("", RunId::as_str).as_bytes()]
     {
         digest.update(part);
+        // No part has a zero byte, so `a`, `bc` and `ab`, `c` are different files.
         digest.update([0]);
     }
     kernel.store().join("cursors").join(&ic_ledger::events::hex(&digest.finalize().into())[..32])
@@ -83,6 +84,7 @@ fn remember(memory: &Path, read: HistoryPlace) -> Result<()> {
         let mut file = how.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
         writeln!(file, "{} {}", read.seq, ic_ledger::events::hex(&read.hash))?;
         // By a rename: if the process is killed, the old place or the new one is there, and never half a line.
+        // Not flushed to the disk: after a crash of the machine an older place is there, and still tells a lost history.
         std::fs::rename(&fresh, memory)
     };
     write().while_doing(|| format!("writing {}", memory.display()))
@@ -103,6 +105,8 @@ impl HeldCursor {
         let doing = || format!("locking the cursor {:?}", name.as_str());
         private::directories(&kernel.store().join("cursors")).while_doing(doing)?;
         let path = file_of(kernel, &name, run_id.as_ref());
+        // Held while a command handles each event. The command may take any other lock: no process waits for a cursor
+        // while it holds one of them (`checkpoint/lock.rs`).
         match FileLock::take(&path, Rank::Cursor, LockMode::Exclusive, timeout).while_doing(doing)? {
             Some(lock) => Ok(Self { name, run_id, memory: memory_of(&path), _lock: lock }),
             None => Err(is_held(&name)),
@@ -218,6 +222,8 @@ pub fn deliver(
         // The version is read before the event: an event that is recorded in between changes it, and the wait ends at once.
         let version = if delivery.follow { Some(kernel.ledger.data_version()?) } else { None };
         let found = kernel.read(|snapshot| {
+            // Without `follow` this was asked once, above. A follower asks in the view that it reads the event from: the
+            // ledger may be replaced while it waits.
             if delivery.follow
                 && let Some(last) = last
             {
@@ -326,6 +332,7 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 /// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
 pub fn commit(kernel: &Kernel, held: &HeldCursor, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
+    // By the ledger and not by `Kernel::write`, as in `HeldCursor::advance_to`: a cursor belongs to no work.
     let (moved, read) = kernel.ledger.write(|tx| {
         let moved = cursor::commit(tx, now, held.key(kernel), seq, back)?;
         Ok((moved, history::place(tx, seq)?))
@@ -355,6 +362,8 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
         .into_iter()
         .map(|cursor| HeldCursor::take(kernel, name.clone(), cursor.run_id, timeout))
         .collect::<Result<_>>()?;
+    // The cursors first: after a crash in between, a memory names an event that the ledger still has, which refuses
+    // nothing.
     let reset = kernel.write(|tx, now| cursor::reset(tx, now, name, kernel.cursor_seat()))?;
     for held in &held {
         forget(&held.memory)?;

@@ -92,6 +92,11 @@ pub struct ExecutedCommand {
 pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatch) -> Result<ExecutedCommand> {
     require_startable(request.argv, request.directory)?;
     let id: DispatchId = kernel.context.new_id();
+    // The guard comes first, so that work which is on record as running has one. Only after a command that had to be
+    // ended there is none, until the next attempt or the end:
+    //
+    //   guard ─▶ begin: RUNNING ─▶ attempts ─▶ end: on record ─▶ guard is dismissed
+    //               └── killed: the guard ends what the command left, and records the end
     let mut guard = GroupGuard::start(&watch.if_killed(&id), &environment(kernel, None))?;
     let (begun, mut warnings) = direct_work::begin(kernel, &id, &request.work)?;
     let log = log_path(kernel, &begun);
@@ -99,6 +104,7 @@ pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatc
     let (outcome, attempts) = match attempted {
         Ok(attempted) => attempted,
         Err(error) => {
+            // The work is on record as running, so it gets its end before the error is returned.
             let ending = DispatchEnding::Failed { error: error.message() };
             direct_work::end(kernel, &id, &ending, request.work.kept)?;
             return Err(error);
@@ -198,6 +204,7 @@ fn passed_on(signal: Signal) -> Signal {
 
 /// Waits before a retry; `false`: this process is told to end.
 fn wait(pause: Duration, watch: &dyn ExecWatch) -> bool {
+    // As often as `supervise` asks while the command runs.
     const LOOK: Duration = Duration::from_millis(20);
     let start = Instant::now();
     loop {
@@ -221,6 +228,7 @@ fn error_of(outcome: &CommandOutcome, signal: Option<Signal>) -> String {
         ChildExit::Code(code) => format!("exit {code}"),
         ChildExit::Signal(signal) => format!("ended by signal {signal}"),
         ChildExit::TimedOut => format!("no end after {:.1?}", outcome.duration),
+        // `supervise` does not return it. It stands here because the match has no catch-all.
         ChildExit::Cancelled => "cancelled".to_owned(),
         ChildExit::NotStarted(why) => why.clone(),
     }
@@ -238,6 +246,7 @@ fn name_of(signal: Signal) -> String {
 
 fn ending_of<'a>(outcome: &CommandOutcome, signal: Option<Signal>, error: &'a str) -> DispatchEnding<'a> {
     match outcome.exit {
+        // Before the signal: a command that ends with 0 after it was asked to end has done its work.
         ChildExit::Code(0) => DispatchEnding::Completed { summary: None, verdict: None },
         _ if signal.is_some() => DispatchEnding::Interrupted { error },
         ChildExit::TimedOut => DispatchEnding::TimedOut { error },

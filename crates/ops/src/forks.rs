@@ -32,6 +32,7 @@ pub fn make(
             let id = ic_undo::points::checkpoint_meant(kernel, None, point)?;
             kernel.read(|snapshot| ic_worktree::find(snapshot, &workspace.root, Which::Id(id.as_str())))?
         }
+        // Recorded, so that retention and sweeps keep the content with which the fork begins.
         None => workspace.record_look(None)?,
     };
     let name = name.map_or_else(|| forks::free_name(&workspace.root), str::to_owned);
@@ -142,6 +143,7 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     // Killed in between, the half that is here is the work's, and an undo takes it out.
     let mut guard = GroupGuard::start(&(request.if_killed)(&id), &environment(kernel, None))?;
     let (_, mut warnings) = direct_work::begin(kernel, &id, &new)?;
+    // Planned once more: both trees may have changed since the dry run.
     let done = adopted(false);
     let theirs = done.as_ref().ok().and_then(|adoption| adoption.theirs.as_ref());
     // Before the end: the note of work that did not end counts for nothing, and work without its note would be adopted again.
@@ -154,6 +156,7 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     guard.dismiss();
     warnings.extend(more.into_iter().chain(there));
     warnings.extend(noted.err().map(|error| Warning { code: "not_noted", message: error.message().to_owned() }));
+    // The error of an adoption that failed is returned only here, when its work has an end on record.
     Ok(AdoptedFork { adoption: done?, work: Some(work), warnings, fork })
 }
 
@@ -178,6 +181,7 @@ fn of_work_there(kernel: &Kernel, fork: &Fork) -> Result<Option<Warning>> {
 /// Errors: `fork_not_found`; those of [`forks::remove`]: nothing was removed.
 pub fn drop(kernel: &Kernel, settings: &CaptureSettings, name: &str, force: bool) -> Result<(String, DroppedFork)> {
     let fork = match forks::find(kernel, name) {
+        // A removal that was killed leaves a directory that is no fork any more. The same call finishes it.
         Err(error) if error.code() == Code::ForkNotFound => {
             let finished = forks::finish_removal(&kernel.project.root, name)?;
             return finished.map(|dropped| (name.to_owned(), dropped)).ok_or(error);

@@ -28,6 +28,8 @@ impl UndoneMoves {
         Ok(Self(
             rollbacks
                 .into_iter()
+                // The moves that a rollback covered count again once it is undone or aborted. An undo of works
+                // covers none.
                 .filter(|r| r.status.stands() && !r.is_of_works())
                 .map(|r| Span {
                     id: r.id,
@@ -41,12 +43,15 @@ impl UndoneMoves {
 
     /// The rollback that undid what the run did from the event `seq` on.
     pub(crate) fn covers(&self, seq: Seq) -> Option<&RollbackId> {
+        // The cut itself is covered: it is the first event that goes back. The event of the rollback is not.
         self.0.iter().find(|span| span.cut <= seq && seq < span.rollback).map(|span| &span.id)
     }
 
     /// The rollback that undid `event`, if that is a move forward.
     pub fn includes(&self, event: &Event) -> Option<&RollbackId> {
         let is_undone = |span: &&Span| {
+            // With --include-target the cut is the move into the target. What was done there is undone, and the
+            // run stays there, so the move itself still counts.
             let kept = event.seq == span.cut && span.kept_move_to == event.to && event.to.is_some();
             span.cut <= event.seq && event.seq < span.rollback && !kept
         };

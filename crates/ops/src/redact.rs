@@ -75,6 +75,7 @@ fn copies_of(
 
 /// Takes what the event recorded out of the row that repeats it.
 fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
+    // Each owner looks for a row that this very event recorded. At most one has it, and the others change nothing.
     run::redact(tx, event.seq)?;
     skip::redact(tx, event.seq)?;
     record::redact(tx, event.seq)?;
@@ -91,6 +92,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
     match (&event.subject_id, event.source.as_str()) {
         (Some(id), "dispatch") => {
             let id = DispatchId::from_ledger(id.clone());
+            // Calls record no events of their own. What they were asked to do goes with the work that they belong to.
             if event.event_type == "dispatch_created" {
                 ic_session::call::redact(tx, &id)?;
             }

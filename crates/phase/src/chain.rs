@@ -39,6 +39,7 @@ impl Chain {
     ///
     /// Errors: `invalid_value` for fewer than two phases, one that stands twice, or a bad name.
     pub fn parse(text: &str) -> Result<Self> {
+        // A chain whose first name begins with `[` has to be given as JSON too: the first character decides.
         let names: Vec<String> = if text.trim_start().starts_with('[') {
             serde_json::from_str(text).map_err(|e| invalid(format!("--phases is not a JSON array of strings: {e}.")))?
         } else {
@@ -66,6 +67,8 @@ impl Chain {
     /// The chain as it stands in the ledger; `None` if it is not one.
     pub(crate) fn from_ledger(json: &str) -> Option<Self> {
         let names: Vec<String> = serde_json::from_str(json).ok()?;
+        // Two at least, so that the beginning and the end differ. Names were checked when the run was created: a
+        // chain that was accepted once stays readable, even if a later version allows less.
         (names.len() >= 2).then(|| Self(names.into_iter().map(Label::from_ledger).collect()))
     }
 
@@ -81,6 +84,7 @@ impl Chain {
 
     /// The first phase: where a run begins.
     pub fn first(&self) -> &str {
+        // Never empty: a default, a parsed chain and one of the ledger all have at least two phases.
         self.0.first().map_or("", Label::as_str)
     }
 
@@ -119,6 +123,7 @@ impl Chain {
     /// Where an advance from `phase` leads: the next phase that is not skipped; `None` at the end.
     pub fn next(&self, phase: &str, skipped: &[String]) -> Option<&str> {
         let from = self.index_of(phase)?;
+        // In bounds for the last phase too: the slice is empty there.
         self.0[from + 1..].iter().map(Label::as_str).find(|p| !skipped.iter().any(|s| s == p))
     }
 
@@ -135,6 +140,9 @@ impl Chain {
     ///
     /// Without the target: from at-or-before it to beyond it. With it: from before it to it or beyond.
     pub fn crosses(&self, from: &str, to: &str, target: &str, include_target: bool) -> bool {
+        // In the chain a b c d with the target b: a→c crosses the cut without the target, a→b does not. With the
+        // target, a→b crosses it, b→c does not. A run that skips b goes from a to c, so the pointer need never have
+        // been at the target.
         match (self.index_of(from), self.index_of(to), self.index_of(target)) {
             (Some(from), Some(to), Some(target)) if include_target => from < target && target <= to,
             (Some(from), Some(to), Some(target)) => from <= target && target < to,

@@ -174,6 +174,7 @@ pub fn oldest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, from: Seq, at_most
 pub fn named(snapshot: &Snapshot<'_>, kind: PointKind, name: &str) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2");
     let mut points = snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)?;
+    // The index of kind and name has no seq. Ordered here: a sort in the statement would be one in a temporary table.
     points.sort_by_key(|point| (point.seq, point.attempt));
     Ok(points)
 }
@@ -182,12 +183,14 @@ pub fn named(snapshot: &Snapshot<'_>, kind: PointKind, name: &str) -> Result<Vec
 pub fn named_in(snapshot: &Snapshot<'_>, run_id: &RunId, kind: PointKind, name: &str) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE run_id = $1 AND kind = $2 AND name = $3");
     let mut points = snapshot.query_all(&sql, &[&run_id.as_str(), &kind.as_str(), &name], from_row)?;
+    // The primary key has them by epoch and attempt, not by event.
     points.sort_by_key(|point| (point.seq, point.attempt));
     Ok(points)
 }
 
 /// The checkpoint of the points at the event `seq` of a run.
 pub fn checkpoint_at(snapshot: &Snapshot<'_>, run_id: &RunId, seq: Seq) -> Result<Option<CheckpointId>> {
+    // Points of one event began from one look at the tree, so any of them that has a checkpoint answers.
     snapshot.query_opt(
         "SELECT checkpoint_id FROM points WHERE run_id = $1 AND seq = $2 AND checkpoint_id IS NOT NULL LIMIT 1",
         &[&run_id.as_str(), &seq],

@@ -76,6 +76,7 @@ pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, standing: Sta
     // A page at a time: a project may have hundreds of idle runs, and two that are busy are enough to be ambiguous.
     let (mut busy, mut idle) = (Vec::new(), Vec::new());
     let mut page = run::list(snapshot, &filter)?;
+    // Known from the first page alone: before a run of a later page there are at least ten others.
     let is_only = page.len() == 1;
     while busy.len() < 2 {
         for run in &page {
@@ -85,6 +86,7 @@ pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, standing: Sta
                 RunStanding::OfAnotherSeat => {}
             }
         }
+        // A page that is not full is the last one.
         let Some(last) = page.last().map(|run| run.id.clone()).filter(|_| page.len() == usize::from(PAGE)) else {
             break;
         };
@@ -125,6 +127,7 @@ pub fn open_of_scope(snapshot: &Snapshot<'_>, scope: &str, project: &Path) -> Re
 /// The only open run of a scope; if none is open, the newest that ended.
 fn of_scope(snapshot: &Snapshot<'_>, scope: &str) -> Result<Run> {
     let columns = Run::COLUMNS;
+    // Ten are enough to show that the scope is ambiguous; all that are read are listed in the error.
     let open = snapshot.query_all(
         &format!(
             "SELECT {columns} FROM runs WHERE scope_id = $1 AND status IN ('active', 'rolling_back') \

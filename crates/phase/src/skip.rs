@@ -30,6 +30,7 @@ pub fn standing(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<SkipRecor
         &[&run_id.as_str()],
         from_row,
     )?;
+    // The index of standing skips is by phase, not by seq.
     skips.sort_by_key(|skip| skip.seq);
     Ok(skips)
 }
@@ -62,6 +63,8 @@ pub fn add(tx: &Transaction<'_>, now: Timestamp, run: &Run, phase: &str, reason:
 /// The standing skips that a rollback to `target` clears: those made after the cut, and the target's own.
 pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut, target: &str) -> Result<Vec<SkipRecord>> {
     let mut skips = standing(snapshot, &cut.run_id)?;
+    // The target's own skip may be older than the cut: the run passed the target without a stop. It cannot stand: the
+    // run will be at the target, and only a phase ahead may be marked.
     // A skip is a decision about the run, and no dispatch's work.
     skips.retain(|skip| !cut.is_of_works() && (skip.seq > cut.seq || skip.phase == target));
     Ok(skips)

@@ -34,6 +34,8 @@ pub fn create_devs(path: &Path, busy_timeout: Duration) -> Result<bool> {
         if taken.is_empty() {
             session.batch(DEVS_SQL)?;
         }
+        // Tables that were there may be those of an earlier call: they are, if the profile's plan fits them. An error rolls back what
+        // was made here.
         CutPlan::new(&target, &Catalog::read(&session)?).map_err(|misfit| {
             Diagnosis::new(
                 Code::TableConflict,

@@ -35,6 +35,7 @@ mod hooks {
         let (left, fault) = LEFT.get();
         LEFT.set((left.saturating_sub(1), fault));
         match fault {
+            // 1 is the next statement. A countdown of 0 stays 0, so nothing fails.
             _ if left != 1 => Ok(()),
             InjectedFault::Abort => std::process::abort(),
             InjectedFault::Fail => Err(Diagnosis::new(Code::Io, format!("A fault was asked for before: {sql}"))),

@@ -104,12 +104,14 @@ fn candidates(session: &DatabaseSession, info: &TableInfo) -> Result<Vec<String>
 /// that cannot be compared.
 fn sample(session: &DatabaseSession, info: &TableInfo, column: &str) -> Result<Option<Sample>> {
     let (column, table) = (quote(column), quote(&info.name));
+    // `count(column)` leaves out NULLs, and `count(*)` does not: the difference is their number.
     let sql = format!("SELECT count(*) - count({column}), min({column}), max({column}) FROM main.{table}");
     let (nulls, low, high) = session.query_one(&sql, &[], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, SqlScalar>(1)?, row.get::<_, SqlScalar>(2)?))
     })?;
     Ok(match (low, high) {
         _ if nulls > 0 => None,
+        // No NULL was counted, so the table has no rows.
         (SqlScalar::Null, _) => Some(Sample::Empty),
         (SqlScalar::Blob { .. }, _) | (_, SqlScalar::Blob { .. }) => None,
         (low, high) => match (OrderFormat::of(&low), OrderFormat::of(&high)) {
@@ -183,6 +185,7 @@ fn propose(
         profile: None,
     };
     let target = firing(target, catalog, notes);
+    // What `rewind` itself would refuse is not proposed.
     Ok(CutPlan::new(&target, catalog).is_ok().then_some(target))
 }
 
@@ -195,6 +198,7 @@ fn firing(mut target: RewindTarget, catalog: &Catalog, notes: &mut Vec<String>) 
         let names: Vec<&str> = info.triggers.iter().map(|t| t.name.as_str()).collect();
         notes.push(format!("{} has triggers, which fire with a rewind: {}.", info.name, names.join(", ")));
         table.triggers = Triggers::Fire;
+        // The audit may be in a table that is cut, as in the profile `devs`. It has a setting of its own.
         if let Some(audit) = target.audit.as_mut().filter(|a| a.table == info.name) {
             audit.triggers = Triggers::Fire;
         }

@@ -48,6 +48,7 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<RewindEntry> {
 
 /// The newest rewind, of any database.
 pub fn newest(snapshot: &Snapshot<'_>) -> Result<Option<RewindEntry>> {
+    // `seq > 0` holds for every row. With it SQLite plans a search by the index, and without it a scan.
     let sql = format!("SELECT {} FROM rewinds WHERE seq > 0 ORDER BY seq DESC LIMIT 1", RewindEntry::COLUMNS);
     snapshot.query_opt(&sql, &[], RewindEntry::from_row)
 }
@@ -99,6 +100,7 @@ pub fn safety_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
         RewindEntry::COLUMNS
     );
     let mut entries = snapshot.query_all(&sql, &[], RewindEntry::from_row)?;
+    // One that stopped may still be resumed, whatever became of its archive.
     entries.retain(|entry| entry.is_unfinished() || !entry.is_given_up());
     Ok(entries.into_iter().filter_map(|entry| entry.safety_id).collect())
 }

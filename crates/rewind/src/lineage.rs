@@ -72,10 +72,12 @@ impl Lineage {
     ///
     /// Errors: `no_order` when the parents of a namespace do not lead to one first checkpoint.
     pub(crate) fn of(session: &DatabaseSession, target: &RewindTarget, scope: &[SqlScalar]) -> Result<Option<Self>> {
+        // The anchor of a checkpointer has one scope column, the thread.
         let [thread] = scope else { return Ok(None) };
         if !is_checkpointer(target) {
             return Ok(None);
         }
+        // In the order of ids: where those sort by time, `Namespace::last_but` takes the last index for the newest row.
         let sql = "SELECT c.rowid, c.checkpoint_ns, c.checkpoint_id, c.parent_checkpoint_id, c.metadata \
                    FROM main.checkpoints AS c WHERE c.thread_id IS ?1 ORDER BY c.checkpoint_id";
         let rows = session.query_all(sql, std::slice::from_ref(thread), |row| {
@@ -149,6 +151,9 @@ impl Lineage {
         doomed_at_home: &HashSet<usize>,
         open: &mut Vec<String>,
     ) -> HashSet<usize> {
+        //   graph        c1 ───── c2 ───── c3        a rewind to c2 keeps c1 and c2
+        //   subgraph         s1       s2             s1 has the parent c1, s2 the parent c2
+        // The step that begins at c2 is what is undone. So s2, which was made in it, goes together with c3, and s1 stays.
         let mut doomed = HashSet::new();
         for (at, row) in other.rows.iter().enumerate() {
             let step = row.parent_in(home).and_then(|outer| own.at(&outer));

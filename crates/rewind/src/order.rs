@@ -18,6 +18,7 @@ pub(crate) use format::{OrderFormat, Unit};
 ///
 /// Errors: `no_order` when that finds a row that cannot be compared; [`check`] finds all of them.
 pub(crate) fn count(session: &DatabaseSession, plan: &CutPlan, cut: &CutTable, line: &PlanLine) -> Result<u64> {
+    // Rows that follow a parent or are listed are compared with nothing, so there is nothing to check.
     let by_order = match &cut.order {
         CutOrder::Column(column) if !plan.is_by_rows(cut, line) => Some(column),
         _ => None,
@@ -45,12 +46,14 @@ fn count_numbers(session: &DatabaseSession, cut: &CutTable, column: &str, line: 
     let SqlCondition { sql: compared, mut params } = CutPlan::compared(cut, line);
     let (table, order) = (quote(&cut.info.name), format!("c.{}", quote(column)));
     let may_be_null = cut.info.column(column).is_none_or(|c| !c.not_null);
+    // A NULL is neither above nor below. It is counted only so that it is found among the suspects.
     let or_null = if may_be_null { format!(" OR {order} IS NULL") } else { String::new() };
     let (above, unit, suspect) = match &line.bound {
         CutBound::After(bound) => {
             params.push(bound.clone());
             let unit = Unit::of(bound);
             // Texts and blobs sort after all numbers, so a value below a limit is a number.
+            // Without a unit the limit is `''`, the least of all texts.
             let limit = unit.map_or_else(|| "''".to_owned(), |unit| unit.end().to_string());
             (format!("{order} {} ?{}", cut.comparison(), params.len()), unit, format!("{order} >= {limit}{or_null}"))
         }
@@ -61,6 +64,8 @@ fn count_numbers(session: &DatabaseSession, cut: &CutTable, column: &str, line: 
     );
     let (rows, suspects) =
         session.query_one(&sql, &params, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    // Rows between the target and the end of its unit are of its unit. If there is none, the whole column may be of a smaller
+    // one, which a single row tells.
     let sound = suspects == 0 && (unit.is_none() || rows > 0 || first_has_unit(session, cut, column, line, unit)?);
     Ok((unsigned(rows), sound))
 }
@@ -93,6 +98,7 @@ fn count_texts(
     let (order, table) = (quote(column), quote(&cut.info.name));
     params.extend([bound.clone(), SqlScalar::Text(glob)]);
     let n = params.len();
+    // All rows are compared with the pattern, also those below the target: in another format a newer row may sort below it.
     let sql = format!(
         "SELECT count(*) FILTER (WHERE c.{order} {} ?{}), \
          count(*) FILTER (WHERE typeof(c.{order}) = 'text' AND c.{order} GLOB ?{n}), count(*) \

@@ -61,6 +61,7 @@ impl CutPlan {
         let mut cuts = Vec::new();
         for table in &target.tables {
             let cut = CutTable::new(table, &target.tables, &anchor, audit.as_ref(), catalog)?;
+            // By the declared names: `Tasks` and `tasks` are one table.
             if cuts.iter().any(|other: &CutTable| other.info.name == cut.info.name) {
                 return Err(misfit(format!("The table {} stands twice in the configuration.", cut.info.name)));
             }
@@ -80,6 +81,7 @@ impl CutPlan {
 
 fn check_anchor(anchor: &Anchor, catalog: &Catalog) -> Result<Anchor> {
     let info = table(catalog, &anchor.table)?;
+    // A view is good enough: the anchor is only read. `CutTable` refuses to cut it.
     if !matches!(info.kind, TableKind::Table | TableKind::View) {
         return Err(misfit(format!("{} is no table with rows of its own; it cannot be the anchor.", info.name)));
     }

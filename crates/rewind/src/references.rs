@@ -37,6 +37,7 @@ pub(crate) fn refuse_survivors(
     }
     let next = AtomicUsize::new(0);
     let work = |session: &DatabaseSession| -> Vec<(usize, Diagnosis)> {
+        // Looks differ in length, so each connection takes the next one when it is ready, and has no fixed share.
         let take = || Some(next.fetch_add(1, Relaxed)).and_then(|n| Some((n, *looks.get(n)?)));
         std::iter::from_fn(take).filter_map(|(n, one)| Some((n, look(session, one).err()?))).collect()
     };
@@ -69,6 +70,7 @@ fn refuse_survivors_by(
 ) -> Result<()> {
     let doomed = plan.doomed(cut, line);
     let name = |column: &str| Some(format!("c.{}", quote(column)));
+    // Both are always there: `name` knows every column of a table in the database.
     let (Some(refers), Some(parent)) = (is_reference(key, name), same_parent(key, name)) else {
         return Ok(());
     };
@@ -80,6 +82,7 @@ fn refuse_survivors_by(
         .map_or_else(String::new, |child| format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c")));
     let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
     let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+    // The last condition: the parent's columns need not be unique here, and another row with the same values may stay.
     let sql = format!(
         "SELECT {} FROM main.{} AS c WHERE {refers} \
          AND EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND {goes}) AND {stays}\
@@ -114,6 +117,7 @@ pub(crate) fn check_survivors(
     manifest: &ArchiveManifest,
 ) -> Result<()> {
     let mut attached = false;
+    // A table that lost no row has left no row without its parent.
     let shrunk = manifest.tables.iter().enumerate().filter(|(_, table)| table.rows > 0);
     let keys = shrunk.flat_map(|(n, table)| {
         plan.keys.iter().filter(move |key| key.parent == table.name).map(move |key| (n, table, key))

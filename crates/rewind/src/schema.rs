@@ -142,6 +142,7 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     pub(crate) fn read(session: &DatabaseSession) -> Result<Self> {
+        // The list knows the kinds of tables, and the schema their texts and, by its rowids, the order in which they were made.
         let listed = session.query_all(
             "SELECT l.name, l.type, l.wr, coalesce(s.sql, '') FROM pragma_table_list AS l \
              JOIN main.sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') \
@@ -251,6 +252,7 @@ fn find_rowid(table: &TableInfo, key_has_index: bool) -> Rowid {
         return Rowid::None;
     }
     if let TableKind::Virtual(module) = &table.kind {
+        // The first column of an R*Tree is its key, whatever it is called.
         let own_key = match module.as_str() {
             "rtree" | "rtree_i32" => table.columns.first(),
             // Without a key of its own, `vec0` has the rowid as a column.
@@ -306,6 +308,7 @@ fn read_foreign_keys(session: &DatabaseSession, tables: &[TableInfo]) -> Result<
             let named = |t: &&TableInfo| t.name.eq_ignore_ascii_case(&parts[0].1);
             let Some(parent) = tables.iter().find(named) else { continue };
             let column = |(place, (_, _, from, to)): (usize, &(i64, String, String, Option<String>))| {
+                // A key without columns of the parent means its primary key, in the order of that.
                 let up = match to {
                     Some(to) => parent.column(to),
                     None => parent.columns.iter().find(|c| usize::try_from(c.key_place) == Ok(place + 1)),

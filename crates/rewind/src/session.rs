@@ -28,6 +28,7 @@ impl DatabaseSession {
     /// Opens an existing database of another program. Nothing is written.
     pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let path = std::path::absolute(path).while_doing(|| format!("resolving {}", path.display()))?;
+        // SQLite says the same of a missing file and of a directory: that it cannot open it.
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Err(no_database(&path, "is not a file")),
@@ -36,11 +37,13 @@ impl DatabaseSession {
             }
             Err(e) => return Err(e).while_doing(|| format!("looking for {}", path.display())),
         }
+        // Without CREATE: a database of another program is not made here.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let doing = format!("opening {}", path.display());
         let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
         let doing_later = format!("using {}", path.display());
         let session = Self { connection, doing: doing_later, path, patience: busy_timeout };
+        // SQLite opens a file without a look at it. Its format is read here for the first time, so these errors may be about that.
         match session.configure() {
             Ok(ic_ledger::APPLICATION_ID) => Err(Diagnosis::new(
                 Code::ForeignDatabase,
@@ -54,6 +57,7 @@ impl DatabaseSession {
 
     /// Returns the application id of the file.
     fn configure(&self) -> rusqlite::Result<i32> {
+        // First, because the statements below read the file, and another process may have locked it.
         self.connection.busy_timeout(self.patience)?;
         ic_sys::vec0::register(&self.connection)?;
         // Keys are checked by query instead, see `references`. Enforced, an ON DELETE CASCADE would remove rows that are in no archive.

@@ -65,10 +65,12 @@ impl Named {
             return Ok(named);
         }
         for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {
+            // Of work that tells no calls, a commit on record is as good a name as a recorded path.
             let is_of_call = file.is_of_commit && told.contains(&file.dispatch_id);
             let by = if is_of_call { &mut named.committed } else { &mut named.recorded };
             by.entry(file.dispatch_id).or_default().insert(path_bytes(&file.path).to_vec());
         }
+        // A call that names paths needs no line: its paths are the better name.
         for call in calls.iter().filter(|call| call.paths.is_empty()) {
             let written = call.line.as_deref().map(shell_targets::written).unwrap_or_default();
             if !written.is_empty() {
@@ -150,6 +152,7 @@ impl Attribution {
                 found.push(dispatch::get(snapshot, &call.dispatch_id)?);
             }
         }
+        // Calls and dispatches are those of all places; what runs elsewhere changes nothing here.
         let mut workers = Vec::new();
         for worker in found {
             let root = ic_ledger::project_root(&run::get(snapshot, &worker.run_id)?.project_dir);
@@ -159,6 +162,7 @@ impl Attribution {
         }
         let told = call::told_by_calls(snapshot, workers.iter().map(|worker| &worker.id))?;
         let mut interrupted = HashMap::new();
+        // Only work that tells its calls is known to change nothing after the last of them.
         for worker in workers.iter().filter(|worker| told.contains(&worker.id)) {
             if let Some(last) = call::last_change(snapshot, worker)? {
                 interrupted.insert(worker.id.clone(), last);
@@ -265,12 +269,15 @@ impl Attribution {
             let all = self.workers.iter();
             all.filter(|worker| called(worker) || self.was_at_work(worker, from, to)).collect()
         };
+        // Work that tells no calls counts as in one from its start to its end.
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls: Vec<&Dispatch> = at_work.iter().copied().filter(is_in_call).collect();
+        // A call that changed no file has no look of its own, so by events it took no time. It may have moved a branch.
         let ran = |call: &&ToolCall| call.ran_in_time(from.created_at, to.created_at) && !is_cut_off(call);
         let ran: Vec<&ToolCall> = self.calls.iter().filter(ran).collect();
         let made_one = |worker: &&Dispatch| is_in_call(worker) || ran.iter().any(|call| call.dispatch_id == worker.id);
         let by_clock = at_work.iter().copied().filter(made_one).collect();
+        // A call whose end is known, or work that tells no calls, would explain the change.
         let is_unsure = !calls.is_empty()
             && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
             && calls.iter().all(|call| self.cut_off.contains(&call.id));
@@ -308,6 +315,7 @@ impl<'a> Window<'a> {
         let may_have = |worker: &&Dispatch| {
             let mut own = self.calls.iter().filter(|call| call.dispatch_id == worker.id).peekable();
             let names = |call: &ToolCall| call.paths.iter().any(|name| is_named(name.as_bytes(), path));
+            // Work without a call here tells none: it may have changed any path.
             own.peek().is_none() || own.any(|call| !call.is_confined() || names(call))
         };
         let in_calls: Vec<&Dispatch> = self.in_calls.iter().copied().filter(may_have).collect();
@@ -326,6 +334,7 @@ impl<'a> Window<'a> {
             names.any(|name| is_named(name.as_bytes(), path))
         };
         let ranks: [&dyn Fn(&Dispatch) -> bool; 4] = [&calls, &recorded, &committed, &written];
+        // All are asked in one rank before the next: works that are named equally well share the path.
         for names in ranks {
             let own: Vec<&Dispatch> = in_calls.iter().copied().filter(|worker| names(worker)).collect();
             if !own.is_empty() {

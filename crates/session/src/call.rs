@@ -59,6 +59,12 @@ pub struct ToolCall {
 impl ToolCall {
     /// Whether it may have changed something between two events.
     pub fn ran_between(&self, from: Seq, to: Seq) -> bool {
+        // A call with began_seq 10 and ended_seq 15, and the times between the looks around it:
+        //
+        //   look 3 ────── look 10 ── call ── look 15 ────── look 22
+        //      (3, 10): no       (10, 15): yes     (15, 22): no
+        //
+        // Without a look at its end, `ended_seq` is 11, so the time up to the next look has the call, whenever that is.
         self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
     }
 
@@ -144,8 +150,10 @@ fn from_row(row: &LedgerRow<'_>) -> Result<ToolCall> {
 ///
 /// A client with two installations of its hooks reports each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
+    // Asked in the transaction that records the call: a client with two installations may run both hooks at the same time.
     let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
     let is_same = |told: &ToolCall| {
+        // Without a name, only the same line within a moment is the same call: an agent may well make a call twice.
         let is_near = now.millis().saturating_sub(told.created_at.millis()) < TWICE_WITHIN;
         // A client may count its calls from one again where it resumes a session: a later prompt's call is another one.
         told.dispatch_id == *new.dispatch_id
@@ -155,6 +163,8 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<
     if told.as_ref().is_some_and(is_same) {
         return Ok(());
     }
+    // `finished_at` stays NULL: an end that is reported late still finds this row, and replaces `ended_seq`.
+    // The agent itself has no `agent_id`, and in SQL NULL = NULL is not true: hence IS NOT DISTINCT FROM.
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND agent_id IS NOT DISTINCT FROM $3 AND ended_seq IS NULL",
         &[&new.before_seq, &new.dispatch_id.as_str(), &new.agent_id],
@@ -190,6 +200,7 @@ fn line(new: &NewCall<'_>) -> String {
 
 /// Records the checkpoint that shows the tree at the beginning of a call, if the call was recorded before the checkpoint was taken.
 pub fn looked_at(tx: &Transaction<'_>, id: &CallId, seq: Seq) -> Result<()> {
+    // No row changes where `begin` recorded nothing, because the call had been reported before.
     tx.execute("UPDATE calls SET began_seq = $1 WHERE id = $2", &[&seq, &id.as_str()]).map(drop)
 }
 
@@ -203,6 +214,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Resul
 
 /// Ends the calls of a piece of work whose end was not reported: with the next checkpoint.
 pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
+    // The newest look may be the newest event itself. With an end one later, the time after that look still has the calls.
     let (seq, _) = ic_ledger::events::head(tx)?;
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND ended_seq IS NULL",
@@ -223,12 +235,14 @@ pub fn unfinished(
          AND ($2 IS NOT NULL OR tool = $3 AND agent_id IS NOT DISTINCT FROM $4) \
          AND finished_at IS NULL ORDER BY began_seq DESC, id DESC LIMIT 1"
     );
+    // A tool's name is stored as `title` makes it, so it is compared as that.
     snapshot.query_opt(&sql, &[&session.as_str(), &call_id, &title(tool), &agent_id], from_row)
 }
 
 /// The calls that began at this time or later, and whose end was not reported, oldest first.
 pub fn not_told_of_end(snapshot: &Snapshot<'_>, since: Timestamp) -> Result<Vec<ToolCall>> {
     let sql = format!(
+        // `began_seq >= 0` holds for every row. With it SQLite searches `calls_that_run`, and without it scans that index.
         "SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq >= 0 AND created_at >= $1 ORDER BY began_seq, id"
     );
     snapshot.query_all(&sql, &[&since.millis()], from_row)
@@ -243,6 +257,7 @@ pub fn works_in_calls(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Ve
 
 /// Whether a call of this work runs, as far as its client says.
 pub fn is_running(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
+    // The end of work is an end of its calls, though their own rows do not say so.
     let sql = "SELECT 1 FROM calls JOIN dispatches ON dispatches.id = calls.dispatch_id \
                WHERE dispatch_id = $1 AND ended_seq IS NULL AND finished_seq IS NULL LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
@@ -258,6 +273,7 @@ pub fn is_quiet(snapshot: &Snapshot<'_>, dispatch: &DispatchId, now: Timestamp) 
 
 /// The newest continuation of a prompt: what an agent does after it has stopped, without a new prompt.
 pub fn continuation_of(snapshot: &Snapshot<'_>, prompt: &DispatchId) -> Result<Option<DispatchId>> {
+    // Subagents are children of the prompt, too, but their calls have an `agent_id`.
     let sql = "SELECT c.dispatch_id FROM dispatches d JOIN calls c ON c.dispatch_id = d.id \
                WHERE d.parent_id = $1 AND c.agent_id IS NULL ORDER BY c.began_seq DESC LIMIT 1";
     snapshot.query_opt(sql, &[&prompt.as_str()], |row| row.get(0).map(DispatchId::from_ledger))
@@ -293,6 +309,7 @@ pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<ToolCa
     // Two queries: with an OR over both states of `ended_seq` no index would be used.
     let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
     all.extend(snapshot.query_all(&running, &[&to], from_row)?);
+    // A call of work that has ended counts as ended, but its column is NULL: `COLUMNS` gives the real end.
     all.retain(|call| call.ran_between(from, to));
     all.sort_by(|a, b| (a.began_seq, &a.id).cmp(&(b.began_seq, &b.id)));
     Ok(all)
@@ -317,6 +334,7 @@ pub fn told_by_calls<'d>(
 
 /// Whether a call of this work was cut off: its end was not reported.
 pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
+    // Not `ended_seq`: the next call of the same agent, or its stop, sets that too.
     let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND finished_at IS NULL LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
@@ -335,6 +353,7 @@ pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Se
     if work.status != DispatchStatus::Cancelled {
         return Ok(None);
     }
+    // Without an end of its own a call ran as long as its work.
     let end = work.finished_seq.map_or(Seq::MAX, |end| end + 1);
     let sql = "SELECT max(coalesce(ended_seq, $1)) FROM calls WHERE dispatch_id = $2";
     let last = snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();

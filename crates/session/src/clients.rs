@@ -42,6 +42,7 @@ impl HookOccasion {
     /// Whether the tree is captured at this event. `may_write`: whether the tool of the call may change files.
     pub fn looks(self, may_write: bool) -> bool {
         match self {
+            // The first prompt has its own look, and a session without a prompt needs none.
             Self::SessionBegins => false,
             Self::BeforeCall | Self::AfterCall => may_write,
             Self::Prompt | Self::Stops | Self::SubagentStops | Self::SessionEnds => true,
@@ -235,6 +236,7 @@ impl Client {
 
     /// Their names, in the same order.
     pub const WORDS: [&'static str; Self::ALL.len()] = {
+        // By index, because a constant can use no iterator.
         let mut words = [""; Self::ALL.len()];
         let mut at = 0;
         while at < words.len() {
@@ -340,6 +342,7 @@ pub fn lines_with<'r>(record: &'r [u8], part: &'r [u8]) -> impl Iterator<Item = 
 }
 
 fn number(of: &Value, key: &str) -> i64 {
+    // The record is the client's: it may hold anything.
     of[key].as_i64().filter(|n| *n >= 0).unwrap_or(0)
 }
 

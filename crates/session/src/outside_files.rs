@@ -42,7 +42,9 @@ impl OutsideStanding {
     /// Whether both are the same state to an undo.
     pub fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
+            // `above` only says which empty directories an undo may remove.
             (Self::Absent { .. }, Self::Absent { .. }) => true,
+            // The reason is for people; `seen` tells whether something changed.
             (Self::Unkept { seen, .. }, Self::Unkept { seen: other, .. }) => seen == other,
             _ => self == other,
         }
@@ -96,6 +98,7 @@ const COLUMNS: &str = "o.call_id, o.path, o.dispatch_id, d.phase, o.was, o.becam
 
 fn from_row(row: &LedgerRow<'_>) -> Result<OutsideFile> {
     let became: Option<String> = row.get(5)?;
+    // NULL cannot be parsed as a text, so it is asked about first.
     let became = became.map(|_| row.parse(5, "outside_files", read)).transpose()?;
     Ok(OutsideFile {
         call_id: CallId::from_ledger(row.get(0)?),
@@ -132,6 +135,7 @@ pub fn begin(
         return Ok(());
     }
     tx.execute(
+        // A path that has a row keeps it: the first state is the one from before the call.
         "INSERT INTO outside_files (call_id, path, dispatch_id, was, seq, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
          ON CONFLICT (call_id, path) DO NOTHING",
         &[&call.as_str(), &path, &dispatch.as_str(), &written(was)?, &seq, &now.millis()],
@@ -186,6 +190,7 @@ pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId, by: Option<&str>) -> Result<
 pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
     let oldest: Option<Option<i64>> =
         snapshot.query_opt("SELECT min(created_at) FROM checkpoints WHERE pruned_at IS NULL", &[], |row| row.get(0))?;
+    // `min` of no rows is one row with NULL: no checkpoint is kept, so nothing else is.
     let Some(oldest) = oldest.flatten() else { return Ok(Vec::new()) };
     let sql = format!("SELECT {COLUMNS} WHERE o.created_at >= $1");
     let all = snapshot.query_all(&sql, &[&oldest], from_row)?;

@@ -39,6 +39,7 @@ pub fn each_between(
 ) -> Result<()> {
     /// How many checkpoints are read at once: a log shows about as many.
     const PART: usize = 32;
+    // Read with the first checkpoint that shows a change, and kept for the others.
     let mut runs = None;
     // The checkpoint that shows a change may be newer than the end of the page that the change is on.
     let mut until = if before == Seq::MAX { None } else { record::look_since(snapshot, root, before)? }
@@ -47,6 +48,7 @@ pub fn each_between(
         let looks = record::changed_between(snapshot, root, (after, until), PART)?;
         let is_last = looks.len() < PART;
         for to in looks {
+            // The next part ends before the last checkpoint of this one.
             until = to.seq;
             let runs = match &runs {
                 Some(runs) => runs,
@@ -68,6 +70,7 @@ pub fn each_between(
 /// What a person changed after this checkpoint and before the next one; `None` where nothing is told.
 pub fn since(snapshot: &Snapshot<'_>, from: &CheckpointRecord) -> Result<Option<OwnChange>> {
     let next = record::look_since(snapshot, &from.root, from.seq + 1)?;
+    // A look of a call is taken while work is under way, so what it shows cannot be told.
     match next.filter(|next| !next.link.of_call && next.tree != from.tree) {
         Some(to) => own_until(snapshot, to, &opened_runs(snapshot, &from.root)?),
         None => Ok(None),
@@ -75,7 +78,9 @@ pub fn since(snapshot: &Snapshot<'_>, from: &CheckpointRecord) -> Result<Option<
 }
 
 fn own_until(snapshot: &Snapshot<'_>, to: CheckpointRecord, runs: &[PlaceRun]) -> Result<Option<OwnChange>> {
+    // Any look counts as the beginning, also one of a call or a restore: the shorter the time, the less happened in it.
     let Some(from) = record::newest_of_root_until(snapshot, &to.root, to.seq)? else { return Ok(None) };
+    // Asked before the attribution, because it needs no query.
     if runs.iter().any(|run| was_open(run, &from, &to)) {
         return Ok(None);
     }

@@ -17,11 +17,17 @@ const OF: &str = "of ";
 
 /// The name of a client's session in another place than the one that it began in.
 pub fn name_in(client_id: &str, place: &Path) -> String {
+    // One session of Claude Code that also worked in /feat, with a prompt of its own name `p-1`:
+    //
+    //   client_id      project_dir   prompt_id
+    //   5f2c           /shop         p-1, or NULL where the client names no prompts
+    //   5f2c in /feat  /feat         p-1, or `of DISPATCH`: the work of that prompt in /shop
     format!("{client_id}{IN}{}", place.to_string_lossy())
 }
 
 /// The client's own name of a session, wherever that is.
 pub fn own_name(client_id: &str) -> &str {
+    // The first one: a place may contain it, and no client's own name does.
     client_id.split_once(IN).map_or(client_id, |(own, _)| own)
 }
 
@@ -34,6 +40,7 @@ pub fn key_of(prompt: &Prompt) -> String {
 pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) -> Result<Option<AgentSession>> {
     match table::by_client(snapshot, client, &name_in(client_id, place))? {
         Some(there) => Ok(Some(there)),
+        // It has not worked there yet.
         None => table::by_client(snapshot, client, client_id),
     }
 }
@@ -50,6 +57,7 @@ pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(AgentSessi
     let mut found = Vec::new();
     let all = table::by_client(snapshot, client, name)?.into_iter().chain(elsewhere(snapshot, client, name)?);
     for session in all.filter(|session| session.id != own.id) {
+        // In the place where it began, a prompt without a name has no `prompt_id`. In the others its key is the name.
         let twin = match prompt::by_prompt_id(snapshot, &session.id, &key)? {
             None => unnamed(snapshot, &session, &key)?,
             twin => twin,
@@ -63,5 +71,6 @@ pub fn twins(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<Vec<(AgentSessi
 fn unnamed(snapshot: &Snapshot<'_>, session: &AgentSession, key: &str) -> Result<Option<Prompt>> {
     let Some(dispatch) = key.strip_prefix(OF) else { return Ok(None) };
     let found = prompt::of_dispatch(snapshot, &ic_base::DispatchId::from_ledger(dispatch.to_owned()))?;
+    // The key is the same in all places, and the work is of one of them.
     Ok(found.filter(|found| found.session_id == session.id))
 }

@@ -73,6 +73,7 @@ pub fn begin(
     new: NewPrompt<'_>,
 ) -> Result<()> {
     let transcript_start = new.transcript_start.and_then(|size| i64::try_from(size).ok());
+    // `tells_calls` is 1: every client, and this program for its own commands, reports the calls of its prompts.
     tx.execute_one(
         "INSERT INTO prompts (dispatch_id, session_id, seq, prompt_id, head, created_at, owns_run, tells_calls, transcript_start) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8)",
@@ -128,6 +129,7 @@ pub fn of_dispatch(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<Opt
 pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> Result<Option<Prompt>> {
     let Some(dispatch) = &checkpoint.link.dispatch_id else { return before_work(snapshot, checkpoint) };
     let mut next = dispatch::find(snapshot, dispatch)?;
+    // A checkpoint of a subagent is linked to the subagent's own work, and that has the prompt as a parent.
     while let Some(work) = next {
         if let Some(prompt) = of_dispatch(snapshot, &work.id)? {
             return Ok(Some(prompt));
@@ -140,6 +142,7 @@ pub fn of_checkpoint(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> 
 
 /// The prompt before whose work a checkpoint was taken: its point was recorded right before it.
 fn before_work(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> Result<Option<Prompt>> {
+    // It was taken when the work had not begun, so it is linked to the run alone. The prompt's point names it and the work.
     let Some(run) = &checkpoint.link.run_id else { return Ok(None) };
     let name = snapshot.query_opt(
         "SELECT name FROM points WHERE run_id = $1 AND seq < $2 AND kind = 'prompt' AND checkpoint_id = $3 \
@@ -152,13 +155,16 @@ fn before_work(snapshot: &Snapshot<'_>, checkpoint: &CheckpointRecord) -> Result
 
 /// Whether there ever was a prompt.
 pub fn are_any(snapshot: &Snapshot<'_>) -> Result<bool> {
+    // `seq > 0` holds for every row: with it SQLite searches an index, and without it scans one.
     Ok(snapshot.query_opt("SELECT 1 FROM prompts WHERE seq > 0 LIMIT 1", &[], |row| row.get::<i64>(0))?.is_some())
 }
 
 /// The prompts in runs made for sessions in a project, whether they still run or not, newest first; without those that were rolled back.
 pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<Prompt>> {
+    // Tables that are joined have columns of the same name.
     let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
     let sql = format!(
+        // SQLite keeps the order of a CROSS JOIN.
         // Joined in this order: the newest prompts are few, and a project has many.
         "SELECT {columns} FROM prompts p CROSS JOIN sessions s CROSS JOIN dispatches d \
          WHERE s.id = p.session_id AND d.id = p.dispatch_id AND s.project_dir = $1 AND p.seq > 0 AND p.owns_run = 1 AND d.rolled_back_by IS NULL ORDER BY p.seq DESC LIMIT $2"
@@ -169,6 +175,7 @@ pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<V
 /// The runs that were made for sessions in a project, the one with the newest prompt first.
 pub fn own_runs(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<RunId>> {
     snapshot.query_all(
+        // By the prompts: a session that is resumed names only its newest run.
         "SELECT d.run_id FROM prompts p JOIN sessions s ON s.id = p.session_id JOIN dispatches d ON d.id = p.dispatch_id \
          WHERE s.project_dir = $1 AND p.owns_run = 1 GROUP BY d.run_id ORDER BY max(p.seq) DESC LIMIT $2",
         &[&path_bytes(project), &limit],
@@ -179,6 +186,7 @@ pub fn own_runs(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<V
 /// The runs that were made for a session.
 pub fn own_runs_of(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<RunId>> {
     snapshot.query_all(
+        // By the prompts, for the same reason as above.
         "SELECT DISTINCT d.run_id FROM prompts p JOIN dispatches d ON d.id = p.dispatch_id \
          WHERE p.session_id = $1 AND p.owns_run = 1",
         &[&session.as_str()],
@@ -203,6 +211,7 @@ pub fn newest(snapshot: &Snapshot<'_>, session: &SessionId, limit: i64) -> Resul
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     /// No conversation is undone further back while it runs.
     const NEWEST: i64 = 100;
+    // A session whose end was never reported counts as living: `NEWEST` bounds what it keeps.
     let living =
         snapshot.query_all("SELECT id FROM sessions WHERE ended_at IS NULL", &[], |row| row.get::<String>(0))?;
     let mut needed = Vec::new();

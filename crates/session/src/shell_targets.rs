@@ -23,6 +23,7 @@ pub(crate) fn written(line: &str) -> Vec<String> {
     }
     let named = commands.into_iter().flat_map(Command::written);
     let plain = named.map(|path| path.strip_prefix("./").unwrap_or(&path).to_owned());
+    // Names are compared with paths from the root: an absolute path, a variable or a home directory is none of them.
     plain.filter(|path| !path.is_empty() && !path.starts_with(['/', '$', '~'])).collect()
 }
 
@@ -30,6 +31,7 @@ impl Command {
     fn written(self) -> Vec<String> {
         let Self { words, mut targets } = self;
         let Some((name, rest)) = words.split_first() else { return targets };
+        // `/bin/rm x` is `rm x`.
         let name = name.rsplit('/').next().unwrap_or(name);
         let in_place = rest.iter().any(|word| word.starts_with("-i") || word == "--in-place");
         let arguments: Vec<&String> = rest.iter().filter(|word| !word.starts_with('-')).collect();
@@ -39,6 +41,8 @@ impl Command {
             }
             // These only read their other arguments; `mv` above removes them.
             "cp" | "ln" | "install" => targets.extend(arguments.last().copied().cloned()),
+            // `sed -i SCRIPT FILE`: only the last word is a file for sure. A name that is missed does no harm:
+            // a path that no work names may belong to each.
             "sed" | "perl" if in_place => targets.extend(arguments.last().copied().cloned()),
             _ => {}
         }
@@ -50,12 +54,14 @@ impl Command {
             let list = if *next == Next::Target { &mut self.targets } else { &mut self.words };
             list.push(word);
         }
+        // A `>` has one target: the words after it are arguments again.
         *next = Next::Word;
     }
 }
 
 fn commands(line: &str) -> Vec<Command> {
     let (mut all, mut command) = (Vec::new(), Command::default());
+    // `None`: no word was begun. An empty word in quotes is one.
     let (mut word, mut next) = (None::<String>, Next::Word);
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -69,15 +75,18 @@ fn commands(line: &str) -> Vec<Command> {
                 // The number of the redirected stream is no word.
                 word = word.filter(|word| !word.bytes().all(|b| b.is_ascii_digit()));
                 command.take(&mut word, &mut next);
+                // `>>` and `>|` write the file as well.
                 while chars.next_if(|c| matches!(c, '>' | '|')).is_some() {}
                 // A redirection to another stream writes no file.
                 next = if chars.next_if_eq(&'&').is_some() { Next::Word } else { Next::Target };
             }
+            // `&&` and `||` make an empty command between their two characters, which writes nothing.
             ';' | '|' | '&' | '(' | ')' => {
                 command.take(&mut word, &mut next);
                 all.push(std::mem::take(&mut command));
             }
             c if c.is_whitespace() => {
+                // In `> file` the target is still awaited after the blank.
                 if word.is_some() {
                     command.take(&mut word, &mut next);
                 }

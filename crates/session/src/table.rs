@@ -101,6 +101,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
     let seq = ic_ledger::events::append(tx, now, &event)?;
     // `told_seq` begins at its own event: what was undone before is no news to its agent.
     tx.execute_one(
+        // `reversed_id`: people type the end of an id, and an index finds only the beginning of a text.
         "INSERT INTO sessions (id, reversed_id, seq, client, client_id, run_id, owns_run, project_dir, transcript, told_seq, \
          created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         &[
@@ -123,6 +124,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewSession<'_>) -> Resu
 /// Lets the work of a session continue in another run: its former run is not open any longer, or a person attached the session.
 pub fn work_in(tx: &Transaction<'_>, session: &AgentSession, run: &RunId, owns_run: bool) -> Result<AgentSession> {
     tx.execute_one(
+        // It continues there, so an earlier end of it counts no more.
         "UPDATE sessions SET run_id = $1, owns_run = $2, ended_at = NULL WHERE id = $3",
         &[&run.as_str(), &i64::from(owns_run), &session.id.as_str()],
     )?;
@@ -131,6 +133,7 @@ pub fn work_in(tx: &Transaction<'_>, session: &AgentSession, run: &RunId, owns_r
 
 /// Records that the client reported the end of the session, with the event.
 pub fn end(tx: &Transaction<'_>, now: Timestamp, session: &AgentSession, why: Option<&str>) -> Result<()> {
+    // A client with two installations of its hooks reports the end twice: one event is enough.
     if session.ended_at.is_some() {
         return Ok(());
     }
@@ -161,6 +164,7 @@ pub fn go_on(tx: &Transaction<'_>, session: &AgentSession, turn: Option<&str>) -
 
 /// Records that a person typed a command of ic to its agent.
 pub fn spoken(tx: &Transaction<'_>, session: &AgentSession) -> Result<()> {
+    // A rollback up to this event does not refuse the calls that the command makes.
     let (seq, _) = ic_ledger::events::head(tx)?;
     tx.execute_one("UPDATE sessions SET spoken_seq = $1 WHERE id = $2", &[&seq, &session.id.as_str()])
 }
@@ -194,6 +198,7 @@ pub fn of_work(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<Option<Ag
     let sql =
         format!("SELECT {COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM prompts WHERE dispatch_id = $1)");
     let mut next = Some(dispatch.clone());
+    // A subagent's work is in no row of `prompts`: the prompt is found among its parents.
     while let Some(work) = next {
         if let Some(found) = snapshot.query_opt(&sql, &[&work.id.as_str()], from_row)? {
             return Ok(Some(found));
@@ -208,6 +213,7 @@ pub fn of_works(snapshot: &Snapshot<'_>, works: &[DispatchId]) -> Result<Option<
     let mut all = Vec::new();
     for id in works {
         let work = dispatch::find(snapshot, id)?;
+        // Work that is not on record has no session, and then there is none for all.
         all.push(work.map_or(Ok(None), |work| of_work(snapshot, &work))?);
     }
     let first = all.pop().flatten();
@@ -219,6 +225,7 @@ pub fn of_works(snapshot: &Snapshot<'_>, works: &[DispatchId]) -> Result<Option<
 /// The session that a reference names: its id, the end of it, or its name in its client. Errors: `session_not_found`, `ambiguous_id`,
 /// `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<AgentSession> {
+    // Three tries, the surest first: the whole name in the client, an id or its end, the beginning of the name.
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
     // Two clients may give a session the same name, and then only an id tells them apart.
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
@@ -278,6 +285,7 @@ pub fn that_calls(
             continue;
         };
         let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
+        // The hook before a tool records its call, and only then the client sends the request that is answered here.
         let began = calls.iter().filter(|call| call.ended_seq.is_none() && is_tool(&call.tool));
         // Where several sessions call at once, the named one is the likelier of them.
         let began = began.map(|call| (is_named(&known), call.created_at)).max();

@@ -70,6 +70,7 @@ impl WorkflowExecutor<'_> {
         let (rows, undo) = self.rows_of(&id, compensation.as_ref());
         let mut armed = Ok(Vec::new());
         if let Some(journal) = &self.journal {
+            // The first row that cannot be armed ends this. Those before it stay armed, and the rollback undoes them.
             armed = rows.into_iter().map(|(text, what)| journal.arm(&id, &text, what)).collect();
         }
         // A task whose undo cannot be registered is not executed: it could not be undone.
@@ -95,6 +96,7 @@ impl WorkflowExecutor<'_> {
             result = result.and_then(|done| recorded.map(|()| done));
         }
         if is_armed {
+            // Failed tasks are undone too. Only one that was not armed did not run.
             self.executed.push(Executed { context, seq });
         }
         result
@@ -127,6 +129,7 @@ impl WorkflowExecutor<'_> {
         self.journal.as_ref().map_or(Ok(()), Journal::close)?;
         let mut report = RollbackReport::default();
         for at in (0..self.executed.len()).rev() {
+            // From the first failure on, tasks are only reported: earlier work may depend on what could not be undone.
             let result = self.undo_task(at, !report.is_success())?;
             report.results.extend(result);
         }
@@ -144,6 +147,7 @@ impl WorkflowExecutor<'_> {
                 id = Some(journal.settle(&story)?);
             }
         }
+        // After a failure all of it stays, so that a later `rollback` finds what is left.
         if is_success {
             (self.is_begun, self.cause, self.executed) = (false, None, Vec::new());
         }

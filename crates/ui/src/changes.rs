@@ -93,6 +93,7 @@ fn opened<T>(
     let workspace = Workspace::open(ask.kernel, from.root.clone(), &settings)?;
     let to = pair.to.map(Which::Id);
     let compared = ic_worktree::diff(&workspace, Which::Id(from.id.as_str()), to, &[], &CaptureProgress::default())?;
+    // The newer side of a comparison with the tree is in no checkpoint: its content is read from the files.
     let tree = if pair.to.is_none() { Some(RootDir::open(&workspace.root)?) } else { None };
     let contents = Contents { objects: &workspace.objects, tree: tree.as_ref(), texts: &[] };
     let read: Vec<_> = [&compared.from].into_iter().chain(&compared.to).map(|one| &one.id).collect();
@@ -127,6 +128,7 @@ pub(crate) fn list(ask: &Ask<'_>, pair: &TreePair<'_>, at: &ChangeAddress<'_>) -
 fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Result<Part> {
     let mut part = Part { tally: Tally::default(), shown: Vec::new(), has_more: false };
     ic_worktree::changes_of(workspace, changes, &mut |difference| {
+        // All differences are visited, also where few are shown: the head of the list counts them.
         let Some(change) = difference.change() else { return Ok(()) };
         match change {
             _ if difference.is_of_directory() => part.tally.directories += 1,
@@ -136,6 +138,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
                 part.tally.modified += 1;
             }
         }
+        // By the last path and not by a number: files that came or went since the last page shift no entry.
         if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {
             return Ok(());
         }
@@ -286,6 +289,7 @@ fn content(contents: Contents<'_>, difference: &Difference, view: View, at_most:
     let (old, new) = (contents.older(difference)?, contents.newer(difference)?);
     let images = [(&difference.before, &old), (&difference.after, &new)];
     if image::is_among(&images) {
+        // Pictures count as a few lines, so that many of them use up the page, too.
         return Ok((image::pictures(contents, images)?, 4));
     }
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());

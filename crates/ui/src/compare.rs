@@ -12,6 +12,7 @@ use crate::text::{PageLine, ShownText, of_hex, path, query, when};
 /// The page of a comparison; without two sides, a form to choose them.
 pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let Some(from) = ask.params.get("from") else { return Ok(choose()) };
+    // `now` is how `TreePair::pairs` writes the working tree into an address; a form leaves the field empty.
     let to = ask.params.get("to").filter(|to| *to != "now");
     let (older, newer) = sides(ask, from, to)?;
     let pair = TreePair { from: older.id.as_str(), to: newer.as_ref().map(|one| one.id.as_str()) };

@@ -63,6 +63,7 @@ impl PageDoor {
     /// Checks that the request names this server as its `Host`. Errors: `Host`.
     pub(crate) fn require_host(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
         let host = one(headers, header::HOST).unwrap_or_default();
+        // The server listens on 127.0.0.1 alone, so no other name leads to it: neither `[::1]` nor one of the network.
         let is_own = ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{}", self.port));
         if is_own { Ok(()) } else { Err(Refused::Host) }
     }
@@ -72,6 +73,8 @@ impl PageDoor {
         let name = self.cookie_name();
         let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        // A browser may send several cookies of one name, one for each path. Another server on this host can add some, so
+        // a wrong one beside the right one is no reason to refuse.
         let has = pairs.filter(|(key, _)| *key == name).any(|(_, value)| is_same(&self.pass, value));
         if has { Ok(()) } else { Err(Refused::Key) }
     }
@@ -112,6 +115,7 @@ fn chance() -> Result<String> {
 fn is_same(own: &str, given: &str) -> bool {
     // No early return at the first difference: that would tell how many characters were right.
     let differs = own.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
+    // `zip` ends with the shorter one, so the lengths are compared, too. That of our secrets is no secret.
     own.len() == given.len() && differs == 0
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     // One more than a page holds was read, to know whether there is an older page.
     let has_more = events.len() > at_once;
     events.truncate(at_once);
+    // Another run or another kind is another list: only the address of the older page has `before`.
     let chosen = |name: &str, value: Option<&str>, before: Option<&str>| {
         let (run, source) = (run_id.as_ref().map(RunId::as_str), source.map(EventSource::as_str));
         let pick = |key: &'static str, own: Option<&str>| {
@@ -112,6 +113,7 @@ fn cut(payload: &str) -> String {
     if payload.len() <= LONGEST {
         return payload.to_owned();
     }
+    // At the boundary of a character: a slice inside of one would panic.
     let head = &payload[..payload.floor_char_boundary(LONGEST)];
     format!("{head} … ({} bytes)", payload.len())
 }

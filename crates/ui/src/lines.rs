@@ -57,6 +57,7 @@ pub(crate) fn compared(old: &[u8], new: &[u8], at_most: usize) -> Lines {
             LineKind::Removed => (Some(at_old), None),
             LineKind::Added => (None, Some(at_new)),
         };
+        // Numbers count on within a hunk, and its head sets them anew.
         at_old += usize::from(old.is_some());
         at_new += usize::from(new.is_some());
         let text = if kind == LineKind::Header { text } else { &text[usize::from(!is_note)..] };

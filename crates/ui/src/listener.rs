@@ -44,6 +44,8 @@ impl Listener for Bounded {
         }
         let (sender, closed) = oneshot::channel();
         self.waiting.push_back(sender);
+        // The receiver lives as long as the wait. So `is_closed` above is true for a header that came and for a connection
+        // that is gone.
         let wait = Wait { closed, deadline: Box::pin(sleep(HEADER_TIMEOUT)), line_ends: 0 };
         (Connection { stream, wait: Some(wait) }, from)
     }
@@ -99,6 +101,8 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut connection.stream).poll_read(context, buffer))?;
         if connection.wait.as_mut().is_some_and(|wait| wait.ends_in(&buffer.filled()[before..])) {
+            // Only the first header is waited for. A client without the cookie gets no second request on its connection
+            // (`routes::answer`), and one with it may keep the connection.
             connection.wait = None;
         }
         Poll::Ready(Ok(()))

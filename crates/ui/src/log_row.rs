@@ -33,6 +33,7 @@ pub(crate) struct LogRow {
 impl LogRow {
     /// The line of a rollback.
     pub(crate) fn of_rollback(ask: &Ask<'_>, entry: &LogEntry, rollback: &RollbackRecord, title: Markup) -> Self {
+        // An unfinished rollback is resumed or aborted first, and one that was undone has nothing to redo.
         let is_redoable = rollback.status == RollbackStatus::Done;
         Self {
             depth: entry.taken_back_by.len(),

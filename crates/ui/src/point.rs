@@ -113,6 +113,7 @@ fn sides(
         }
         (Show::Did, _, Some(until)) => (Some(TreePair { from: checkpoint.as_str(), to: Some(until.as_str()) }), "did"),
         (Show::Now, ..) => (Some(TreePair { from: checkpoint.as_str(), to: None }), "now"),
+        // An address may ask for a side that is not there: `?show=before` at the first point.
         _ => (None, ""),
     };
     let list = if let Some(pair) = &pair {

@@ -38,6 +38,7 @@ type Show = fn(&Ask<'_>) -> Result<PageLayout>;
 
 /// Answers one request, and adds the headers that all responses have.
 pub(crate) async fn answer(State(app): State<Arc<PageApp>>, request: Request) -> Response {
+    // Asked before `admitted` takes the request. It decides about the connection, also where the answer is a refusal.
     let is_known = app.door.require_cookie(request.headers()).is_ok();
     let mut response = admitted(&app, request).await;
     headers::guard(response.headers_mut());
@@ -125,6 +126,7 @@ async fn get(app: &Arc<PageApp>, asked: &Parts, path: Vec<String>, params: Param
         ["compare", "file"] => compare::file,
         ["search"] => search::page,
         ["live"] => {
+            // A browser that reconnects uses the same address again. What it has seen since is in this header alone.
             let last = asked.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
             return event_stream::tell(app, last.or(params.seq("since").ok().flatten()));
         }
@@ -190,6 +192,7 @@ async fn form(app: &PageApp, asked: &Parts, body: Body) -> std::result::Result<P
         Ok(Err(_)) => return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response()),
         Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
     };
+    // The token is in the body, so it can be checked only now. The origin has kept other sites from getting so far.
     let form = Params::of(&bytes);
     app.door.require_form(form.get("token")).map_err(|why| fail::refused(why).into_response())?;
     Ok(form)
@@ -225,6 +228,7 @@ async fn post(app: &Arc<PageApp>, parts: &[&str], form: &Params, theme: Theme) -
     match begun {
         Ok(act) => {
             act.wait(PATIENCE).await;
+            // Most acts end within this time. Then the answer is the outcome, without a page of progress in between.
             match act.end() {
                 Some(_) => became(app, act, theme).await,
                 // An act that has not ended has an address of its own, which shows its progress.

@@ -46,6 +46,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
                 @if one.kind == "rollback" { p { a.button href={ "/rollbacks/" (one.id) } { "Look at it" } } }
             }))
         }
+        // The drawing has the newest points, whichever page of the list is shown: only the first page has it.
         @if before.is_none() {
             section.time aria-labelledby="time" {
                 h2 #time { "Timeline" }

@@ -63,6 +63,7 @@ pub fn serve(
     let (head, _) = kernel.read(ic_ledger::events::head)?;
     // Requests open the ledger themselves; this connection would otherwise stay open as long as the page.
     drop(kernel);
+    // Bound before a thread is started: a port that is taken is an error of the command, and the address has the port.
     let listener = bind(options.port)?;
     let port = listener.local_addr().while_doing(|| "looking at the page's port".to_owned())?.port();
     let door = PageDoor::new(port)?;
@@ -85,6 +86,7 @@ pub fn serve(
     let served = runtime.block_on(run(Arc::new(app), listener, interrupted, ending_sender));
     // A request that waits for a lock may last as long as the busy timeout, and its answer has no reader any more.
     runtime.shutdown_timeout(PATIENCE);
+    // It looks at `interrupted` before each pause, so it ends soon after the page was told to.
     let _ = watcher.join();
     served
 }

@@ -27,6 +27,7 @@ impl Render for PageLine<'_> {
 }
 
 fn visible(text: &str, out: &mut String) {
+    // What `render_to` writes is not escaped by `maud`, so HTML is escaped here, too.
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),

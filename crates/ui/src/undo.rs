@@ -27,6 +27,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
 /// The page after an undo that was refused: the reason, and the present plan.
 pub(crate) fn refused(ask: &Ask<'_>, wanted: &WantedUndo, error: &Diagnosis) -> Result<PageLayout> {
     let run = ask.read(|snapshot| ask.kernel.run(snapshot, &wanted.run))?;
+    // An undo that stopped half-way has closed the run: a new plan would be refused, so the open rollback is shown.
     if let Some(page) = rollback::left_unfinished(ask, &run, error)? {
         return Ok(page);
     }
@@ -122,6 +123,8 @@ fn confirm(ask: &Ask<'_>, run: &Run, wanted: &WantedUndo, hash: &str) -> Markup 
     if ask.app.read_only {
         return html! { p.quiet { "This page is read-only. To do it: " code.command { (ShownText(&wanted.command())) " --expect-plan " (hash) " --yes" } } };
     }
+    // The form has the request and the hash of its plan, and not the plan: the undo plans again, and does what this hash
+    // names or nothing.
     html! {
         form.confirm method="post" action={ (address(run)) "/undo" } {
             (token(ask.app))

@@ -34,6 +34,8 @@ pub fn rollback_asked_at(
 ) -> Result<RollbackSummary> {
     if request.dry_run {
         return kernel.read(|snapshot| {
+            // A read does not check its caller. Work that was rolled back must be refused here, too, because the real
+            // call refuses it.
             kernel.calling_dispatch(snapshot)?;
             planned(kernel, snapshot, request)
         });
@@ -55,6 +57,8 @@ pub fn rollback_asked_at(
             }
             planned => planned?,
         };
+        // The id was made outside: a server may have this transaction run again, and each attempt must name the same
+        // rollback.
         let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
         Ok(RollbackSummary { done: Some((id.clone(), seq)), ..rollback })
     })
@@ -78,7 +82,10 @@ fn at_once(
     let newest = table::of_run(snapshot, &run.id)?.pop();
     let is_it = |one: &RollbackRecord| {
         let is_whole = one.status == RollbackStatus::Done && !one.is_of_works();
+        // A later epoch shows that the other rollback came while this call waited for the lock. The clock is needed
+        // where it was done before this call read the epoch, and after the call was made.
         let is_since = since.is_some_and(|since| since.epoch < one.epoch || one.created_at > since.asked_at);
+        // Nothing has moved the run since that rollback.
         is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
     };
     // A caller that insists on a plan asked for that plan, and not for what another call did.
@@ -162,8 +169,10 @@ fn apply(
     remembered: &Value,
 ) -> Result<Seq> {
     let plan = &rollback.plan;
+    // The event comes first: its number is the place of the row in the order of everything.
     let seq = append_event(tx, now, rollback, id)?;
     let row = rollback.row(id, seq, &[LayerName::Workflow], remembered);
+    // Done at once, and without steps: a crash leaves either all of this transaction or nothing to resume.
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
     // An undo of works leaves the run where it is.
     if !plan.cut.is_of_works() {

@@ -65,6 +65,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: CodeScope<'_>) -> Resul
         CodeScope::WholeRun | CodeScope::After { .. } => 0,
     };
     let is_over = |dispatch: &Dispatch, seq: Seq| {
+        // A record is undone if it, or all of its work, came after the cut of the rollback that marked the work.
         seq <= again && dispatch.undone_from.is_some_and(|cut| seq > cut || dispatch.place() > cut)
     };
     let in_scope = |phase: &str| match scope {

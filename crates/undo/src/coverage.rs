@@ -58,6 +58,7 @@ impl Covered {
         request: &LayeredRequest<'_>,
         settings: &CaptureSettings,
     ) -> Self {
+        // The strategy is no decision of the call: the look at the tree finds it, and the fence records it.
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, None, settings.state.as_ref());
         let choices = choices.with_paths(&request.decisions);
         let planned = PlannedCoverage {
@@ -158,6 +159,7 @@ impl Covered {
 
 /// The cut that a rollback was made with. Errors: `corrupt` if its plan cannot be read.
 pub(super) fn cut_of(remembered: &RollbackRecord) -> Result<Cut> {
+    // The row has a column for the event of the cut, and none for the phases or the works.
     let phases = serde_json::from_value(remembered.plan["rolled_back_phases"].clone()).map_err(|e| {
         Diagnosis::new(Code::Corrupt, format!("The plan of the rollback {} is damaged: {e}.", remembered.id))
     })?;

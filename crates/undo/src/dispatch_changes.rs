@@ -98,6 +98,8 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
             attribution = attribution.with_unsure();
         }
         let recorded = recorded_by(snapshot, ids)?;
+        // Up to where the effects of this undo began. What they changed at the paths of the work is added below, as
+        // the work's own.
         let until = met.since.map_or_else(|| ic_ledger::events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
@@ -105,6 +107,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     })?;
     // Later changes of others are known only so that the undo can leave them; none of them is the work's.
     let (mut changes, by_others) = own_changes(workspace, (&attribution, ids), &recorded)?;
+    // The order counts: new names and histories are looked for only at the paths that are known by then.
     add_since(workspace, &mut changes, &since)?;
     for window in attribution.windows().chain(since.windows()) {
         let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
@@ -158,6 +161,7 @@ pub(super) fn again(
     if work.is_empty() || !is_whole {
         return Ok(first.map(|first| (own, first)));
     }
+    // What the undo left: from then on the tree was without the work.
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
     let left = left.or(effects.last().and_then(TreeChanges::after));
     let found = workspace.kernel.read(|snapshot| {
@@ -175,6 +179,7 @@ pub(super) fn again(
     let (did, by_others) = own_changes(workspace, (&attribution, &work), &recorded)?;
     let began = (span.range.0, span.since);
     if !is_rest {
+        // Paths that the undo did not change are replayed, too: others may have set them back, and be undone by now.
         own.know(did.known());
     }
     let decided = Some(Choices::of(undo)?);
@@ -195,6 +200,7 @@ pub(super) struct WorkReach {
 impl WorkReach {
     pub(super) fn of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Self> {
         let work = undo.works();
+        // A cut covers all that was done after it, so each effect of its run counts.
         let is_its =
             |one: &Compensation| work.is_empty() || one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
         let (found, effects) = workspace.kernel.read(|snapshot| {
@@ -303,6 +309,7 @@ fn changes_of(
             }
             let makers = window.makers(&difference.path);
             let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
+            // Whether a maker is of the work, and which makers are not.
             match (others.len() < makers.len(), others.as_slice()) {
                 (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
                     changes.share(difference.path, CUT_OFF);
@@ -328,6 +335,7 @@ fn changes_of(
                     let why = format!("{} {AT_ONCE}", names(others));
                     changes.share(difference.path, &why);
                 }
+                // What is undone by now is nothing that others have there.
                 (false, others) if !is_undone(&window, others) => {
                     let is_between_calls = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
                     if is_between_calls && difference.change().is_some() {

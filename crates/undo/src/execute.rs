@@ -78,6 +78,7 @@ impl Drive<'_, '_> {
             // With only the last step left, a stop would leave the run closed and save nothing.
             if self.saga.is_interrupted() && step.kind != StepKind::Settle {
                 self.stop(&remembered, step, course, None)?;
+                // Read again: the caller reports what is on record.
                 let (remembered, steps) = self.look()?;
                 return Ok(Driven { remembered, steps, work });
             }
@@ -117,6 +118,7 @@ impl Drive<'_, '_> {
         }
         let happening = if course.is_back() { StepEvent::BeginsBack } else { StepEvent::Begins };
         self.saga.write(|tx, now| {
+            // A call that resumes finds it `stopped`.
             table::set_status(tx, now, self.id, RollbackStatus::InProgress)?;
             steps::set(tx, now, self.id, step.ord, happening, None)
         })
@@ -152,6 +154,7 @@ impl Drive<'_, '_> {
             let stopped = step_event(tx, remembered, EventType::RollbackStopped, step.kind, course)?;
             ic_ledger::events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
             table::set_status(tx, now, self.id, RollbackStatus::Stopped)?;
+            // An interruption comes before the step is begun, so its row stays unchanged.
             let Some(error) = error else { return Ok(()) };
             // Only a forward step learns whether a flag decides it: an undo or abort asks for all decisions at once.
             let detail = if course.is_back() { None } else { decided_by_force(step, error) };
@@ -177,6 +180,8 @@ impl Drive<'_, '_> {
         self.saga.write(|tx, now| {
             let stopped = step_event(tx, remembered, event_type, step.kind, course)?;
             ic_ledger::events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
+            // In this order: to set the course makes the settlement pending, and the loop gives it its former state
+            // back.
             steps::set_course(tx, now, self.id, &before.steps, steps::course(&before.steps))?;
             for step in &before.steps {
                 steps::restore(tx, now, self.id, step)?;
@@ -196,6 +201,7 @@ fn next<'s>(remembered: &RollbackRecord, all: &'s [RollbackStep], course: Course
     if !course.is_back() {
         return all.iter().find(|step| !step.state.is_over());
     }
+    // The end of an undo or abort is one transaction, which sets the status and leaves its step `pending`.
     if remembered.status.is_over() {
         return None;
     }

@@ -100,6 +100,8 @@ fn left_of(
         let mut changes = refs_between(&before, &after, is_alone);
         match restored {
             // No restore moves notes.
+            // Before it is carried out the repository cannot tell what will be left, but the target of the restore
+            // can.
             Some(git) if !is_done => changes.retain(|one| one.is_of_notes() || one.stays_in(&refs_of(&git.target))),
             _ => {
                 let now = git::ref_ids(&workspace.root)?;
@@ -124,12 +126,15 @@ fn left_of(
             found.extend(more_staged(index.staged.len()));
         }
         if !changes.is_empty() {
+            // A ref at a commit that other work recorded, or that another work tree has checked out, is not left by
+            // this work.
             let mut others = kernel.read(|snapshot| made_by_others(snapshot, undone, &changes))?;
             others.extend(git::branches_in_use_elsewhere(&workspace.root)?);
             changes.retain(|one| !others.contains(&one.name));
         }
         found.extend(changes.iter().map(RefChange::said));
     }
+    // The looks around two works may show the same change: each of them was under way.
     found.sort();
     found.dedup();
     Ok(found.into_iter().map(|message| Warning { code: "git_remains", message }).collect())
@@ -258,6 +263,8 @@ fn refs_between(before: &GitState, after: &GitState, with_branches: bool) -> Vec
     let mut changes = Vec::new();
     for name in names {
         let (was, is) = (was.get(name).cloned(), is.get(name).cloned());
+        // Example: work commits on `main` and makes the tag `v1`. Only the tag is told here: `main` moved with the
+        // commit, which is named by itself.
         let is_told = match name.strip_prefix(BRANCHES) {
             // Both sides: a branch that was checked out at either of them moved with commits.
             Some(branch) => with_branches && !is_at(before, branch) && !is_at(after, branch),
@@ -278,6 +285,7 @@ fn switched(
     (now, refs): (Option<&Vec<u8>>, &BTreeMap<String, String>),
 ) -> Option<String> {
     let (was, is) = (before.branch.as_ref()?, after.branch.as_ref().map(|branch| &branch.0));
+    // The work ended where it began, or others have switched since: then it left no switch.
     if is == Some(&was.0) || is != now {
         return None;
     }

@@ -34,6 +34,7 @@ pub fn entry_of_journal(kernel: &Kernel, text: &str) -> Result<Option<JournalEnt
         let rewind = known(rewinds::resolve(snapshot, text))?.map(|one| JournalEntry::Rewind(one.id));
         let restore = restore_named(snapshot, text)?.map(|one| JournalEntry::Restore(one.id));
         let mut found = [rollback, restore, rewind].into_iter().flatten();
+        // Each lookup refuses an end that fits several of its own kind. Ends that fit two kinds meet only here.
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(ambiguous(text)),
             (one, _) => Ok(one),

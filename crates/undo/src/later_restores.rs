@@ -25,6 +25,7 @@ pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq)
         return Ok(true);
     }
     for one in table::all(snapshot)? {
+        // Its restores are of work that goes back to the point anyway.
         if is_of_later_work(snapshot, &one, since)? {
             continue;
         }

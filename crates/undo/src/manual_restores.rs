@@ -48,6 +48,7 @@ pub(crate) fn with_safety(
 }
 
 fn described(restore: &RestoreRecord, all: &[RestoreRecord]) -> ManualRestore {
+    // An undo takes its restore off this stack, and a redo puts it there again.
     let (standing, _) = journal::stacks(all);
     let is_undone = restore.kind == RestoreKind::Restore && !standing.iter().any(|one| one.id == restore.id);
     ManualRestore { restore: restore.clone(), is_undone }
@@ -81,6 +82,7 @@ fn leave_reverts(
 ) -> Result<()> {
     let mut runs: BTreeMap<RunId, Seq> = BTreeMap::new();
     for one in rollbacks {
+        // They come oldest first. No restore from before the first rollback of a run can revert one of that run.
         runs.entry(one.run_id.clone()).or_insert(one.seq);
     }
     for (id, first) in runs {

@@ -52,6 +52,7 @@ pub(super) fn among(
     back: Back<'_>,
     report: &RestoreReport,
 ) -> Result<(OthersPaths, Vec<Conflict>)> {
+    // Planned: all that is known until now. What a plan decided is asked in `decided`, with what was known then.
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, Seq::MAX))?;
     let conflicts: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
     // Alone, a run goes back with all that changed, so only what another rule found in conflict is looked at.
@@ -190,6 +191,7 @@ impl<'b> Facts<'b> {
             let trees = (Some(&window.from.tree), Some(&window.to.tree));
             diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
                 let is_asked = paths.is_none_or(|paths| paths.contains(&difference.path));
+                // What a checkpoint left out has no content that could be merged.
                 let is_content =
                     [&difference.before, &difference.after].into_iter().flatten().all(DiffState::is_content);
                 if is_asked && is_content {
@@ -252,6 +254,11 @@ impl<'b> Facts<'b> {
     }
 
     fn maker(&self, window: &Window<'_>, path: &[u8]) -> Maker {
+        // The first that fits:
+        //   a restore of a rollback       the run of that rollback
+        //   a maker is known              the run, others, or unknown where both are makers
+        //   between two calls of work     the work that was under way
+        //   a restore by hand, or idle    `maker_without_work`
         if window.is_restore() {
             return self.restored.get(&window.to.id).copied().unwrap_or_else(|| self.maker_without_work(window, path));
         }

@@ -108,14 +108,19 @@ pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatc
         begun.iter().try_for_each(|begun| require_between_calls(snapshot, one, begun))?;
         works.extend(std::iter::once(one.clone()).chain(begun));
     }
+    // A chosen prompt may be what another chosen one began, and is in the list twice then. No two dispatches have one
+    // place, so equal ids are neighbours after the sort.
     works.sort_by_key(Dispatch::place);
     works.dedup_by(|one, other| one.id == other.id);
+    // `Cut::covers` asks a set for its works alone. The event of the cut says to which checkpoint an exact undo
+    // restores the tree.
     let seq = match chosen.first() {
         Some(first) => crate::points::place_of(snapshot, &run, first)?.seq,
         None => run.seq,
     };
     let works = works.into_iter().map(|one| one.id).collect();
     let cut = Cut { run_id: run.id.clone(), seq, phases: Vec::new(), works };
+    // The run goes nowhere, so its target is the phase at which it is.
     let phase = run.phase.clone();
     let plan = of_cut(snapshot, run, cut, (&phase, false))?;
     Ok(RollbackPlan { chosen: chosen.iter().map(|one| one.id.clone()).collect(), ..plan })
@@ -182,6 +187,8 @@ fn of_cut(
     (to_phase, include_target): (&str, bool),
 ) -> Result<RollbackPlan> {
     let dispatches = cancel::taken_back(snapshot, &cut)?;
+    // An agent goes with its dispatch, in whatever phase it joined (ADR 0007): what it still reports must count for
+    // nothing.
     let agents = agent::taken_back(snapshot, &cut, &dispatches.iter().map(|d| &d.id).collect())?;
     let (marked_dispatches, cancelled_dispatches) = dispatches.into_iter().partition(|d| d.status.is_finished());
     let (failed_agents, marked_agents) = agents.into_iter().partition(|a| a.status == AgentStatus::Active);
@@ -214,6 +221,8 @@ fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
 
 /// The undos of single work that stand, were made after the event `seq`, and undid work from before it. Oldest first.
 pub(super) fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
+    // The work stood at the cut, and its undo did not exist yet:
+    //   work (one.cut_seq) ──▶ cut (seq) ──▶ undo of the work (one.seq) ──▶ now
     let is_across =
         |one: &RollbackRecord| one.is_of_works() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
     let all = table::of_run(snapshot, run)?;
@@ -237,6 +246,8 @@ impl RollbackPlan {
         let (marked, cancelled): (Vec<_>, Vec<_>) = straddling.into_iter().partition(|one| one.status.is_finished());
         for (list, more) in [(&mut self.marked_dispatches, marked), (&mut self.cancelled_dispatches, cancelled)] {
             list.extend(more);
+            // The hash of the plan covers the order of its lists: a preview and the call that is held to it must list
+            // alike.
             list.sort_by_key(|one| one.seq);
         }
         let dispatches = self.cancelled_dispatches.iter().chain(&self.marked_dispatches);
@@ -253,6 +264,7 @@ impl RollbackPlan {
 
     /// The epoch that the run will have: a new one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
+        // Others work on in the run beside an undo of works. A new epoch would make all of their reports late.
         self.run.epoch + i64::from(!self.cut.is_of_works())
     }
 
@@ -334,6 +346,8 @@ impl RollbackPlan {
             "run_id": self.run.id.as_str(),
             "run_status": self.run.status.as_str(),
             "epoch": self.run.epoch,
+            // This is the plan of the record alone. The hash over several layers has its hash as one member
+            // (`preflight::hash`).
             "layers": ["workflow"],
             "from_phase": self.run.phase,
             "to_phase": self.to_phase,

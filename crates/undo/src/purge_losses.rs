@@ -48,8 +48,10 @@ pub fn files_alone(
     let restores = kernel.read(journal::all)?;
     for id in ids {
         let restore = restores.iter().find(|restore| restore.safety_id == id);
+        // A restore of files alone is undone without git.
         let Some(restore) = restore.filter(|restore| restore.strategy.has_git()) else { continue };
         let safety = kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
+        // Of a pruned checkpoint nothing can be restored, whatever was purged.
         if safety.pruned_at.is_some() {
             continue;
         }

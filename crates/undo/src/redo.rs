@@ -50,6 +50,7 @@ pub fn newest(kernel: &Kernel, whose: RedoOwner<'_>) -> Result<NewestUndo> {
             all.into_iter().rev().find(|one| one.status == RollbackStatus::Done)
         };
         let own = rollback.as_ref().map(|own| own.id.clone());
+        // The tree belongs to all runs: a newer restore in it may be part of the rollback of another one.
         let newest = newest_of(kernel, snapshot, rollback)?;
         match (&newest, whose) {
             (NewestUndo::Rollback(found), RedoOwner::Run(run)) if own.as_ref() != Some(found) => {
@@ -116,6 +117,8 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let again = dispatch_changes::made_again(snapshot, &kernel.project.root, &table::all(snapshot)?)?;
     let mut restore = None;
     let mut is_covered = false;
+    // This finds the newest restore that stands, by itself or with its rollback. What a redo restored is no undo, and
+    // what an ended rollback restored is gone.
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // A restore by which a redo merged work back is no undo; and what an undo restored stands no longer once the work came back.
         let ended = [that_restored(snapshot, &one.target_id, false)?, that_left_effects(snapshot, &one.target_id)?];
@@ -141,6 +144,8 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     if kernel.own_run.as_ref().is_some_and(is_elsewhere) {
         return rollback.map(|rollback| NewestUndo::Rollback(rollback.id)).ok_or_else(nothing);
     }
+    // `rollback` is of the runs that are meant, `restore` is the newest of this root, and `by` the rollback that made
+    // that one. The newer of the two sides is meant.
     match (rollback, restore, by) {
         // The newest restore is part of a rollback: the rollback is undone as a whole, whatever its run.
         (Some(rollback), Some(_), Some(by)) if by.seq > rollback.seq => Ok(NewestUndo::Rollback(by.id)),

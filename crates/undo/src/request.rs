@@ -32,6 +32,8 @@ impl<'a> RollbackTarget<'a> {
     /// The words after `ic` for this target, where only work is undone and no run moves. A flag says how it goes on.
     pub(crate) fn words(self) -> Option<String> {
         let id = |dispatch: &str| {
+            // The caller may have named the work by its point (`prompt:3f9a12c4`); `ic undo` takes the bare id of
+            // both kinds.
             let named = ["dispatch:", "prompt:"].iter().find_map(|kind| dispatch.strip_prefix(kind));
             shell_word(named.unwrap_or(dispatch))
         };

@@ -37,6 +37,7 @@ pub fn undo(
     request: &UndoRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<UndoneRollback> {
+    // Without the lock first: a call that is refused here writes nothing, not even that it owns the run.
     let (remembered, _) = named(kernel, request.rollback)?;
     let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     require_expected(kernel, settings, request, &remembered, watch)?;
@@ -47,6 +48,8 @@ pub fn undo(
     // Checked again, now that no other process can move the run.
     require_expected(kernel, settings, request, &remembered, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    // No settlement is named where an undo has begun already, or where only the steps are left that an earlier undo
+    // skipped.
     let Some(until) = until else {
         if remembered.status.is_over() {
             return make_skipped(&saga, &remembered, request.reason, watch);
@@ -58,12 +61,15 @@ pub fn undo(
         return drive_back(&saga, &remembered, Course::Undo, None, watch);
     };
     let covered = Covered::begun(kernel, &remembered)?;
+    // What is in the way in the tree is found while the run is still open, so that a refusal leaves the journal
+    // unchanged.
     let settled = require_own(kernel, settings, &covered, Course::Undo, watch)?;
     let check = |snapshot: &Snapshot<'_>| require_quiet(snapshot, &remembered, until);
     // Nothing outside of the ledger can fail half-way, so the run need not be closed first.
     if !all.iter().any(is_outside) {
         return undo_record(&saga, &remembered, request.reason, check);
     }
+    // The last moment at which an interruption leaves nothing behind: the next transaction closes the run.
     require_undisturbed(&saga)?;
     let turned = turn(&saga, &remembered, Course::Undo, request.reason, check)?;
     drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch).map(|undone| undone.after(settled))
@@ -119,6 +125,7 @@ pub fn way_back(kernel: &Kernel, remembered: &RollbackRecord) -> Option<bool> {
     let id = remembered.id.as_str();
     let request = UndoRequest { rollback: id, without_effects: false, reason: None, expect_plan: None };
     let (.., refused) = kernel.read(|snapshot| undoable_but_for(snapshot, &request, id)).ok()?;
+    // Other refusals have no flag that passes them.
     let is_of_effects = |refusal: &Refusal| refusal.error.code() == Code::EffectsUndone;
     refused.iter().all(is_of_effects).then_some(!refused.is_empty())
 }
@@ -152,6 +159,7 @@ pub fn abort(
         // An earlier call turned it and stopped; this one only continues.
         Course::Reapply | Course::Abort => None,
     };
+    // `all` is from before the turn, so its course is the one that was aborted.
     match steps::course(&all).aborted() {
         Course::Reapply => {
             let id = &remembered.id;
@@ -231,18 +239,22 @@ fn turn(
         _ => EventType::RollbackAbortBegun,
     };
     let before = saga.write(|tx, now| {
+        // Again under the write lock: the run is open until this commits, so it may have moved since the check
+        // before.
         check(tx)?;
         // A status that the end needs must be readable before anything outside of the ledger is changed.
         choices::run_status(remembered)?;
         let begun = NewEvent { reason, ..event_back(tx, remembered, event_type, course)? };
         ic_ledger::events::append(tx, now, &begun)?;
         let before = steps::of_rollback(tx, id)?;
+        //   any state ── turns back ──▶ done ── begins back ──▶ running ── is undone ──▶ pending
         for step in before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before)) {
             // Whatever came of the step, there may be something to restore.
             steps::set(tx, now, id, step.ord, StepEvent::TurnsBack, None)?;
         }
         steps::set_course(tx, now, id, &before, course)?;
         table::set_status(tx, now, id, RollbackStatus::InProgress)?;
+        // Without a new epoch. The end raises it, once for the whole undo.
         run::close_for_rollback(tx, now, &remembered.run_id)?;
         Ok(before)
     })?;
@@ -254,6 +266,7 @@ fn abort_undo(saga: &Saga<'_>, remembered: &RollbackRecord, reason: Option<&str>
     let id = &remembered.id;
     saga.write(|tx, now| {
         let all = steps::of_rollback(tx, id)?;
+        // A step that still is `done` was not reached by the undo, so the rollback holds in it.
         for step in all.iter().filter(|step| is_outside(step) && step.state != RollbackStepState::Done) {
             steps::set(tx, now, id, step.ord, StepEvent::IsToCome, None)?;
         }
@@ -299,6 +312,8 @@ fn make_skipped(
     for step in steps::not_put_back(remembered, &all).into_iter().rev() {
         let mut site = Site::of_owner(saga, &covered, watch);
         layers::of(step.kind).go(&mut site, step, course, &mut work)?;
+        // Never `running` in between: the step is `skipped` until it is undone, so after a failure or a crash the
+        // same call finds it again.
         work.seq = Some(saga.write(|tx, now| {
             steps::set(tx, now, &remembered.id, step.ord, StepEvent::IsUndone, None)?;
             let event = step_event(tx, remembered, EventType::RollbackStepDone, step.kind, course)?;

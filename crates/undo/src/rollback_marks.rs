@@ -38,6 +38,7 @@ fn arm_failed(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord)
     let is_of_this = |one: &Compensation| {
         one.state == CompensationState::Failed
             && !one.outcome_unknown
+            // A failed effect names no rollback. Its last change tells whether this one tried it.
             && one.updated_at >= remembered.created_at
             && cut.covers(one.seq, &one.phase, one.dispatch_id.as_ref())
     };
@@ -98,8 +99,11 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
         }
         let cut = cut_of(&remembered)?;
         let dispatches = marked_dispatches(&remembered);
+        // Each of them has ended, because the undo cancelled what ran. So only the marks are set again.
         let marked: Vec<_> = dispatches.iter().map(|id| dispatch::resolve(tx, id.as_str())).collect::<Result<_>>()?;
         cancel_by_phases(tx, now, &marked, id, None)?;
+        // Looked up again, and not read from the plan: more may have been recorded for the work while the undo did
+        // not hold.
         mark_artifacts_rolled_back(tx, &artifact::taken_back(tx, &cut)?, id)?;
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect())?;
         cancel_agents_by_phases(tx, now, &agents, remembered.epoch, id)?;

@@ -36,10 +36,12 @@ pub(super) fn add(snapshot: &Snapshot<'_>, plan: RollbackPlan, lost: Option<&Los
     let mut ids = lost.seen.clone();
     if !plan.cut.is_of_works() && !lost.commits.is_empty() {
         let made = code::commits_of_run(snapshot, &plan.run.id, 0)?;
+        // A commit may have been recorded by its first digits alone.
         let goes = |sha: &str| lost.commits.iter().any(|commit| commit.starts_with(sha));
         ids.extend(made.into_iter().filter(|one| goes(&one.sha)).map(|one| one.dispatch_id));
     }
     if !plan.cut.is_of_works() && !lost.paths.is_empty() {
+        // Files that work recorded before the cut stay its work (ADR 0046).
         let files = code::files_of_run(snapshot, &plan.run.id, plan.cut.seq)?;
         let goes = |file: &code::RecordedFile| lost.paths.contains(path_bytes(&file.path));
         ids.extend(files.into_iter().filter(goes).map(|file| file.dispatch_id));
@@ -103,6 +105,8 @@ impl Lost {
         if lost.paths.is_empty() && !moves_unknown {
             return Ok(lost);
         }
+        // The checkpoint of the target was taken at the cut: the looks since then show all that the rollback may
+        // remove.
         let target = &tree.target;
         let looked = kernel.read(|snapshot| Looked::of(snapshot, plan, target))?;
         let Some(looked) = looked else { return Ok(lost) };

@@ -65,6 +65,7 @@ pub(super) fn decide<'a>(
     let Some(thread) = found.filter(|_| can_be_set(request)) else {
         return Ok(Decided { request: cut, planned: None });
     };
+    // Three requests that differ in their target alone: `cut`, `set`, and `exact`.
     let set = to(RollbackTarget::Since(thread.first));
     // What the caller expects decides nothing: the preview that it saw was decided in the same way.
     let plan = |request: &LayeredRequest<'_>| {
@@ -87,11 +88,15 @@ pub(super) fn decide<'a>(
     let mut undecided = whole.clone();
     (undecided.force.files, undecided.keep_theirs) = (false, false);
     undecided.decisions = PathDecisions::default();
+    // The plan is of the exact set where the record allows it, and else of the cut. Both restore the tree to the same
+    // checkpoint.
     let by_whole = plan(&undecided);
     if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread.kin)? {
         // What an agent did without a call is known to a cut alone.
         let is_exact = is_same && is_told;
         let is_decided = request.force.files || request.keep_theirs || !request.decisions.is_empty();
+        // `by_whole` was planned without the flags. With flags, or if the cut is taken although the exact set was
+        // planned, the caller plans again.
         let planned = if is_decided || is_exact != is_same { None } else { as_expected(by_whole?)? };
         let request = if is_exact { whole } else { cut };
         return Ok(Decided { request, planned });
@@ -153,6 +158,7 @@ fn is_same_record(
     // An effect may be declared for the run alone.
     let is_of_both = |effect: &Compensation| {
         let covers = |of: &Cut| of.covers(effect.seq, &effect.phase, effect.dispatch_id.as_ref());
+        // What a rollback undid already is in neither plan.
         effect.rolled_back_by.is_some() || covers(&cut.cut) == covers(&works.cut)
     };
     Ok(is_same && compensation::list(snapshot, &cut.run.id)?.iter().all(is_of_both))
@@ -166,6 +172,8 @@ fn is_only_of_thread(
     by_whole: &Result<LayeredRollback>,
     works: &[DispatchId],
 ) -> Result<Option<bool>> {
+    // `None` leads to the merged set, `Some(false)` to the cut, and `Some(true)` to the exact set where the record
+    // allows it.
     if takes_others(by_whole) {
         return Ok(None);
     }
@@ -201,6 +209,7 @@ fn can_be_set(request: &LayeredRequest<'_>) -> bool {
                 && !chosen.iter().any(|layer| matches!(layer, LayerName::Git | LayerName::Data))
         }
     };
+    // That flag decides about commits that leave a branch, and a set moves none.
     has_files && !request.force.commits
 }
 

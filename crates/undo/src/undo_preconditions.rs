@@ -58,6 +58,7 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
 /// effects are functions of that program.
 pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
+    // From its own event on: a rollback of the record alone has only that one.
     ic_ledger::events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
         if event.event_type == EventType::Rollback.as_str() && is_about(&event, remembered.id.as_str()) {
             settled = Some(event);
@@ -83,6 +84,8 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
 }
 
 fn is_about(event: &Event, id: &str) -> bool {
+    // A rollback is the subject of its own events. Where it ended a dispatch or an agent, that one is, and the
+    // payload names it.
     event.subject_id.as_deref() == Some(id)
         || event.payload.as_deref().and_then(table::named_in).is_some_and(|named| named == id)
 }
@@ -134,6 +137,8 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         return require_uncovered(snapshot, remembered);
     }
     let others = table::of_run(snapshot, &remembered.run_id)?;
+    // With the rollback itself: an undo of it may have been begun and aborted before, which changed nothing that
+    // stands.
     let gone: Vec<&RollbackRecord> =
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
     let mut ended = Ended::of(&gone, seq);
@@ -143,6 +148,7 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
     ic_ledger::events::each_since(snapshot, Some(&remembered.run_id), seq, i64::MAX, |event| {
         let is_end = ended.take(&event);
         let is_of_gone = is_end || gone.iter().any(|other| is_about(&event, other.id.as_str()));
+        //   rollback_begun ── its effects are undone ── rollback, or rollback_aborted
         if is_of_gone && event.event_type == EventType::RollbackBegun.as_str() {
             is_inside = true;
         } else if is_of_gone && ENDS.iter().any(|end| event.event_type == end.as_str()) {
@@ -237,6 +243,8 @@ pub(super) fn undone_effects(
         }
         let ends = [EventType::CompensationDone, EventType::CompensationFailed];
         if ends.iter().any(|end| event.event_type == end.as_str()) {
+            // The mark of an effect comes with the settlement. Before it, only these events tell which effects were
+            // undone.
             tried.extend(event.subject_id);
         }
         Ok(ControlFlow::Continue(()))
@@ -246,6 +254,7 @@ pub(super) fn undone_effects(
         (c.state == CompensationState::Running
             || (c.state == CompensationState::Done || c.is_cut_off()) && tried.contains(c.id.as_str()))
             && cut.covers(c.seq, &c.phase, c.dispatch_id.as_ref())
+            // What another rollback undid is not this one's, though its cut covers it.
             && c.rolled_back_by.as_ref().is_none_or(|by| *by == remembered.id)
     });
     Ok(all)

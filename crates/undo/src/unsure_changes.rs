@@ -33,6 +33,9 @@ pub(super) fn between_calls(
         .kernel
         .read(|snapshot| Attribution::between(snapshot, &target.root, (target.seq, Seq::MAX), target.created_at))?;
     let run = target.link.run_id.as_ref();
+    //   between   work was under way, and none of it was in a call
+    //   untold    the same, and some of this run told no call at all
+    //   unsure    in or after a call whose end was not told
     let (mut between, mut untold, mut unsure) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for window in attribution.windows().filter(|window| !window.is_idle()) {
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {

@@ -95,6 +95,7 @@ pub fn run(
         metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
     };
     let capturing = settings.clone().capturing(checkpoints).of_workflow(&definition.name);
+    // One transaction for run and workflow: no process sees the run without its steps.
     let created = create_with(kernel, &new, Some(&capturing), |tx, now, run| {
         table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
     })?;
@@ -132,6 +133,7 @@ pub fn resume(
     }
     let mut again =
         flow.in_state(&[WorkflowStepState::Failed, WorkflowStepState::Interrupted, WorkflowStepState::Skipped]);
+    // A step whose effect alone was undone has to make it anew.
     again.extend(flow.undone()?);
     for at in again {
         flow.forget(at);
@@ -156,6 +158,7 @@ pub fn rollback(
     if is_unfinished(&run) {
         return setup.finish_rollback(&run, overrides, ui);
     }
+    // If no step runs, there is no process to end first, and the engine decides alone.
     let is_running = |row: &StepRow| row.is_running();
     if !kernel.read(|snapshot| table::steps(snapshot, &run.id, run.epoch))?.iter().any(is_running) {
         return workflow_rollback::roll_back(kernel, settings, &run.id, false, overrides, ui);
@@ -238,6 +241,7 @@ impl<'k> WorkflowSetup<'k> {
         // Asked again under the lock: another process may have resumed or rolled it back since.
         self.kernel.read(|snapshot| may(snapshot, &flow.run, &flow.workflow))?;
         let options = options(&flow.definition, overrides, Some(&flow.workflow.options));
+        // A later call that names neither keeps this strategy and this number of jobs.
         flow.saga.write(|tx, _| table::set_options(tx, &flow.run.id, &options))?;
         flow.workflow.options = options;
         Ok(flow)
@@ -245,6 +249,7 @@ impl<'k> WorkflowSetup<'k> {
 
     /// Resumes a rollback that was begun and not finished.
     fn finish_rollback(&self, run: &Run, overrides: &Overrides, ui: &mut dyn WorkflowUi) -> Result<WorkflowRunReport> {
+        // `compensation run` closes a run without a journal. Every other one of a workflow has one, and is resumed by it.
         match workflow_rollback::adopt(self.kernel, self.settings, self.checkpoints, &run.id, overrides)? {
             Some(begun) => workflow_rollback::roll_back(self.kernel, self.settings, &run.id, true, &begun, ui),
             None => workflow_rollback::finish(self.kernel, self.settings, run, overrides, ui),
@@ -253,6 +258,7 @@ impl<'k> WorkflowSetup<'k> {
 
     fn go_on(&self, mut flow: Flow<'k>, overrides: &Overrides, ui: &mut dyn WorkflowUi) -> Result<WorkflowRunReport> {
         let said = flow.workflow.options.on_failure;
+        // A rollback begins only once no step runs. So until then, its policy is to stop.
         let policy = if said == Some(StepFailurePolicy::Continue) {
             StepFailurePolicy::Continue
         } else {

@@ -196,6 +196,7 @@ impl Definition {
         let mut bytes = Vec::new();
         // A pipe or a device would block, or never end.
         if meta.is_file() {
+            // One byte more than is accepted, so that `parse` sees that the file is too long.
             fs::File::open(path)
                 .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes))
                 .while_doing(|| format!("reading {}", path.display()))?;
@@ -214,6 +215,7 @@ impl Definition {
             return Err(invalid(path, None, "it is longer than 1 MB"));
         }
         let text = std::str::from_utf8(bytes).map_err(|e| {
+            // All before that byte is UTF-8, so its lines and characters can be counted.
             let before = String::from_utf8_lossy(&bytes[..e.valid_up_to()]);
             let line = before.matches('\n').count() as u64 + 1;
             let column = before.chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;

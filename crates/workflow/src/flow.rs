@@ -107,6 +107,7 @@ impl<'k> Flow<'k> {
     fn read_rows(&mut self) -> Result<()> {
         let rows = self.kernel.read(|snapshot| table::steps(snapshot, &self.run.id, self.run.epoch))?;
         let place = |row: &StepRow| self.definition.steps.iter().position(|step| step.id == row.step);
+        // The definition is the one in the workflow's row, so every step on record has its place in it.
         self.rows = rows.into_iter().filter_map(|row| Some((place(&row)?, row))).collect();
         Ok(())
     }
@@ -114,6 +115,7 @@ impl<'k> Flow<'k> {
     /// Errors: `stale_phase` if the run was rolled back since it was taken, `run_not_active` if it was cancelled.
     pub(crate) fn require_ours(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let run = ic_phase::run::get(snapshot, &self.run.id)?;
+        // A cancelled run keeps its epoch, so its status is asked for as well.
         run.require_active()?;
         if run.epoch == self.run.epoch {
             return Ok(());

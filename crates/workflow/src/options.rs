@@ -39,6 +39,7 @@ pub(crate) fn options(
     overrides: &Overrides,
     before: Option<&WorkflowOptions>,
 ) -> WorkflowOptions {
+    // The options on record count before the file: they may be the decision of an earlier call.
     let known = before.map(|before| before.strategy).or(definition.strategy);
     WorkflowOptions {
         on_failure: overrides.on_failure.or(definition.on_failure),

@@ -84,6 +84,7 @@ pub(crate) fn before(
     };
     let rows = table::steps(snapshot, &run.id, run.epoch)?;
     let definition = workflow.parsed()?;
+    // A row is written over when its step runs again. The captures before its attempts stay on record.
     let began = step_checkpoints(snapshot, run, point.checkpoint.seq)?;
     for row in &rows {
         if is_earlier(snapshot, row, point.checkpoint.seq)?

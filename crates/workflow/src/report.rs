@@ -180,6 +180,7 @@ impl Flow<'_> {
         let steps = self.definition.steps.iter().map(|step| {
             let row = self.rows.values().find(|row| row.step == step.id).cloned();
             let state = row.as_ref().map_or(WorkflowStepState::Pending, |row| row.state);
+            // The rows of an executor are those that stand, so none of them is rolled back.
             StepReport {
                 id: step.id.clone(),
                 phase: step.phase.clone(),

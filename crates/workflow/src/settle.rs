@@ -38,6 +38,7 @@ impl Flow<'_> {
         let state = match &outcome.exit {
             ChildExit::Code(0) => WorkflowStepState::Succeeded,
             ChildExit::Cancelled => WorkflowStepState::Interrupted,
+            // The row stays `running`: after a crash before the retry, the next executor takes the step for interrupted.
             _ if will_retry => WorkflowStepState::Running,
             _ => WorkflowStepState::Failed,
         };
@@ -77,12 +78,14 @@ impl Flow<'_> {
     /// Records that a step which failed is not tried again, though retries were left: another failure ended the workflow.
     pub(crate) fn give_up(&mut self, at: usize) -> Result<()> {
         let Some(row) = self.rows.get(&at).cloned() else { return Ok(()) };
+        // The last attempt failed, and the next one was not begun. For its undo, such a step has failed (`end_of`).
         self.settle(at, StepRow { state: WorkflowStepState::Interrupted, ..row }, Some(&NOT_BEGUN))
     }
 
     /// Records that steps which need a failed one are skipped.
     pub(crate) fn pass_over_dependents(&mut self, failed: usize) -> Result<()> {
         let because = format!("it needs {}, which failed", self.definition.steps[failed].id);
+        // A resume leaves a step that it forgot `pending`: no attempt of this executor was begun.
         let begun = |at: &usize| self.rows.get(at).is_some_and(|row| row.state != WorkflowStepState::Pending);
         let passed: Vec<(usize, StepRow)> = self
             .plan
@@ -108,6 +111,7 @@ impl Flow<'_> {
     /// `None`: it is not known.
     fn settle(&mut self, at: usize, row: StepRow, exit: Option<&ChildExit>) -> Result<()> {
         let step = &self.definition.steps[at];
+        // From where HEAD was read last, so that no commit is recorded for two steps.
         let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
         // Asked before the write lock is taken: git may take long, and every other process waits for that lock.
         let head = git::head(&self.workspace.root);
@@ -146,6 +150,7 @@ impl Flow<'_> {
             }
             Ok(())
         })?;
+        // Only once the commits are on record: after an error, the next call finds them again.
         self.head = head;
         self.rows.insert(at, row);
         Ok(())
@@ -189,6 +194,7 @@ fn learn(action: &EffectAction, root: &Path) -> EffectAction {
     match action {
         EffectAction::KillProcess { pid_file: Some(file), identity: None, before } => EffectAction::KillProcess {
             pid_file: Some(file.clone()),
+            // A process that was in the file before the step began is not the step's.
             identity: written(root, file).filter(|identity| before.as_ref() != Some(identity)),
             before: before.clone(),
         },
@@ -232,6 +238,7 @@ fn read_outputs(path: &Path) -> BTreeMap<String, String> {
     if read.is_err() {
         return BTreeMap::new();
     }
+    // What a shell takes for the name of a variable, without the names that steer programs.
     let is_name = |name: &str| {
         !name.is_empty()
             && !STEERING.contains(&name)

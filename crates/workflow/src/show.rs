@@ -102,6 +102,7 @@ pub(crate) fn waits_for(snapshot: &Snapshot<'_>, run: &Run, workflow: &table::Wo
 /// Whether steps of the last epoch with steps were rolled back and not begun again since.
 fn is_rolled_back(snapshot: &Snapshot<'_>, run: &Run) -> Result<bool> {
     let tried = table::tried(snapshot, &run.id)?;
+    // A rollback raises the epoch. If the newest attempt is of this epoch, a step has begun since.
     let Some(last) = tried.iter().map(|tried| tried.epoch).max().filter(|last| *last < run.epoch) else {
         return Ok(false);
     };
@@ -124,6 +125,7 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
     let is_told = |tried: &&Tried| Some(tried.epoch) == last_try || tried.is_back();
     let mut has_rolled_back = false;
     let steps = definition.steps.iter().map(|step| {
+        // Newest first: a step has a row in each epoch in which it was tried.
         let of_step = tried.iter().rev().filter(|tried| is_back && tried.row.step == step.id);
         let told = of_step.clone().find(is_told);
         let stands = standing.iter().find(|row| row.step == step.id);

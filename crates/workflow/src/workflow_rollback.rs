@@ -60,6 +60,7 @@ pub(crate) fn look(
     // A process that a dead executor left is ended before the rollback begins, so it refuses nothing.
     let workers = Force { workers: is_left, ..Force::default() };
     let request = request(&run, &aim, overrides, overrides.force.or(workers), true);
+    // A dry run changes nothing, so nothing of it is watched.
     let mut whole =
         ic_undo::roll_back(kernel, settings, &request, &mut ic_undo::compensation::Unwatched, &RestoreWatch::default())
             .map_err(|error| with_a_way(error, &run.id, &aim))?;
@@ -99,6 +100,7 @@ pub(crate) fn finish(
     ui: &mut dyn WorkflowUi,
 ) -> Result<WorkflowRunReport> {
     workspace_here(kernel, settings, run)?;
+    // A run has one unfinished rollback at most, so the run names it.
     let request = ResumeRequest { rollback: run.id.as_str(), force: overrides.force, ..ResumeRequest::default() };
     let outcome = ic_undo::resume(kernel, settings, &request, ui, &watch(overrides))?;
     rollback_report::resumed(kernel, outcome, ui)
@@ -149,6 +151,7 @@ fn aimed(
     let strategy = strategy_for(&workflow, overrides);
     let rows = table::steps(snapshot, &run.id, run.epoch)?;
     let (first, before_steps) = target(snapshot, &run, &workflow, &rows, strategy, overrides)?;
+    // `target` names only steps that were begun, and each of those has a place.
     let (seq, to) = place(snapshot, &run, first)?.unwrap_or_default();
     let is_pruned = match &first.checkpoint_id {
         Some(id) => Some(record::get(snapshot, id)?.pruned_at.is_some()),
@@ -209,6 +212,7 @@ fn target<'r>(
         let row = rows.iter().find(|row| point.steps.first() == Some(&row.step)).ok_or_else(none)?;
         return Ok((row, if point.is_first { Vec::new() } else { point.steps }));
     }
+    // `partial` goes to before the failed step alone. Every other strategy goes to before the first step that stands.
     let failed = workflow.failed_step.as_ref().filter(|_| strategy == Strategy::Partial);
     if let Some(row) = rows.iter().find(|row| Some(&row.step) == failed && row.dispatch_id.is_some()) {
         require_last(snapshot, run, row, rows)?;
@@ -260,6 +264,7 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
         Some(id) => point.checkpoint_id.as_ref() == Some(id),
         None => point.attempt == 1,
     };
+    // The newest that stands: the points of attempts that a rollback undid are no targets.
     for point in known.iter().filter(is_its).rev() {
         if ic_undo::points::taken_back_by(snapshot, run, point.seq)?.is_none() {
             return Ok(Some((point.seq, ic_undo::points::reference(point))));

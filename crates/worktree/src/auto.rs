@@ -88,6 +88,7 @@ impl TakenTree {
             }
             None => Self::nothing(),
         };
+        // Also where the capture failed: the rows of a state database go back by their mark, without the tree.
         taken.marked = Marked::look(settings);
         taken.warnings.extend(taken.marked.warning.clone());
         taken
@@ -169,6 +170,8 @@ impl TakenTree {
                 Self { shot, is_as_newest, warnings, _held: held, ..Self::nothing() }
             }
             Err(error) => {
+                // `busy` means that another call holds the tree now, and records what it sees or restores. After any
+                // other error it is not known what the tree is.
                 let (is_blind, is_cut_off) = (error.code() != Code::Busy, is_cut_off(&error));
                 Self { is_blind, is_cut_off, warnings: vec![failed(&error)], ..Self::nothing() }
             }
@@ -255,6 +258,7 @@ impl TakenTree {
         run: &Run,
         point: &PointRecord,
     ) -> Result<SeenTree> {
+        // Without a picture the point gets no checkpoint, and an undo that leads to it is refused.
         let Some(shot) = &self.shot else { return self.recorded(tx, &root_of(&run.project_dir)) };
         let seq = shot.record(tx, now, Some(run.epoch))?.seq;
         self.marked.record(tx, point.seq, &run.id)?;
@@ -304,6 +308,7 @@ fn capture(
     link: CheckpointLink,
 ) -> Result<(Shot, LockedRoot)> {
     let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
+    // Shared: captures may run side by side. They only exclude a restore, so that none sees half of it.
     let held = workspace.lock(LockMode::Shared)?;
     let shot = workspace.shoot(Purpose::new(CheckpointKind::Auto, link), &settings.progress())?;
     Ok((shot, held))
@@ -317,6 +322,8 @@ fn look(
     root: PathBuf,
     purpose: Purpose,
 ) -> Result<(Option<Shot>, Option<LockedRoot>)> {
+    // The note `KEY.look` in the cache directory has the time at which a look began and the tree that it saw:
+    // `NANOSECONDS HEX`. Calls that were made before that time need not look.
     let made = kernel.context.nanos();
     let workspace = Workspace::open(kernel, root, settings)?;
     let name = format!("{}.look", root_key(&workspace.root));
@@ -324,6 +331,7 @@ fn look(
     let is_seen = || -> Result<bool> {
         let newest = kernel.read(|snapshot| record::newest_look(snapshot, &workspace.root))?;
         let noted = noted(&note, made, kernel.context.nanos());
+        // Both have to name the same tree: a call that died after its note has recorded nothing.
         Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
     };
     // One call at a time: a change that one call finds at its end must not lie before what another has already recorded as its beginning.
@@ -331,6 +339,7 @@ fn look(
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,
     };
+    // With git's state it is always made: the note tells of files alone.
     // Once more under the lock: another call may have looked while this one waited.
     if purpose.git == GitPart::FilesAlone && is_seen()? {
         return Ok((None, Some(held)));

@@ -40,6 +40,7 @@ pub fn make(kernel: &Kernel, request: &BackupRequest<'_>, options: OpenOptions) 
         return Ok(BackupResult { head, bytes: ledger.name()?, content: None });
     }
     let content_to = store_of(to);
+    // Asked before the first byte is copied: a refusal leaves no half of a backup.
     require_place_for_copy(&kernel.ledger, &content_to, replaces)?;
     // No sweep runs during the copies. The ledger is copied first: content is stored before the row that names it, so the later copy of the
     // store has all that the copied rows name.

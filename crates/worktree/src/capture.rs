@@ -64,6 +64,7 @@ impl OpenCapture<'_> {
         git: Option<GitState>,
         tree: impl FnOnce(&Writer<'_>, &ic_ledger::events::Hash) -> Result<(ic_ledger::events::Hash, Vec<Difference>)>,
     ) -> Result<(Self, Vec<Difference>)> {
+        // A picture that is durable has no writer any more, so it keeps its tree.
         let Some(Content { writer, .. }) = &self.content else { return Ok((self, Vec::new())) };
         let (root, differences) = tree(writer, &self.shot.captured.root)?;
         let manifest = &mut self.shot.manifest;
@@ -158,10 +159,15 @@ impl Workspace<'_> {
 
     /// As [`Workspace::shoot`], where more is to become durable with the picture.
     pub(super) fn shoot_open(&self, purpose: Purpose, progress: &CaptureProgress) -> Result<OpenCapture<'_>> {
+        //   parent chosen ─▶ tree walked, git asked beside ─▶ manifest ─▶ close: content durable ─▶ stat cache
+        //
+        // Nothing counts before `close`. A picture that is dropped before gives back what it stored, except what a
+        // capture with a limit has entered on its way.
         self.check_root()?;
         // Read again for each capture: a workspace in a server process lives long, and work trees come and go.
         self.objects.set_places(Some(Arc::new(Places::of(&self.root))));
         let started = Instant::now();
+        // Bound to a name: git is limited for as long as this lives, which is to the end of the capture.
         let _limited = git::limited(&progress.limit);
         let now = self.kernel.context.now();
         let parent = match &purpose.parent {
@@ -172,6 +178,8 @@ impl Workspace<'_> {
         // A look is never restored: content that no checkpoint will hold is not stored.
         let is_look = matches!(purpose.git, GitPart::Look | GitPart::Nothing);
         let mut writer = if is_look { self.objects.looker(now)? } else { self.objects.writer(now)? };
+        // The caller of a limited capture may be killed at any moment. What was stored until then spares the next
+        // capture that work.
         if progress.limit.is_any() {
             writer.keep_progress();
         }
@@ -181,6 +189,7 @@ impl Workspace<'_> {
         let Looked { captured, seen, asked, ahead } = self.see(&purpose, asks, &writer, progress)?;
         // Before the manifest, which a look never stores: with it, no look would ever keep its stat cache.
         let is_stored = writer.stores_all();
+        // The manifest compares this tree with the parent's, so its new directories have to be readable before they are durable.
         writer.expose()?;
         let (manifest, has_changed_gaps) = self.manifest(&captured, parent.as_ref())?;
         let mut shot = Shot {
@@ -207,6 +216,7 @@ impl Workspace<'_> {
         if let Some(asked) = asked {
             self.record_git(&mut shot, asked, &writer, is_look, (before, ahead))?;
         }
+        // After git's answer, which is a part of the manifest.
         shot.manifest_hash = shot.manifest.keep(&writer)?;
         shot.git_hash = shot.manifest.git_hash()?;
         shot.took = started.elapsed();
@@ -228,11 +238,13 @@ impl Workspace<'_> {
         let OpenCapture { mut shot, content } = open;
         let (writer, seen) = match content {
             Some(Content { writer, seen, is_stored }) => (writer, Some((seen, is_stored))),
+            // The picture was durable before. What is to become durable with it needs a writer of its own.
             None => (self.objects.writer(self.kernel.context.now())?, None),
         };
         let put = |bytes: &&[u8]| writer.put_reader(&mut &**bytes).map(|(hash, _)| hash);
         let hashes = contents.iter().map(put).collect::<Result<_>>()?;
         let stored = writer.finish()?;
+        // Only now: a stat cache may name no content that a crash could still lose, because the next capture believes it.
         if let Some((seen, is_stored)) = seen {
             shot.captured.stored = stored;
             seen.keep_if(is_stored)?;
@@ -251,6 +263,8 @@ impl Workspace<'_> {
         progress: &CaptureProgress,
     ) -> Result<Looked> {
         let (options, root) = (self.options(), self.root.as_path());
+        // Where the caller names what was touched, the capture looks at nothing else. Such a tree is no witness for
+        // what git told before, so git is asked.
         let look = asks.filter(|_| purpose.touched.is_none());
         let look = look.and_then(|_| GitLook::begin(&self.objects, root, options.flush));
         let since = look.as_ref().and_then(GitLook::since);
@@ -268,6 +282,7 @@ impl Workspace<'_> {
             let asked = (asks.is_some() && !knows).then(|| scope.spawn(ask));
             let ahead = news.map(|(look, (before, _))| scope.spawn(move || look.keep_ahead(before, writer)));
             let captured = capture::capture_with(&self.objects, writer, root, &options, progress);
+            // A failure is ignored: what was not kept ahead is kept when git's state is recorded.
             let ahead = ahead.and_then(|ahead| ahead.join().ok().flatten());
             (captured, asked.map(ScopedJoinHandle::join), ahead)
         });

@@ -35,6 +35,7 @@ impl Contents<'_> {
         {
             let doing = || format!("reading {}", path_from_bytes(&difference.path).display());
             let file = match root.open_file(&difference.path) {
+                // Removed since the look.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => opened.while_doing(doing)?,
             };

@@ -16,12 +16,14 @@ pub const FORCED: &str = "outside_forced";
 
 /// What stood at each path before it was replaced, as the detail of a step says.
 pub fn forced_in(detail: &Value) -> BTreeMap<String, OutsideStanding> {
+    // Most steps forced nothing: the member is not there, and reads as null.
     serde_json::from_value(detail[FORCED].clone()).unwrap_or_default()
 }
 
 /// The contents that redos need, with their paths: of rollbacks that are as young as the oldest checkpoint that is kept.
 pub(super) fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<(String, Hash)>> {
     let oldest = record::oldest_kept(snapshot, 1)?;
+    // Contents outside of the tree live as long as the oldest checkpoint that is kept. Without one, none is needed.
     let Some(since) = oldest.first().map(|oldest| oldest.created_at) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     let is_meant = |one: &table::RollbackRecord| one.created_at >= since && one.layers.contains(&LayerName::Files);

@@ -238,6 +238,7 @@ impl Workspace<'_> {
         let wanted = CheckpointManifest::read(&self.objects, &target.manifest)?.git;
         let wanted = wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
         let others = self.git_of_others(target, current, left)?;
+        // Where a restore is undone, `others` is one pair: from the state which that restore left to the current one.
         let meant = match others.first() {
             Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),
             _ => wanted,

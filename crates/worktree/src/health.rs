@@ -26,6 +26,7 @@ fn leftovers(kernel: &Kernel) -> Result<HealthCheck> {
             copies.bytes.div_ceil(1024)
         ));
     }
+    // Copies of the index are in the repositories, wherever restores were made, and not beside the store.
     let indexes: usize =
         store_location::restored_roots(kernel)?.iter().map(|root| git::indexes_left_behind(root).len()).sum();
     if indexes > 0 {

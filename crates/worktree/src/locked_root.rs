@@ -22,6 +22,7 @@ impl Workspace<'_> {
         // them, before it holds a lock that removing them might wait for. `prune` tries again what fails here, and reports it.
         scratch::clear(self.objects.path());
         let root = lock::root(self.objects.path(), &self.root, root, timeout)?;
+        // Between both locks: it needs the store alone, which this process could not get while it holds the store shared.
         self.clear_unfinished()?;
         let store = lock::store(self.objects.path(), LockMode::Shared, timeout)?;
         Ok(LockedRoot { _root: root, _store: store })

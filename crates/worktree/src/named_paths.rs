@@ -19,6 +19,7 @@ pub(super) fn passed_over(
 ) -> Result<Vec<(Vec<u8>, String)>> {
     let mut trees = [Finder::new(&workspace.objects, before)?, Finder::new(&workspace.objects, after)?];
     let mut passed = Vec::new();
+    // The empty path is the root, which every tree has.
     for path in paths.iter().filter(|path| !path.is_empty()) {
         let mut reason = None;
         let mut is_held = false;

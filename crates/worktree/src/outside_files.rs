@@ -42,6 +42,7 @@ impl Workspace<'_> {
             Err(error) if is_missing(&error) => None,
             Err(_) => return Ok(unkept("unreadable".to_owned(), None)),
         };
+        // Before the file is told to be absent: what a call makes in such a place is not removed by an undo either.
         if let Some(reason) = self.not_ours(path) {
             return Ok(unkept(reason, file.as_ref()));
         }
@@ -120,6 +121,8 @@ impl Workspace<'_> {
         }
         // These are below /var but hold users' files; the second is where macOS has each user's temporary directory.
         let is_temporary = ["/var/tmp", "/var/folders"].iter().any(|place| path.starts_with(place));
+        // A user's own directory may be below one of the system, as /run/user/1000 is. Root owns all of them, so to
+        // own one proves nothing there.
         if SYSTEM.iter().any(|place| path.starts_with(place)) && !is_temporary && !owns_parent(path, false) {
             return Some("it is in a system directory".to_owned());
         }
@@ -162,6 +165,7 @@ impl Workspace<'_> {
         if fs::symlink_metadata(path).is_ok_and(|file| file.uid() != euid()) {
             return Err("it belongs to another user".to_owned());
         }
+        // The nearest directory that exists has to be its own real path. What is missing below it is made by this call.
         let existing = path.ancestors().skip(1).find(|place| place.exists());
         let is_same = |place: &Path| place.canonicalize().is_ok_and(|real| real == place);
         if !existing.is_some_and(is_same) {
@@ -216,6 +220,7 @@ fn first_missing(path: &Path) -> Option<String> {
 }
 
 fn is_missing(error: &io::Error) -> bool {
+    // Below a file there is nothing, so a directory that became one counts as missing.
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

@@ -25,6 +25,7 @@ fn told_since(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<Vec<Di
     let mut work = dispatch::list(snapshot, &filter)?;
     work.retain(|work| work.place() > since);
     let told = call::told_by_calls(snapshot, work.iter().map(|work| &work.id))?;
+    // One work that tells no calls is enough: it may have changed git at any time.
     Ok(if work.iter().all(|work| told.contains(&work.id)) { work } else { Vec::new() })
 }
 
@@ -66,6 +67,8 @@ struct Rest<'a> {
 
 /// The times in which git changed though no work of a run was under way, oldest first. The looks of calls are at files alone.
 fn rests<'a>(known: &'a Attribution, run: &RunId) -> Vec<Rest<'a>> {
+    //   look ── call ── call ── look ── restored ── look     looks of calls do not say what git was,
+    //    └─────── stretch ───────┘└─────┘└───────┘            so a stretch leads from one other look to the next
     let windows: Vec<Window<'_>> = known.all().collect();
     let mut found = Vec::new();
     let mut begin = 0;
@@ -151,6 +154,8 @@ impl Workspace<'_> {
             let Some((before, after)) = state(rest.from)?.zip(state(rest.to)?) else { continue };
             let between = OutsideChanges { before, after };
             if rest.is_restore {
+                // The restore moved git on its own. What others had done before to the branches and the index that it
+                // moved counts no more.
                 for earlier in &mut others {
                     earlier.without(&between);
                 }
@@ -158,6 +163,7 @@ impl Workspace<'_> {
                 others.push(between);
             }
         }
+        // From the newest look until now no work was under way either: `is_told_and_ended` was asked above.
         let newest = known.looks.iter().rev().find(|look| !look.link.of_call);
         let newest = newest.map(state).transpose()?.flatten();
         others.extend(newest.map(|before| OutsideChanges { before, after: current.clone() }));
@@ -187,6 +193,7 @@ impl Workspace<'_> {
             let others = code::commits_of_others(snapshot, &own, &new_commits)?;
             let mut foreign: Vec<_> = others.into_iter().map(|(commit, run)| (commit, Some(run))).collect();
             // Agents tell of each commit that they make: one of which none told is a person's, or another program's.
+            // `own` begins with the target's run; where the target has none, it is the caller's alone.
             let work = told_since(snapshot, &own[0], target.seq)?;
             if foreign.is_empty() && brought.is_none() && !work.is_empty() {
                 let in_calls = self.committed_in(&open_calls(snapshot, &work)?, &new_commits);

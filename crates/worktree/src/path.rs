@@ -26,6 +26,7 @@ pub fn recorded_path(path: &Path, directory: &Path, root: &Path) -> PathBuf {
 
 /// The files of a database that lies in the tree, from the root. Where its rows are a layer of their own, its files stay.
 pub fn files_of_database(root: &Path, database: &Path) -> BTreeSet<Vec<u8>> {
+    // A database that was not made yet has no real path. Then its name decides, as it was given.
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let database = real(database);
     let Ok(below) = database.strip_prefix(real(root)) else { return BTreeSet::new() };

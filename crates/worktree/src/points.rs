@@ -18,6 +18,8 @@ pub(super) fn record_point(
     shot: Option<&Shot>,
     marked: &Marked,
 ) -> Result<()> {
+    // The event comes first, so that all that is recorded with the point has a higher seq. The row comes last,
+    // because it refers to the row of the checkpoint.
     let seq = point::announce(tx, now, run, new)?;
     if let Some(shot) = shot {
         shot.record(tx, now, Some(run.epoch))?;

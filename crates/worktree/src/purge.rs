@@ -77,6 +77,9 @@ pub fn purge(workspace: &Workspace<'_>, path: &Path) -> Result<Purged> {
     let path = purgeable(workspace, path)?;
     // What older checkpoints hold of another work tree is purged, too.
     workspace.objects.set_places(None);
+    //   search ─▶ git's packs anew ─▶ names of git's blobs ─▶ caches, copies, content ─▶ refs ─▶ event
+    //
+    // Alone, so that no capture keeps the content again between the search and the removal.
     let _lock = workspace.lock_store(false)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let held = workspace.held(&all, &path)?;
@@ -135,6 +138,7 @@ impl Workspace<'_> {
         held.contents.extend(at_path.flat_map(OutsideFile::contents));
         let forced = self.kernel.read(super::forced_files::contents)?.into_iter();
         held.contents.extend(forced.filter(|(forced, _)| forced.as_bytes() == path).map(|(_, hash)| hash));
+        // What lies outside of the root is in no tree.
         let is_outside = path.starts_with(b"/");
         for checkpoint in all.iter().filter(|checkpoint| checkpoint.root == self.root && !is_outside) {
             match diff::find(&self.objects, &checkpoint.tree, path)? {
@@ -154,6 +158,7 @@ impl Workspace<'_> {
             return Err(is_a_link(path, newest));
         }
         for hash in &held.contents {
+            // What was lost or purged before has no list of pieces any more.
             if self.objects.has(hash)? {
                 held.pieces.extend(self.objects.pieces(hash)?);
             }
@@ -169,6 +174,7 @@ impl Workspace<'_> {
             }
         }
         let mut trees = HashSet::new();
+        // Many checkpoints of a root have the same tree, which is read once.
         for checkpoint in all.iter().filter(|checkpoint| trees.insert((&checkpoint.root, checkpoint.tree))) {
             self.find_others(checkpoint, path, &mut held)?;
         }
@@ -204,6 +210,7 @@ impl Workspace<'_> {
         if held.contents.contains(&hash) {
             held.shared.insert(named());
         } else if !held.pieces.is_empty() && self.objects.has(&hash)? {
+            // A content no longer than a piece is one object, so it may itself be a piece of the other.
             let mut of_this = HashSet::from([hash]);
             of_this.extend(self.objects.pieces(&hash)?);
             let both: Vec<Hash> = of_this.intersection(&held.pieces).copied().collect();

@@ -154,6 +154,7 @@ pub fn diff(
         let now = workspace.kernel.context.now();
         capture::look(&workspace.objects, root, now, &workspace.options(), progress)?.root
     };
+    // The error is kept for the check below: a checkpoint that was pruned during the look explains it.
     let passed = named_paths::passed_over(workspace, paths, &from.tree, &after);
     let read: Vec<&CheckpointId> = [&from].into_iter().chain(&to).map(|one| &one.id).collect();
     let skipped = unless_pruned(workspace, &read, passed)?;

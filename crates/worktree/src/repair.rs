@@ -50,6 +50,9 @@ pub struct Repaired {
 /// be read now and may be later: nothing is marked then.
 pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
+    //   file readable ─▶ look ─▶ capture the tree anew ─▶ look again, alone ─▶ mark in the store ─▶ mark in the ledger
+    //
+    // The file comes before all else, because a workspace opens the store.
     let set_aside = make_readable(kernel, options)?;
     let workspace = Workspace::here(kernel, settings)?;
     // All that the checkpoints hold is looked at.
@@ -66,6 +69,7 @@ pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     found.restores = workspace.lost_restores(&found.lost)?;
     workspace.objects.mark_gone(&found.contents)?;
     workspace.mark_lost(&found)?;
+    // `verify` takes the same lock shared: it would wait for this process until the timeout.
     drop(lock);
     let still: BTreeSet<Hash> = after.iter().map(|damage| damage.object).collect();
     Ok(Repaired {
@@ -145,6 +149,7 @@ impl Findings {
 /// Makes sure that the store can be opened and read as a file; returns where a damaged one lies now.
 fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf>> {
     let path = super::store_location::objects_path(kernel.ledger.path());
+    // Without a file all content is missing, which the look that follows finds.
     if !SideDatabase::exists(&path) {
         return Ok(None);
     }
@@ -162,6 +167,7 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     match objects.file_damage() {
         Ok(lines) if lines.is_empty() => return Ok(None),
         Err(error) if !is_damage(&error) => return Err(error),
+        // SQLite names damage, or it is so great that the file cannot be read through.
         _ => {}
     }
     // What can still be read is copied into a new file.
@@ -171,9 +177,11 @@ fn make_readable(kernel: &Kernel, options: OpenOptions) -> Result<Option<PathBuf
     ic_ledger::remove_side(&rebuilt)?;
     let copied =
         store_requirements::readable(kernel, &objects).and_then(|live| objects.copy_to(&rebuilt, &live, &id, options));
+    // Closed before its file gets another name.
     objects.leave();
     match copied {
         Ok(()) => set_aside(&path, Some(&rebuilt)).map(Some),
+        // Not even a copy can be made of it: the next opening makes an empty store.
         Err(error) if is_damage(&error) => set_aside(&path, None).map(Some),
         Err(error) => Err(error),
     }
@@ -190,6 +198,7 @@ fn set_aside(path: &Path, instead: Option<&Path>) -> Result<PathBuf> {
     let doing = || format!("setting {} aside as {}", path.display(), aside.display());
     // A link first, and the rename last: at every moment there is the old store or the new one under its name.
     fs::hard_link(path, &aside).while_doing(doing)?;
+    // Its log goes along: beside the new store it would be the log of another file.
     for suffix in ["-wal", "-shm"] {
         let beside = |base: &Path| {
             let mut name = base.as_os_str().to_owned();
@@ -228,6 +237,7 @@ fn keep_again(workspace: &Workspace<'_>, damaged: &[Damage]) -> Result<()> {
         // The caches go too: they name objects without reading them, so the capture would take lost ones for kept.
         capture::forget_caches(&workspace.objects)?;
     }
+    // The lock above is gone by now: this one needs the store shared.
     let _held = workspace.lock(LockMode::Shared)?;
     let now = workspace.kernel.context.now();
     let root = workspace.root.as_path();
@@ -262,6 +272,7 @@ impl Workspace<'_> {
         let mut gone = Vec::new();
         for restore in self.kernel.read(journal::all)? {
             let is_finished = restore.progress == journal::RestoreProgress::Applied;
+            // A finished restore needs what undoes it. One that was interrupted also needs what it restores.
             let needed = [Some(&restore.safety_id), (!is_finished).then_some(&restore.target_id)];
             let has_lost = lost.iter().any(|checkpoint| needed.contains(&Some(&checkpoint.id)));
             if has_lost || retention::readable(self.objects.read(&restore.plan))?.is_none() {
@@ -344,6 +355,7 @@ pub fn examine(kernel: &Kernel, options: OpenOptions) -> Result<(bool, String)> 
     let reads_all = objects.file_size() <= LITTLE;
     let looked = objects.file_damage().and_then(|file| Ok((file, retention::verify(&objects, &kept, reads_all)?.0)));
     objects.leave();
+    // Noted only if the store is still as it was before the reading: what was written in between was not read.
     if looked.as_ref().is_ok_and(|(file, damaged)| file.is_empty() && damaged.is_empty()) {
         state.keep_if_still(&SoundState::of(&objects_path, &kept));
     }

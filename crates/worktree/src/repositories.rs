@@ -33,6 +33,7 @@ impl Workspace<'_> {
 
     /// Whether there was no repository of the root when a checkpoint was taken.
     pub fn had_no_repository(&self, target: &CheckpointRecord) -> Result<bool> {
+        // A tree has an entry for `.git` even where git's state was not recorded. Without one there was no repository.
         Ok(CheckpointManifest::read(&self.objects, &target.manifest)?.git.is_none()
             && diff::find(&self.objects, &target.tree, b".git")?.is_none())
     }
@@ -48,6 +49,7 @@ impl Workspace<'_> {
         let then = CheckpointManifest::read(&self.objects, &target.manifest)?.repositories;
         let is_written = |path: &PathText| plan.steps.iter().any(|step| is_at_or_below(&step.path.0, &path.0));
         let mut left = Vec::new();
+        // A repository that is gone has no history that could be moved.
         for now in self.repositories(captured) {
             let is_meant = limits.covers(&now.path.0) && (!is_without || is_written(&now.path));
             let was = then.iter().find(|was| was.path == now.path).filter(|was| **was != now && is_meant);
@@ -55,6 +57,7 @@ impl Workspace<'_> {
         }
         let has_git = self.settings.checkpointing.include_git && ic_ledger::git_dirs(&self.root).is_some();
         let is_whole = limits.is_everything() && !is_without;
+        // Only of the whole tree: a restore of some paths says nothing of the root's repository.
         if has_git && is_whole && self.had_no_repository(target)? {
             let why = "a repository was made here since: it stays, with its commits; to remove it: rm -rf .git";
             left.push((PathText(b".git".to_vec()), why.to_owned()));

@@ -144,12 +144,14 @@ impl Workspace<'_> {
         // fail.
         apply::sweep(&RootDir::open(&self.root)?, &plan, &restore.id);
         // Recorded before the first write, as at the first attempt.
+        // Also for a caller whose work was rolled back: what was begun has to be finished.
         self.kernel.write_late_too(|tx, now| {
             if let Some(theirs) = &theirs {
                 theirs.record(tx, now, None)?;
             }
             journal::begin(tx, now, &restore.id)
         })?;
+        // Without paths: since the interruption anything may have changed, so the result is captured as a whole.
         let done = self.carry_out(&restore.id, &target, &plan, git.as_ref(), None, watch)?;
         Ok(Some(Settled { restore, target, plan, git, done }))
     }

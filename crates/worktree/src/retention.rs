@@ -74,6 +74,9 @@ pub struct Verified {
 
 /// Prunes the checkpoints that the policy does not keep, and frees the space that nothing needs any more.
 pub fn prune(workspace: &Workspace<'_>, request: &RetentionRequest) -> Result<Pruned> {
+    //   store shared: mark what stays ─▶ store alone: choose, mark rows, forget refs, sweep
+    //
+    // The long part, reading trees, runs beside captures. What they add until the second lock is marked under it.
     let live = if request.dry_run { HashSet::new() } else { workspace.mark_ahead(request)? };
     let _lock = workspace.lock_store(request.dry_run)?;
     let now = workspace.kernel.context.now();
@@ -99,6 +102,7 @@ pub fn prune(workspace: &Workspace<'_>, request: &RetentionRequest) -> Result<Pr
 
 /// Prunes one checkpoint. Errors: `checkpoint_needed` if a run that is not finished, or a restore, needs it.
 pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: Duration) -> Result<Pruned> {
+    // Locked before it is looked up: a prune that runs now may take the very same one.
     let _lock = workspace.lock_store(false)?;
     let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
         let checkpoint = find(snapshot, &workspace.root, which)?;
@@ -124,6 +128,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
 
 /// Looks whether everything that checkpoints need is there; with `read_data`, reads and verifies all of it.
 pub fn verify(workspace: &Workspace<'_>, read_data: bool) -> Result<Verified> {
+    // Shared: what a sweep removes during the reading would look like damage.
     let _lock = lock::store(workspace.objects.path(), LockMode::Shared, workspace.settings.busy_timeout)?;
     let all = workspace.kernel.read(record::all_kept)?;
     let file = workspace.objects.file_damage()?;
@@ -139,6 +144,7 @@ fn pinned(kernel: &Kernel, snapshot: &Snapshot<'_>, points: usize) -> Result<Has
     pinned.extend(ic_phase::point::needed_checkpoints(snapshot, points)?);
     pinned.extend(ic_session::needed_checkpoints(snapshot)?);
     pinned.extend(kept_checkpoints::needed_checkpoints(snapshot)?);
+    // By root: what an undo or redo does next is decided for each tree alone.
     let mut of_root: BTreeMap<std::path::PathBuf, Vec<RestoreRecord>> = BTreeMap::new();
     for restore in journal::all(snapshot)? {
         of_root.entry(restore.root.clone()).or_default().push(restore);
@@ -227,6 +233,7 @@ impl Workspace<'_> {
             // Without a grace period everything unneeded goes, also what only a cache names; the next capture then reads the whole tree.
             capture::forget_caches(&self.objects)?;
         }
+        // A capture believes what its cache names without reading it, so a sweep must not take that away.
         for tree in capture::cached_trees(&self.objects) {
             retention::mark_tree(&self.objects, &tree, &mut live)?;
         }

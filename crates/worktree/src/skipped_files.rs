@@ -43,6 +43,7 @@ pub enum KnownContent {
 
 /// Compares what two captures recorded about a file that both left out.
 pub fn compare(then: &Skipped, now: &Skipped) -> KnownContent {
+    // A fifo or a device has no content that could have changed.
     let are_special = [then, now].iter().all(|gap| gap.reason == Reason::Special.as_str());
     let are_in_git = then.git.is_some() && then.git == now.git;
     if then == now && then.seen.is_some() || are_special || are_in_git {
@@ -84,6 +85,7 @@ impl Workspace<'_> {
             let file = self.file_at(path);
             let seen = file.as_ref().map(state_of);
             let path = PathText(path.clone());
+            // Two files of which nothing could be seen are not the same.
             let same = known.get(&path).filter(|gap| seen.is_some() && gap.seen == seen);
             let git = same.and_then(|gap| gap.git.clone());
             if let Some(file) = file
@@ -115,6 +117,7 @@ impl Workspace<'_> {
 
     /// A content that git has, as a checkpoint would hold it; `None` where git does not have it any more.
     pub fn content_in_git(&self, content: &GitContent, sources: &mut ContentSources) -> Result<Option<DiffState>> {
+        // Found by what git calls it: a large file would have to be read once more to be hashed.
         let known = sources.iter().find(|(_, known)| *known == content).map(|(hash, _)| *hash);
         let hash = if known.is_some() {
             known
@@ -186,6 +189,7 @@ impl Workspace<'_> {
             if self.objects.has(hash)? {
                 continue;
             }
+            // A file without a name: such a content is larger than the limit of a capture, and its copy goes with the process.
             let mut copy = tempfile::tempfile().map_err(|e| self.no_copy(&e))?;
             git::copy_content(&self.root, content, &mut copy)?;
             io::Seek::rewind(&mut copy).map_err(|e| self.no_copy(&e))?;
@@ -221,6 +225,7 @@ impl Workspace<'_> {
                 continue;
             }
             let (is, was) = (here.find(path)?, there.find(path)?);
+            // Both trees hold it by now, or have nothing there: it was compared as any other path.
             if [&is, &was].into_iter().all(|state| state.as_ref().is_none_or(DiffState::is_content)) {
                 continue;
             }

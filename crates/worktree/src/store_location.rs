@@ -140,6 +140,7 @@ fn bring(kernel: &Kernel, identity: &Identity, own: &Path, options: OpenOptions)
             continue;
         }
         Objects::forget_copy(own)?;
+        // Moved where it is this ledger's alone, which costs nothing. Copied where another ledger there still needs it.
         if others(kernel, &source, own)?.is_empty() {
             return take(objects, own);
         }
@@ -187,6 +188,7 @@ fn sources(identity: &Identity, own: &Path, options: OpenOptions) -> Vec<PathBuf
     for (path, _) in files_beside(own) {
         let is_store = path.as_os_str().as_encoded_bytes().ends_with(STORE.as_bytes());
         if is_store && path != own {
+            // A file that cannot be opened is no source. It stays where it is.
             let looked = Objects::look(&path, options).ok().flatten();
             if let Some(objects) = looked {
                 if objects.owner().is_ok_and(|owner| owner.as_ref() == Some(&identity.id)) {
@@ -209,6 +211,7 @@ fn others(kernel: &Kernel, store: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     let mut others = Vec::new();
     for (path, is_file) in files_beside(store) {
         let theirs = store_of(&path);
+        // In this order: a file is opened only where nothing else rules it out.
         if is_file
             && theirs != own
             && !is_side(&path)

@@ -22,6 +22,7 @@ pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Ha
     let mut coming = Vec::new();
     // A merged text is in no checkpoint before the restore has written it: only the plan of the unfinished restore names it.
     for restore in restores.iter().filter(|restore| restore.restored_id.is_none()) {
+        // A plan that cannot be read names nothing; a repair marks its restore as lost.
         let plan = retention::readable(objects.read(&restore.plan))?;
         let plan: Option<RestorePlan> = plan.and_then(|plan| serde_json::from_slice(&plan).ok());
         coming.extend(plan.iter().flat_map(|plan| &plan.steps).filter_map(|step| match step.after {

@@ -33,6 +33,7 @@ impl SoundState {
 
     /// Whether it was found sound before.
     pub(super) fn is_known(&self) -> bool {
+        // Without the first condition, no stamp and no note would count as the same.
         self.stamp.is_some() && fs::read_to_string(&self.note).ok() == self.stamp
     }
 
@@ -57,6 +58,7 @@ fn stamp(objects: &Path, kept: &[CheckpointRecord]) -> Option<String> {
             bytes.push(0);
             continue;
         };
+        // A time in the future has no age. Then nothing is known, and all is read.
         let touched = meta.modified().ok()?.elapsed().ok()?;
         if touched < SETTLED {
             return None;
@@ -66,6 +68,7 @@ fn stamp(objects: &Path, kept: &[CheckpointRecord]) -> Option<String> {
         // Not the ctime: a process that opens a log sets its mode, and so changes its inode.
         bytes.extend([meta.mtime(), meta.mtime_nsec()].iter().flat_map(|number| number.to_le_bytes()));
     }
+    // These hashes cover all that is below them: a set of checkpoints that needs another object has another stamp.
     for checkpoint in kept {
         bytes.extend_from_slice(&checkpoint.tree);
         bytes.extend_from_slice(&checkpoint.manifest);

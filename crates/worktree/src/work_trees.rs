@@ -35,6 +35,7 @@ impl Workspace<'_> {
         let now: BTreeSet<PathText> = self.work_trees(captured).into_iter().collect();
         let registered = places.registered().iter().cloned().map(PathText);
         let all: BTreeSet<PathText> = now.iter().cloned().chain(registered).chain(then.iter().cloned()).collect();
+        // Unveiled: an ordinary finder hides what a checkpoint holds of a directory that is another work tree now.
         let mut finder = Finder::unveiled(&self.objects, &target.tree)?;
         let mut left = Vec::new();
         for path in all.into_iter().filter(|path| concerns(limits, is_without, &path.0)) {

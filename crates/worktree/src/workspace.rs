@@ -110,6 +110,7 @@ impl<'k> Workspace<'k> {
         kernel.ledger.require_one_host("Work with checkpoints")?;
         let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
         let objects = store_location::open(kernel, options)?;
+        // Before any comparison: each of them passes over other work trees, and has to know where they are.
         objects.set_places(Some(Arc::new(Places::of(&root))));
         Ok(Self { kernel, settings, root, objects })
     }
@@ -143,6 +144,7 @@ impl<'k> Workspace<'k> {
             flush: self.settings.checkpointing.flush,
             touched: None,
             since: None,
+            // The directory and not the store's file alone: caches, locks and logs are beside it.
             store: ledger.parent().unwrap_or(Path::new("/")).to_owned(),
             ledger,
         }

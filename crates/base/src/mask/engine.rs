@@ -32,6 +32,10 @@ pub(super) struct Engine {
 /// Where in the stream it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
+    //   Text ──── a token ──────────────────────▶ Hidden ─── its class, its length or its end mark ends ──▶ Text
+    //     │                                          ▲
+    //     └────── `eyJ` ──▶ Header ─── a dot, then ten bytes of a payload
+    //                         └─── anything else: it was no token ──▶ Text
     Text,
     /// In the first part of a JSON Web Token, which tells how it is signed and is shown. The number counts the bytes shown so far.
     Header(usize),
@@ -74,6 +78,7 @@ impl Engine {
         if bytes.is_empty() {
             return;
         }
+        // What waited is judged again, together with what came.
         let mut input = std::mem::take(&mut self.held);
         if input.is_empty() {
             self.run(bytes, false);
@@ -89,6 +94,7 @@ impl Engine {
             self.out.extend_from_slice(bytes);
             return;
         }
+        // It came after bytes that are not decided yet, so it waits with them.
         let waiting: usize = self.escapes.iter().map(|(_, bytes)| bytes.len()).sum();
         if waiting + bytes.len() <= MOST_ESCAPES {
             self.escapes.push_back((self.held.len(), bytes.to_vec()));
@@ -145,6 +151,7 @@ impl Engine {
     }
 
     fn moved(&mut self, count: usize) {
+        // These bytes are decided: what still waits counts from the byte after them.
         for (at, _) in &mut self.escapes {
             *at -= count;
         }
@@ -156,6 +163,7 @@ impl Engine {
 
     /// Text without a token: what ends a command in it ends that of the program.
     fn pass(&mut self, bytes: &[u8]) {
+        // In `mysql x; mkdir -p1234`, the option is one of `mkdir`.
         if self.tool.is_some() && bytes.iter().any(|b| option::ends_command(*b)) {
             self.tool = None;
         }
@@ -175,6 +183,7 @@ impl Engine {
         }
         let Some(tool) = self.tool else { return found };
         let secret = option::value(tool, rest, before, at_end);
+        // Only once the value is decided: a place that waits is judged here again.
         if secret != MaskVerdict::More && option::is_last(tool, rest, before) {
             self.tool = None;
         }
@@ -189,6 +198,7 @@ impl Engine {
             at += next;
             let (shown, state) = match self.verdict(&input[at..], &input[..at], at_end) {
                 MaskVerdict::No => {
+                    // The byte itself may end a command: `&` also begins a parameter of a URL, so it is a candidate.
                     self.pass(&input[at..=at]);
                     at += 1;
                     continue;
@@ -222,6 +232,7 @@ impl Engine {
             return Step::Taken(length);
         }
         let body = input[length..].strip_prefix(b".").filter(|_| total >= shape::SHORTEST_HEADER);
+        // A token has ten bytes or more after its dot: `eyJhbGciOiJIUzI1NiJ9.x` is none.
         let hidden = body.map_or(0, |body| Class::Dashed.run(&body[..body.len().min(shape::SHORTEST_PAYLOAD)]));
         if hidden == shape::SHORTEST_PAYLOAD {
             self.show(&input[..=length]);
@@ -230,6 +241,7 @@ impl Engine {
             return Step::Taken(length + 1);
         }
         self.show(&input[..length]);
+        // All that came after the dot fits, and is too short to tell: the dot and it wait for more.
         if body.is_some_and(|body| body.len() == hidden) && !at_end {
             self.state = State::Header(total);
             return Step::Held(length);
@@ -242,9 +254,11 @@ impl Engine {
     fn hidden(&mut self, input: &[u8], hidden: Hidden, at_end: bool) -> Step {
         let (passed, then) = match hidden {
             Hidden::Of(class) => match class.run(input) {
+                // The token may continue in the next piece.
                 all if all == input.len() => (all, State::Hidden(hidden)),
                 some => (some, State::Text),
             },
+            // The piece ends within the token: what is left of it is counted.
             Hidden::Bytes(count) if count > input.len() => {
                 (input.len(), State::Hidden(Hidden::Bytes(count - input.len())))
             }

@@ -46,12 +46,15 @@ const fn folded(b: u8) -> usize {
 
 #[expect(clippy::large_stack_arrays, reason = "it is made when this is compiled")]
 const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
+    // What the judges and the programs of `option` are found by, as `ysq` in `mysql`.
     const OTHERS: [&[u8]; 55] = [
         b"eyJ", b"BEG", b"bea", b"://", b"aws", b"acc", b"aut", b"pas", b"pwd", b"sec", b"tok", b"key", b"api", b"cre",
         b"coo", b"x-", b"pri", b"-u ", b"-u=", b"-u'", b"-u\"", b"--u", b"--p", b"ysq", b"db ", b"db-", b"hpa", b"-cl",
         b"-p", b"-a", b"-w", b"-P", b"ngo", b"aps", b"apa", b"apm", b"lcm", b"ip ", b"ink", b"cp ", b"ftp", b"?ke",
         b"&ke", b"?to", b"&to", b"?au", b"&au", b"?si", b"&si", b"log", b"ide", b":AA", b"Q~", b"thi", b"sig",
     ];
+    // For `ghp_`, `three` has g-h-p, `two` has g-h and `one` has g. The last two serve the end of a piece, whose last bytes
+    // may begin what the next piece completes.
     let (mut three, mut two, mut one) = ([0; 4096], [0; 64], [false; 64]);
     let mut at = 0;
     while at < SHAPES.len() + OTHERS.len() {
@@ -59,6 +62,7 @@ const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
         let (a, b) = (folded(word[0]), folded(word[1]));
         let mut c = 0;
         while c < 64 {
+            // A word of two bytes fits whatever comes third.
             if word.len() == 2 || folded(word[2]) == c {
                 three[a * 64 + b] |= 1 << c;
             }
@@ -136,6 +140,7 @@ type Judge = fn(&[u8], PrecedingBytes<'_>, bool) -> MaskVerdict;
 
 /// Whether the first bytes, as far as there are any, are those of `prefix`. Most are not.
 fn begins(rest: &[u8], prefix: &[u8]) -> bool {
+    // Every prefix has two bytes or more.
     rest[0] == prefix[0] && rest.get(1).is_none_or(|b| *b == prefix[1])
 }
 
@@ -167,6 +172,7 @@ fn open(at_end: bool) -> MaskVerdict {
 /// Whether a word can begin after these bytes: no letter or digit, save those that stand for a line break in quoted text, and
 /// the end of a colour.
 fn begins_word([a, b]: [u8; 2]) -> bool {
+    // In `\nghp_...` of JSON, the `n` is a line break. In `\e[31mghp_...`, the `m` ends a colour.
     !Class::Word.has(b)
         || (a == b'\\' && matches!(b, b'n' | b'r' | b't'))
         || (b == b'm' && (a.is_ascii_digit() || a == b'['))
@@ -188,6 +194,7 @@ fn token(shape: &TokenShape, rest: &[u8], before: [u8; 2], at_end: bool) -> Mask
         Some(_) => return MaskVerdict::No,
     }
     let body = &rest[shape.prefix.len()..];
+    // One byte more than the least: of an exact shape, it tells that a longer word stands here.
     let seen = shape.of.run(&body[..body.len().min(shape.least + 1)]);
     let is_more = seen == body.len() && !at_end;
     match seen.cmp(&shape.least) {
@@ -208,6 +215,7 @@ fn key(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
         Some(_) => return MaskVerdict::No,
     }
     let line = &rest[..rest.len().min(LONGEST_LABEL)];
+    // `BEGIN RSA PRIVATE KEY-----`: the label reaches to the dashes.
     let label = line.iter().position(|b| !Class::Upper.has(*b) && *b != b' ').unwrap_or(line.len());
     let is_private = line[..label].ends_with(b"PRIVATE KEY") || line[..label].ends_with(b"PRIVATE KEY BLOCK");
     match matched(&rest[label..], b"-----", at_end, |a, b| a == b) {
@@ -233,6 +241,7 @@ fn url(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     else {
         return MaskVerdict::More;
     };
+    // The last `@` and the first colon: a password may hold both, as in `https://me:pass:w@rd@host`.
     let Some(at) = body[..end].iter().rposition(|b| *b == b'@') else { return MaskVerdict::No };
     match body[..at].iter().position(|b| *b == b':') {
         Some(colon) if colon + 1 < at => {
@@ -265,6 +274,7 @@ fn value(rest: &[u8], from: usize, at_end: bool) -> MaskVerdict {
     let between = rest[from..most].iter().take_while(|b| is_between(b)).count();
     let body = &rest[from + between..];
     let seen = Class::Base64.run(&body[..body.len().min(SHORTEST_VALUE)]);
+    // Without a sign in between, the name is a longer one, such as `aws_secret_access_keyring`.
     if between > 0 && seen == SHORTEST_VALUE {
         return MaskVerdict::Token { shown: from + between, hidden: Hidden::Of(Class::Base64) };
     }

@@ -90,10 +90,12 @@ impl TokenShape {
     }
 }
 
+// The prefix counts within a word too, and any number of bytes may follow from `least` on.
 const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> TokenShape {
     TokenShape { prefix: prefix.as_bytes(), least, of, hidden, is_word: false, is_exact: false }
 }
 
+// The prefix must begin a word, and `least` bytes follow: ordinary words begin with `SK` or `re_`, too.
 const fn strict(prefix: &'static str, least: usize, of: Class) -> TokenShape {
     TokenShape { prefix: prefix.as_bytes(), least, of, hidden: of, is_word: true, is_exact: true }
 }
@@ -317,6 +319,8 @@ pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static TokenShape> {
 static ORDER: ([usize; SHAPES.len()], [usize; 257]) = order();
 
 const fn order() -> ([usize; SHAPES.len()], [usize; 257]) {
+    // Sorted by the first byte when this is compiled, so that only the shapes of one byte are compared at a place.
+    // One more entry than there are bytes: the shapes of a byte end where those of the next one begin.
     let (mut order, mut from) = ([0; SHAPES.len()], [0; 257]);
     let (mut first, mut count) = (0, 0);
     while first < 256 {

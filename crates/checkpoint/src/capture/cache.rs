@@ -26,6 +26,10 @@ pub(crate) use self::key::{Key, SETTLED};
 pub(super) use self::storage::sum_of;
 use self::storage::{CacheBytes, SMALL};
 
+// The file is a header and records, each after those of the directories in it:
+//   header: magic, six numbers, checksum
+//   record: length, checksum, then the directory's key, trust, rules, hash, attributes and lines
+// A cache of another form has another magic, and is not believed.
 const MAGIC: &[u8; 8] = b"icstat06";
 
 /// What an entry was found to be.

@@ -86,6 +86,8 @@ impl CacheFile {
     ///
     /// None either while another process keeps it locked past the timeout: the tree is read again, which takes longer.
     pub(super) fn load(&self, objects: &Objects) -> Option<Cache> {
+        // The rank ends with this function. The lock of a large cache lasts longer: the walk reads its records from the
+        // open file.
         let _held = HeldLock::new(Rank::Cache);
         let file = File::open(&self.path).ok()?;
         wait(&file, LockMode::Shared, self.patience).ok()?.then_some(())?;
@@ -102,6 +104,7 @@ impl CacheFile {
         let doing = || format!("writing the stat cache {}", self.path.display());
         match update {
             CacheUpdate::Whole(bytes) => {
+                // The scratch directory is beside the caches, so the rename stays on one file system.
                 let next = self.scratch.path()?.join(NEXT);
                 let written = private::create_new(&next).and_then(|mut file| file.write_all(bytes));
                 written.and_then(|()| std::fs::rename(&next, &self.path)).while_doing(doing)
@@ -116,6 +119,7 @@ impl CacheFile {
 fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header: &[u8]) -> io::Result<()> {
     let held = HeldLock::new(Rank::Cache);
     let file = match private::open(path, File::options().read(true).write(true)) {
+        // It was removed (`forget_caches`): the next capture makes it anew.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
@@ -123,6 +127,7 @@ fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header
     if !wait(&file, LockMode::Exclusive, patience)? {
         return Ok(());
     }
+    // If another process has continued or replaced the file, our records would have the places of others.
     let mut now = vec![0; before.len()];
     file.read_exact_at(&mut now, 0)?;
     if now != before {
@@ -138,6 +143,7 @@ fn append(path: &Path, patience: Duration, before: &[u8], records: &[u8], header
 /// A cache that can be believed: whole, and about content that the store still has.
 fn read(file: File, objects: &Objects) -> Option<Cache> {
     let cache = Cache::open(file)?;
+    // One look at the root is enough: a sweep keeps the whole tree of each cache, or removes the cache.
     objects.has(&tree_of(&cache)?).ok()?.then_some(cache)
 }
 

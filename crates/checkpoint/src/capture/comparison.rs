@@ -58,6 +58,7 @@ impl Looker<'_, '_> {
     /// What is to be done about each name. `lines`: what was seen of them, in their order.
     pub(crate) fn all<'c>(&self, lines: &[CacheLine<'c>]) -> Result<Vec<Todo<'c>>> {
         let mut known = lines.iter().peekable();
+        // Names and lines are in the same order, so one pass finds the line of each name.
         let look = |name: &&[u8]| {
             while known.next_if(|line| line.name < *name).is_some() {}
             self.look(name, known.next_if(|line| line.name == *name))
@@ -70,6 +71,7 @@ impl Looker<'_, '_> {
             Some(CacheLine { seen: CacheSeen::Passed(reason), .. }) => Some(*reason),
             _ => None,
         };
+        // These three are decided by the name alone, before the file is looked at.
         if name == b".git" {
             return Ok(pass(Reason::Git));
         }
@@ -79,6 +81,8 @@ impl Looker<'_, '_> {
         if name.starts_with(TEMPORARY) {
             return Ok(pass(Reason::Store));
         }
+        // Neither the names here nor the rules changed, so these are not looked at. Of other reasons the file has to
+        // be asked: it may be shorter by now, or readable, or tracked by git.
         if let (true, Some(reason @ (Reason::Ignored | Reason::Store | Reason::Database))) =
             (self.is_as_it_was, old_reason)
         {
@@ -97,6 +101,7 @@ impl Looker<'_, '_> {
         }
         // What was captured from a directory that is as it was is not ignored now either.
         let needs_judging = !self.is_as_it_was || old.is_none() || old_reason.is_some();
+        // Before directories are told apart: the caches of a ledger are one.
         if self.belongs_to_ledger(name) {
             return Ok(pass(Reason::Ledger));
         }
@@ -158,6 +163,7 @@ impl Looker<'_, '_> {
         let rules = self.walk.rules;
         let path = || join(&self.place.path, name);
         let is_secret = match old {
+            // First, because git may have to be asked for the rest.
             _ if !looks_secret(name) => false,
             Some(line) if self.is_as_it_was && self.walk.index_is_same && !rules.forces_below(b"") => {
                 line.seen == CacheSeen::Passed(Reason::Secret)
@@ -183,6 +189,7 @@ impl Looker<'_, '_> {
             if beside.iter().any(|side| is_forced(side)) {
                 return Todo::Raw(key);
             }
+            // An index (`-shm`) alone has no content that the database lacks.
             if beside.iter().any(|side| !side.ends_with(b"-shm")) {
                 return Todo::Database(key);
             }
@@ -260,17 +267,20 @@ pub(crate) fn own_files(root: &Path, options: &CaptureOptions, objects: &Objects
     let pointer = root.join(".ic");
     let mut own: HashSet<_> = inode(&pointer).filter(|_| pointer.is_file()).into_iter().collect();
     let Ok(store) = std::fs::canonicalize(&options.store) else { return own };
+    // The store has a directory of its own, in the root or elsewhere, and is left out as a whole.
     if !root.starts_with(&store) {
         own.extend(inode(&store));
         return own;
     }
     // The ledger lies loose in the root, or above it: its own files, by name.
+    // The caches are named after the store without its ending: `objects.cache`.
     let bare = objects.path().with_extension("");
     let ours: Vec<&[u8]> = [options.ledger.as_path(), objects.path(), &bare]
         .into_iter()
         .filter_map(|path| path.file_name().map(|name| path_bytes(Path::new(name))))
         .collect();
     let entries = std::fs::read_dir(&store).into_iter().flatten().flatten();
+    // `ic.db-wal` and `ic.db.lock` are ours, `ic.dbx` is not.
     let is_ours = |name: &[u8]| {
         ours.iter()
             .any(|own| name.strip_prefix(*own).is_some_and(|end| matches!(end.first(), None | Some(b'-' | b'.'))))

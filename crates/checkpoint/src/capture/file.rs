@@ -86,11 +86,13 @@ pub(crate) enum ReadingWay {
 /// Reads a regular file and keeps its content; of an SQLite database, the content at one moment between transactions.
 pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOutcome> {
     let mut last = ReadOutcome::Gone;
+    // Opened anew each time: a writer may have replaced the file by a rename.
     for _ in 0..ATTEMPTS {
         let file = match open(subject)? {
             Ok(file) => file,
             Err(outcome) => return Ok(outcome),
         };
+        // The name may stand for another kind of file since the look.
         let Ok(meta) = file.metadata() else { return Ok(ReadOutcome::Unreadable) };
         if !meta.is_file() {
             return Ok(ReadOutcome::Gone);
@@ -124,11 +126,13 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOut
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read).flatten() {
                 Some(kept) => kept,
+                // The lock was not to be had, or the log is not empty any more: SQLite makes a copy.
                 None => return keep_copy(writer, subject, &before, attributes_of(&file, subject)),
             }
         } else {
             writer.put_file(&mut source)
         };
+        // Asked before `kept`: the writer returns the same failure as its own, which would end the capture.
         if source.failed.take().is_some() {
             // A bad block, or a file system that is gone: the file is left out and reported, and the capture continues.
             return Ok(ReadOutcome::Unreadable);
@@ -138,11 +142,13 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOut
         let attributes = attributes_of(&file, subject);
         let Some(after) = state(&file) else { return Ok(ReadOutcome::Unreadable) };
         let stood_still = before == after;
+        // Of a database in use the stat says nothing of its log, so the next capture looks again.
         let key = (stood_still && !in_use).then_some(after);
         // A lock on a database keeps its writers out; nothing keeps those of other files out.
         let is_unsettled = !stood_still && !may_be_written;
         let mode = after.permissions();
         last = ReadOutcome::Kept(KeptFile { hash, size, key, mode, is_unsettled, is_mapped, attributes });
+        // A database was read under its lock: it is whole, though its times may have moved since.
         if stood_still || may_be_written {
             break;
         }
@@ -175,6 +181,7 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key, attributes: 
     let copied = if is_live(subject.path) {
         copy_database(subject.path, &copy, writer.patience())
     } else {
+        // A copy is recovered: to do it, SQLite writes into the database.
         recover_copy(subject.path, &copy)
     };
     if copied.is_err() {

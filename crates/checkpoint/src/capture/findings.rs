@@ -66,6 +66,7 @@ impl WalkFindings {
                 CacheSeen::Symlink { .. } => self.counts.symlinks += 1,
                 CacheSeen::Directory { .. } => {}
                 CacheSeen::Passed(reason) => {
+                    // The `.git` of the root is that of the project itself.
                     if reason == Reason::Git && !path.is_empty() {
                         self.nested_git.push(path.to_vec());
                     }
@@ -90,8 +91,10 @@ impl WalkFindings {
         let (mut links, mut alone) = (Vec::new(), Vec::new());
         for group in self.names.chunk_by(|one, other| one.0 == other.0) {
             let names: Vec<Vec<u8>> = group.iter().map(|(_, path)| path.clone()).collect();
+            // The other names of a file that is alone are outside of the tree, or left out of it.
             if names.len() > 1 { links.push(names) } else { alone.extend(names) }
         }
+        // Up to here in the order of inodes, which a restore changes: the same tree must be the same object.
         links.sort_unstable();
         alone.sort_unstable();
         (links, alone)
@@ -99,6 +102,7 @@ impl WalkFindings {
 
     /// Adds what was left as the last capture found it.
     pub(crate) fn merge(&mut self, mut left: Self) {
+        // `leave` keeps records where they are and adds none: only their length counts.
         self.maker.living += left.maker.living;
         self.counts.files += left.counts.files;
         self.counts.directories += left.counts.directories;
@@ -122,6 +126,7 @@ pub(crate) fn leave(cache: &Cache, path: &[u8], at: u64, found: &mut WalkFinding
     found.maker.keep(&old);
     for line in &old.record.lines {
         if let CacheSeen::Directory { at, .. } = line.seen {
+            // A record that is missing or damaged makes the caller walk the directory, without what is found here.
             leave(cache, &join(path, line.name), at, found)?;
         }
     }

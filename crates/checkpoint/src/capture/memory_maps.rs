@@ -83,6 +83,7 @@ impl Maps {
 
     /// Only where a file system is known to keep maps and open files as one: an overlay maps another file than the one that was opened.
     fn writers(&self, file: &File, key: &Key) -> Writers {
+        // Of the root's own device alone: below it, another file system may be mounted.
         if self.flush == Flush::Never || self.noticing != Some(key.dev) {
             return Writers::Unknown;
         }
@@ -95,6 +96,7 @@ impl Maps {
 
     /// Whether this file may have changed although its stat is the same as when it was trusted.
     pub(crate) fn may_hide_changes(&self, key: &Key) -> bool {
+        // Where stores move the times, an unchanged stat says enough, and no map is looked at.
         self.noticing != Some(key.dev) && self.has(key)
     }
 
@@ -118,11 +120,13 @@ impl Maps {
 ///
 /// Maps that cannot be written now count too: they may have been, with their pages still writable in all but name.
 fn mapped(proc: &Path) -> Option<HashSet<(u64, u64)>> {
+    // Where this process cannot read its own maps, there is no `/proc` to be asked.
     let own = proc.join("self/maps");
     File::open(own).ok()?;
     let mut files = HashSet::new();
     let mut maps = Vec::new();
     for entry in std::fs::read_dir(proc).ok()?.flatten() {
+        // In `/proc` only processes have numbers for names.
         if !entry.file_name().as_bytes().iter().all(u8::is_ascii_digit) {
             continue;
         }
@@ -159,6 +163,7 @@ fn shared(line: &[u8]) -> Option<Shared<'_>> {
 }
 
 fn add(found: Shared<'_>, files: &mut HashSet<(u64, u64)>) {
+    // 0 is memory without a file. A file that was found before needs no second look.
     if found.inode == 0 || !files.insert((found.device, found.inode)) || !found.path.starts_with(b"/") {
         return;
     }

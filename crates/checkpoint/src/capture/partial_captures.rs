@@ -53,6 +53,7 @@ struct Waiting {
 impl PartialCapture {
     /// `keeps`: whether this capture may be cut off, so that what it reads is written down.
     pub(super) fn open(path: PathBuf, keeps: bool) -> Self {
+        // Read by each capture, also by one without a limit: it may follow one that was cut off.
         let known = std::fs::read(&path).map_or_else(|_| HashMap::new(), |bytes| read(&bytes));
         let waiting = || Mutex::new(Waiting { bytes: Vec::new(), since: Instant::now() });
         Self { path, known, waiting: keeps.then(waiting) }
@@ -94,6 +95,7 @@ impl PartialCapture {
 
 impl Drop for PartialCapture {
     fn drop(&mut self) {
+        // A capture that its limit ends comes here, too: what it has read is the next one's.
         if let Some(waiting) = self.waiting.take() {
             self.write(&mut waiting.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
@@ -109,6 +111,7 @@ pub(super) fn forget(path: &Path) {
 fn read(bytes: &[u8]) -> HashMap<Key, Read> {
     let mut known = HashMap::new();
     let mut rest = bytes;
+    // A part that was cut off has a wrong length or checksum. The search continues behind its mark.
     while let Some(at) = rest.windows(MARK.len()).position(|found| found == MARK) {
         rest = &rest[at + MARK.len()..];
         if let Some((part, after)) = part(rest) {

@@ -98,6 +98,7 @@ impl Walk<'_> {
                 }
                 Entered::Open(below) => below,
             };
+            // What tells this directory from others, to know it again when it is opened through `..`.
             let here = self.readable(&place, fstat(&place.fd))?.map(|stat| (stat.st_dev, stat.st_ino));
             drop(place.fd);
             let (visited, fd) = self.visit(below)?;
@@ -160,6 +161,7 @@ impl Walk<'_> {
         // Not further below: there the directory is found again through `..` of a child, and is closed in between.
         let closed = if place.depth < HELD { unreadable_files::open_directory(&place.fd, name) } else { Ok(None) };
         let mut opened = None;
+        // A directory that had to be opened up comes with its handle; this one is dropped then.
         let fd = match openat(&place.fd, name, flags, Mode::empty()) {
             _ if matches!(closed, Ok(Some(_))) => {
                 let Ok(Some((fd, guard))) = closed else { return Ok(Entered::Known(None)) };
@@ -185,6 +187,7 @@ impl Walk<'_> {
     ) -> Result<Option<(CacheSeen<'static>, bool)>> {
         self.progress.limit.check()?;
         // Of a database in use the stat proves nothing: what changes is its log.
+        // The store is asked for the content: a capture that failed may have removed what it had noted.
         if way == ReadingWay::Usual
             && let Some(known) = self.unfinished.find(key)
             && !self.maps.may_hide_changes(key)
@@ -217,6 +220,7 @@ impl Walk<'_> {
             self.found().unsettled.push(join(&place.path, name));
         }
         self.progress.read.fetch_add(kept.size, Relaxed);
+        // Without a state of its own it has that of the look; it is not trusted then.
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
         let trusted = may_trust && !kept.is_mapped && kept.key.is_some_and(|key| key.is_settled(self.now));
@@ -233,6 +237,7 @@ impl Walk<'_> {
 /// What a directory that was walked is in the one that holds it.
 fn entered<'s>(walked: Walked) -> (CacheSeen<'s>, bool) {
     match walked {
+        // A directory is never trusted by its entry: its own record says whether it is what it was.
         Ok(Visited { hash, at }) => (CacheSeen::Directory { hash, at }, false),
         Err(reason) => passed(reason),
     }

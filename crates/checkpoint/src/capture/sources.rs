@@ -48,6 +48,7 @@ impl RuleSources {
         let mut sources = Self { is_git: true, ..Self::default() };
         let settings = sources.settings(root, git, kept, now);
         sources.ignores_case = settings.ignores_case;
+        // In the order in which git asks them: the repository's own file decides before the user's.
         sources.add(&git.common_dir.join("info/exclude"));
         if let Some(file) = &settings.excludes_file {
             sources.add(file);
@@ -68,6 +69,7 @@ impl RuleSources {
                 known.settings
             }
             Ok(None) => {
+                // Without git there is a doubt only where a configuration could name rules.
                 if config_files::usual_files(git).any(|file| may_decide(&file)) {
                     self.doubts.push(
                         "there is no git on PATH to read its settings: core.excludesFile and core.ignoreCase are not applied"
@@ -113,6 +115,7 @@ fn place(root: &Path, git: &GitDirs) -> u64 {
     }
     for name in NAMES {
         let value = std::env::var_os(name);
+        // To git a variable that is empty is not one that is not set.
         bytes.push(u8::from(value.is_some()));
         put_bytes(&mut bytes, value.unwrap_or_default().as_encoded_bytes());
     }
@@ -150,7 +153,9 @@ fn may_decide(path: &Path) -> bool {
     text.make_ascii_lowercase();
     let says = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
     let cannot_tell = read.is_err_and(|error| error.kind() != ErrorKind::NotFound);
+    // The default, written out, decides nothing.
     let says_ignorecase = says(b"ignorecase") && !says(b"ignorecase = false");
+    // What cannot be read, or not whole, may say anything.
     cannot_tell || text.len() as u64 == LONGEST || says(b"excludesfile") || says(b"include") || says_ignorecase
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn rules_in(file: File) -> Option<Vec<u8>> {
     const LONGEST: u64 = 100 << 20;
     let mut text = Vec::new();
     file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
+    // The file may grow after its length was asked for.
     file.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(text)
 }

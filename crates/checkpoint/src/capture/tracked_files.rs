@@ -42,6 +42,8 @@ pub(crate) struct IndexSeen {
 impl IndexSeen {
     /// Git is asked only where the paths in its index changed. `last`: what the last capture saw.
     pub(crate) fn now(root: &Path, git: Option<&GitDirs>, last: Option<Header>) -> Self {
+        // A state is one of the small numbers, or 64 bits: [1][31 of the index's stat][32 of the paths in it].
+        // 0 stands for a root without git.
         let old = last.unwrap_or_default();
         let Some(git) = git else { return Self { state: 0, is_same: old.index == 0, tracked: old.tracked } };
         let file = index_file(git);
@@ -51,9 +53,11 @@ impl IndexSeen {
         }
         let has_paths = old.index > UNKNOWN && last.is_some();
         let known = has_paths.then_some(Known { paths: old.index & PATHS, number: old.tracked });
+        // With 0 for the paths it is not known which they are, so names are judged anew.
         let (state, is_same, tracked) = match tracked_though_ignored(root, known) {
             Some(now) if file > UNKNOWN => (file | now.paths, now.paths != 0 && known == Some(now), now.number),
             Some(now) => (file, is_same_file, now.number),
+            // There is an index and no answer: the next capture asks again.
             None if file > NO_INDEX => (UNKNOWN, is_same_file, UNKNOWN),
             None => (file, is_same_file, UNKNOWN),
         };
@@ -106,6 +110,7 @@ static LAST: Mutex<Option<(PathBuf, Known)>> = Mutex::new(None);
 /// and git is not asked: rules that changed have names judged anew by themselves.
 fn tracked_though_ignored(root: &Path, known: Option<Known>) -> Option<Known> {
     let git = Git::new(root);
+    // 0 means that the paths are not known, so known ones are never 0.
     let paths = || IndexContent::now(&git).map_or(0, |now| (number_in(&now.paths) & PATHS).max(1));
     let before = paths();
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -100,6 +100,8 @@ impl<'r> GitLook<'r> {
         let dirs = ic_ledger::git_dirs(root)?;
         let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
         let began = moment(&path).ok()?;
+        // Before git is asked and the tree is captured. The stamps are taken again after both: where they differ, the answer is
+        // of no single moment, and is not kept.
         let files = files::of_repository(root, &dirs, began);
         let mut look = Self { root, objects, dirs, path, began, files, told: None, index: None };
         look.told = look.read();
@@ -317,6 +319,7 @@ impl<'r> GitLook<'r> {
             is_refreshed: false,
             entries: None,
             settings: self.settings()?,
+            // `ask_clean` rests on an earlier look of git's: what was touched since that one has to count as young.
             asked: found.since.unwrap_or(self.began),
             tree: captured.root,
             unseen: texts(&captured.unseen),
@@ -350,6 +353,7 @@ impl AnswerNote {
     }
 
     fn about(mut self, state: &GitState) -> Self {
+        // Packs are kept for a checkpoint, and the operation is looked for each time: neither is part of what git told.
         self.told.state = GitState { packs: Vec::new(), purged: false, operation: None, ..state.clone() };
         self
     }

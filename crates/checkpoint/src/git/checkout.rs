@@ -46,6 +46,7 @@ impl Losses {
 /// What is checked out in the work tree whose top is `root`. Errors: `git_failed` also where there is no `git`.
 pub fn standing(root: &Path) -> Result<HeadStanding> {
     let git = Git::new(root);
+    // The two questions below answer "no" by an exit code of 1, and a broken repository fails as well. It is found here first.
     git.run(&["rev-parse", "--git-dir"])?;
     // Both end with 1 where there is no such thing.
     let line = |arguments: &[&str]| {
@@ -59,6 +60,7 @@ pub fn standing(root: &Path) -> Result<HeadStanding> {
 
 /// The whole id of the commit that `text`, at least four hex digits, names; `None` if the repository has no such commit.
 pub fn commit_id(root: &Path, text: &str) -> Option<String> {
+    // The text is from a row of the application. Only hex digits reach git, so it cannot be an option or an expression.
     let is_id = (4..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
     if !is_id {
         return None;
@@ -96,12 +98,15 @@ pub fn losses(root: &Path, commit: &str) -> Result<Losses> {
             .detail("operation", operation));
     }
     let git = Git::new(root);
+    // Untracked files are left to `look`: a checkout touches them only where the commit has something. It does not enter
+    // submodules, because `submodule.recurse` is off.
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"];
     let status = git.run(&[&status[..], &["--ignore-submodules=dirty"]].concat())?;
     let mut losses = Losses {
         changed: fields(&status).filter_map(|record| record.get(3..)).map(<[u8]>::to_vec).collect(),
         ..Losses::default()
     };
+    // What is missing on the side of the index: paths of the commit that the checkout is going to make.
     let added = ["diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit, "--"];
     for path in fields(&git.run(&added)?) {
         look(&git, root, path, &mut losses)?;
@@ -112,6 +117,7 @@ pub fn losses(root: &Path, commit: &str) -> Result<Losses> {
 /// Adds what stands where `path`, which is not in the index, is to go.
 fn look(git: &Git<'_>, root: &Path, path: &[u8], losses: &mut Losses) -> Result<()> {
     let ends = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
+    // Level by level: for `a/b/c`, an untracked file `a` is in the way as well as an untracked `a/b/c`.
     for end in ends.chain([path.len()]) {
         let Ok(meta) = root.join(OsStr::from_bytes(&path[..end])).symlink_metadata() else { return Ok(()) };
         if meta.is_dir() && end < path.len() {
@@ -125,6 +131,7 @@ fn look(git: &Git<'_>, root: &Path, path: &[u8], losses: &mut Losses) -> Result<
                 };
                 set.insert(name);
             }
+        // The whole path is not in the index, so a file there is untracked. A file at a level above may be tracked: git tells.
         } else if end == path.len() || !others(git, &path[..end])?.is_empty() {
             losses.in_the_way.insert(path[..end].to_vec());
         }

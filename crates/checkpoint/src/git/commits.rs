@@ -75,6 +75,8 @@ pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
     if ic_ledger::git_dirs(root).is_none() || from == to {
         return false;
     }
+    // `-` stands before a commit whose change HEAD has, `+` before one whose change it lacks. No line means that HEAD has
+    // the commits themselves.
     let said = answer(&Git::new(root), &["cherry", "HEAD", to, from]);
     said.is_some_and(|said| !said.is_empty() && said.lines().all(|line| line.starts_with('-')))
 }
@@ -146,6 +148,8 @@ pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
         return shas;
     }
     let asked = (shas.join("\n") + "\n").into_bytes();
+    // The second `--not` ends the first: refs are excluded, and the input is asked for. A commit that was amended may be
+    // collected by now, which is no error here.
     let lost = ["rev-list", "--ignore-missing", "--not", "HEAD", "--all", "--not", "--stdin"];
     let lost = Git::new(root).run_with(&lost, &asked).unwrap_or_default();
     let lost = String::from_utf8_lossy(&lost);
@@ -165,6 +169,7 @@ pub fn described(root: &Path, shas: &[String]) -> Vec<Option<CommitDescription>>
         let said = git.run_with(arguments, &asked).unwrap_or_default();
         String::from_utf8_lossy(&said).into_owned()
     };
+    // Without a remote nothing is pushed, and one process fewer is started.
     let has_remotes = has_remotes(root);
     let (log, alone) = std::thread::scope(|scope| {
         let alone = has_remotes.then(|| scope.spawn(|| ask(&ALONE)));

@@ -7,6 +7,7 @@ use ic_ledger::{GitDirs, path_from_bytes};
 
 /// The configuration files that git looks for, wherever the system's lies.
 pub(crate) fn usual_files(dirs: &GitDirs) -> impl Iterator<Item = PathBuf> {
+    // More than git reads here: a change of a file that it does not read only makes it be asked once more.
     let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].map(|name| std::env::var_os(name).map(PathBuf::from));
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".gitconfig"));
     let own = [dirs.common_dir.join("config"), dirs.git_dir.join("config.worktree")];
@@ -56,7 +57,9 @@ impl<'l> FoundConfig<'l> {
             is_whole: true,
         };
         for (origin, setting) in listed {
+            // Git names the repository's file from where it runs, which is the root: `file:.git/config`.
             let file = origin.strip_prefix(b"file:").map(|path| root.join(path_from_bytes(path)));
+            // `core.ignorecase`, a line break, `true`. A key that was written without `=` has no line break, and means true.
             let end = setting.iter().position(|byte| *byte == b'\n').unwrap_or(setting.len());
             let (key, value) = (&setting[..end], setting.get(end + 1..));
             let is_conditional = key.starts_with(b"includeif.") && key.ends_with(b".path");

@@ -46,6 +46,7 @@ impl GitError {
     /// A command that ended with such a status, and what it said on stderr.
     pub(super) fn ended<A: AsRef<OsStr>>(arguments: &[A], status: ExitStatus, stderr: &[u8]) -> Self {
         match status.signal() {
+            // What git said before the signal tells more than the signal's number.
             Some(signal) if stderr.is_empty() => {
                 Self::said(arguments, format!("the signal {signal} ended it").as_bytes())
             }

@@ -59,6 +59,7 @@ pub(super) fn of_repository(root: &Path, dirs: &GitDirs, now: i64) -> Option<Sta
     }
     let mut left = MOST_REFS;
     for place in places {
+        // The stamps of both places follow one another: the path tells where those of the second begin.
         put_bytes(&mut stamp.bytes, path_bytes(place));
         stamp.text(&place.join("reftable/tables.list"))?;
         stamp.file(&place.join("info/attributes"))?;
@@ -82,6 +83,8 @@ pub(super) fn of_index(dirs: &GitDirs, now: i64) -> Option<Hash> {
 pub(super) fn of_settings(place: u64, files: &[PathBuf], now: i64) -> Option<Hash> {
     let mut stamp = Stamp { bytes: place.to_le_bytes().to_vec(), now };
     let user = super::config_files::user_file("attributes");
+    // Attributes decide what `git status` says. Git reads `gitattributes` beside the system's file, and `attributes` beside the
+    // user's.
     let beside = files.iter().filter_map(|file| match file.file_name()?.to_str()? {
         "gitconfig" => Some(file.with_file_name("gitattributes")),
         "config" => Some(file.with_file_name("attributes")),
@@ -124,6 +127,7 @@ impl Stamp {
     /// The program that would be asked, and whose everything is: git refuses what belongs to others.
     fn program(&mut self, root: &Path, dirs: &GitDirs) -> Option<()> {
         let path = std::env::var_os("PATH")?;
+        // Absolute directories alone, as in the PATH that git is started with (`safe_settings`).
         let mut programs =
             std::env::split_paths(&path).filter(|place| place.is_absolute()).map(|place| place.join("git"));
         let program = programs.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())?;
@@ -153,6 +157,7 @@ impl Stamp {
             Err(_) => return None,
         };
         let is_settled = key.is_settled(self.now);
+        // 0: there is no file; 1: its stat follows; 2: its stat and its content follow. So no two of them look alike.
         self.bytes.push(if is_settled { 1 } else { 2 });
         key.put(&mut self.bytes);
         if !is_settled {

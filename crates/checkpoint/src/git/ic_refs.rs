@@ -23,6 +23,7 @@ pub fn forget(root: &Path, ids: &HashSet<String>) -> Result<usize> {
     let Some(listed) = git.ask(&list)? else { return Ok(0) };
     // Another ledger may have refs of its own in the same repository: only ids of this one go.
     let is_gone = |name: &&[u8]| {
+        // `refs/ic/rolled-back/ID/heads/main`: the id is the fourth part.
         let id = name.split(|b| *b == b'/').nth(3).and_then(|id| std::str::from_utf8(id).ok());
         id.is_some_and(|id| ids.contains(id))
     };
@@ -46,6 +47,7 @@ pub(super) fn patterns_of_others(dirs: &GitDirs) -> Vec<String> {
         return Vec::new();
     }
     let mut found = BTreeSet::new();
+    // A linked work tree has a few refs of its own, as those of `git bisect`; all others are shared.
     for place in [dirs.common_dir.join("refs"), dirs.git_dir.join("refs")] {
         for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
             found.insert(entry.file_name().into_encoded_bytes());

@@ -67,6 +67,7 @@ pub(super) fn left_behind(git_dir: &Path) -> Vec<PathBuf> {
                 let made = entry.metadata().and_then(|meta| meta.modified()).ok();
                 made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OWNED_AFTER)
             },
+            // The operating system ends a lock with its process: one that can be had has no living owner.
             |owner| owner.try_lock().is_ok(),
         )
     };
@@ -167,6 +168,7 @@ fn file_of(git: &Git<'_>) -> Option<(Vec<u8>, usize)> {
 
 /// The text of an index that was listed so.
 pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
+    // One string, so that the index is one object of the store: the entries, an empty one, the paths.
     // No entry and no path is empty: an empty one stands between them.
     text.push(0);
     for path in intended {
@@ -253,6 +255,7 @@ pub(crate) fn says(
     let now = IndexContent::read(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry))?;
     let is_kept = match entries {
         Some(known) => known == now.entries,
+        // Before the entries were hashed once, only the hash of the kept text is known, so the text is made again.
         None => text_of_file(git).is_some_and(|text| hash_of(&text) == kept.0),
     };
     (is_kept && !is_any).then_some(now.entries)
@@ -278,6 +281,7 @@ pub(crate) fn found_in<'s>(
     let listing = listing(git)?;
     for state in states {
         let rest = read(objects, state.index)?.strip_prefix(listing.as_slice()).map(<[u8]>::to_vec);
+        // After the same entries comes the empty one. Anything else there is one more entry of the kept index.
         if rest.is_some_and(|rest| rest.first() == Some(&0)) {
             return Ok(Some(state));
         }
@@ -317,6 +321,7 @@ pub(crate) fn by_path(text: &[u8]) -> (Vec<OfPath<'_>>, Vec<&[u8]>) {
     for entry in records(entries) {
         let end = start + entry.len() + 1;
         if let Some(path) = path(entry) {
+            // The entries of one path are neighbours: git sorts them by path, and then by stage.
             if let Some(last) = paths.last_mut().filter(|last| last.path == path) {
                 last.text = &entries[first..end];
             } else {
@@ -331,10 +336,12 @@ pub(crate) fn by_path(text: &[u8]) -> (Vec<OfPath<'_>>, Vec<&[u8]>) {
 
 /// The text of the entries, and that of the intended paths: an empty one stands between them.
 fn parts(text: &[u8]) -> (&[u8], &[u8]) {
+    // An index without entries: its text begins with the empty one.
     if text.first() == Some(&0) {
         return (&[], &text[1..]);
     }
     match memchr::memmem::find(text, b"\0\0") {
+        // The first NUL ends the last entry, and the second is the empty entry.
         Some(at) => (&text[..=at], &text[at + 2..]),
         None => (text, &[]),
     }
@@ -356,6 +363,7 @@ fn path(entry: &[u8]) -> Option<&[u8]> {
 
 fn line(entry: &[u8]) -> Option<IndexLine<'_>> {
     let path = path(entry)?;
+    // `H 100644 OID 0`, a tab, the path: the tag and a space come before the mode.
     let meta = std::str::from_utf8(entry.get(2..entry.len() - path.len() - 1)?).ok()?;
     Some(IndexLine { tag: entry[0], meta, path })
 }

@@ -59,12 +59,14 @@ impl IndexContent {
             visit(entry);
             paths.update(&entry.path);
             paths.update([0]);
+            // Neither needs a separator: both are of the same length in every entry of an index.
             entries.update(entry.mode_and_flags());
             entries.update(entry.oid());
         })?;
         let paths: Hash = paths.finalize().into();
         entries.update(paths);
         let content = Self { paths, entries: entries.finalize().into() };
+        // Git may have replaced the file while it was read. The stamp belongs to what was read only if it is the same as before.
         if let Some(stamp) = before.filter(|_| stamp(&dirs.git_dir) == before) {
             *LAST_READ.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, content));
         }

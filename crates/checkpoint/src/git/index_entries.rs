@@ -82,6 +82,7 @@ pub fn index_changes(root: &Path, objects: &Objects, before: &GitState, after: &
     unstaged.retain(|one| !is_in(&is, one) && !is_in(&now, one));
     made.retain(|one| !is_in(&was, one));
     let mut staged: Vec<StagedPath> = made.iter().filter(|one| is_in(&now, one)).cloned().collect();
+    // An entry that is again what it was before the work has nothing of the work, and is not staged once more.
     let is_other = |one: &&StagedPath| {
         now.get(&one.path).is_some_and(|entry| oid(entry) != one.oid && was.get(&one.path) != Some(entry))
     };
@@ -194,6 +195,7 @@ pub(super) fn oid(entry: &str) -> &str {
 /// The entries of an index, without those of a conflict.
 pub(super) fn entries(text: &[u8]) -> Entries {
     let entry = |line: index::IndexLine<'_>| {
+        // The stages 1 to 3 are the sides of a conflict.
         let entry = line.meta.strip_suffix(" 0")?;
         Some((line.path.to_vec(), entry.to_owned()))
     };
@@ -209,6 +211,7 @@ fn unlike_head(git: &Git<'_>, head: Option<&str>) -> Result<BTreeMap<Vec<u8>, En
     };
     let mut found = BTreeMap::new();
     let mut parts = said.split(|byte| *byte == 0);
+    // `:MODE MODE OID OID STATUS`, NUL, the path, NUL. Of each pair the first is HEAD's and the second the index's.
     while let (Some(meta), Some(path)) = (parts.next().filter(|meta| !meta.is_empty()), parts.next()) {
         let meta = String::from_utf8_lossy(meta).into_owned();
         let mut fields = meta.trim_start_matches(':').split(' ');

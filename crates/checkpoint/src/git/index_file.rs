@@ -42,9 +42,11 @@ pub(super) fn entries(
 
 /// Visits every entry, in the order of the file. `None` if the file is not of the usual form: what was visited by then counts for nothing.
 pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&IndexEntry)) -> Option<()> {
+    // Before the first `git add` there is no file, which `bytes` gives as an empty one.
     if file.is_empty() {
         return Some(());
     }
+    // The file ends with a checksum, which is as long as the name of an object.
     let body = file.get(..file.len().checked_sub(hash_length)?)?;
     let mut reader = IndexEntries::new(body, hash_length).ok()?;
     let mut last: Option<(Vec<u8>, u8)> = None;
@@ -81,6 +83,7 @@ fn mode(entry: &IndexEntry) -> Option<&'static [u8]> {
 /// What follows the entries; `None` if it is cut off. What begins with a small letter says how the entries are to be read.
 fn are_usual_extensions(mut rest: &[u8]) -> Option<bool> {
     while !rest.is_empty() {
+        // Four letters, a length in four bytes, and as many bytes of content.
         let (head, behind) = rest.split_at_checked(8)?;
         let length = u32::from_be_bytes(head[4..].try_into().ok()?);
         if !head[0].is_ascii_uppercase() {

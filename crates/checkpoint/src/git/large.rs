@@ -65,6 +65,7 @@ fn listed(git: &Git<'_>, files: &BTreeMap<Vec<u8>, Metadata>) -> BTreeMap<Vec<u8
 
 /// Whether the file at a path is this blob.
 fn is_content(git: &Git<'_>, path: &[u8], oid: &str) -> bool {
+    // A path that is not UTF-8 becomes another one here, which git does not find: the blob is not taken for its content then.
     let path = String::from_utf8_lossy(path);
     let hashed = git.ask(&["hash-object", "--no-filters", "--", &path]);
     hashed.is_ok_and(|said| said.is_some_and(|said| said.trim_ascii() == oid.as_bytes()))
@@ -113,6 +114,7 @@ pub fn copy_content(root: &Path, content: &GitContent, sink: &mut (dyn Write + S
 fn in_lfs(root: &Path, pointer: &[u8], size: u64) -> Option<File> {
     let text = std::str::from_utf8(pointer).ok().filter(|text| text.starts_with("version https://git-lfs."))?;
     let oid = text.lines().find_map(|line| line.strip_prefix("oid sha256:"))?.trim();
+    // The oid becomes a part of a path, and the blob is not trusted: `..` in it would lead out of the store.
     if oid.len() != 64 || !oid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

@@ -35,6 +35,7 @@ pub fn write_tracked<'p>(directory: &Path, paths: impl Iterator<Item = &'p [u8]>
 
 /// Gives those of the paths that are tracked to a command of git.
 fn mark<'p>(git: &Git<'_>, paths: impl Iterator<Item = &'p [u8]>, command: &[&str]) -> Result<()> {
+    // Both commands fail where one of the paths is not tracked.
     let tracked: HashSet<Vec<u8>> = index::tracked(git).unwrap_or_default().into_iter().collect();
     let input: Vec<u8> = paths.filter(|path| tracked.contains(*path)).flat_map(|path| [path, b"\0"].concat()).collect();
     if !input.is_empty() {

@@ -18,8 +18,10 @@ pub fn head(root: &Path) -> Option<String> {
     let text = text.trim_end();
     let found = match text.strip_prefix("ref: ") {
         None => Some(text.to_owned()),
+        // Branches are shared by all work trees. A ref that this one has for itself is not found there, and git is asked.
         Some(name) => line(dirs.common_dir.join(name)),
     };
+    // A packed ref has no file, and the file of a symbolic one has no id: git is asked, too.
     let found = found.map(|text| text.trim_end().to_owned()).filter(|text| is_id(text));
     found.or_else(|| {
         let said = Git::new(root).ask(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]).ok()??;
@@ -129,6 +131,7 @@ pub fn commits_of_path(root: &Path, path: &[u8], at_most: usize) -> Vec<PathComm
     }
     let most = format!("--max-count={at_most}");
     let words: [&str; 7] = [
+        // A `*` or a `[` in a name would be a pattern.
         "--literal-pathspecs",
         "log",
         &most,

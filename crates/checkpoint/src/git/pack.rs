@@ -78,6 +78,7 @@ pub(super) fn keep(
         return Ok(Vec::new());
     }
     let known: Vec<&str> = known.into_iter().collect();
+    // Git makes no pack if it lacks a commit that only bounds it: those that it has are given.
     let there = existing(git, &known)?;
     let found: BTreeSet<&str> = there.iter().copied().collect();
     if !previous.own_tips().all(|tip| found.contains(tip)) {
@@ -143,6 +144,7 @@ pub(super) fn existing<'o>(git: &Git<'_>, oids: &[&'o str]) -> Result<Vec<&'o st
     }
     let input = lines(oids.iter().copied(), []);
     let output = git.run_with(&["cat-file", "--batch-check=%(objecttype)"], input.as_bytes())?;
+    // One line for each question, in the same order.
     let is_there = output.split(|b| *b == b'\n').map(|line| !line.ends_with(b" missing"));
     Ok(oids.iter().zip(is_there).filter_map(|(oid, there)| there.then_some(*oid)).collect())
 }
@@ -308,6 +310,7 @@ pub(super) fn with_objects<T>(
     let place = Scratch::new(objects.path())?;
     let info = place.path().join("info");
     private::directory(&info).while_doing(doing)?;
+    // Git would read a relative path from the scratch directory.
     let own = std::path::absolute(common_dir.join("objects")).while_doing(doing)?;
     std::fs::write(info.join("alternates"), [path_bytes(&own), b"\n"].concat()).while_doing(doing)?;
     let git = Git { objects: Some(place.path()), ..git.clone() };

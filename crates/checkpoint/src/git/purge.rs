@@ -53,6 +53,7 @@ const EMPTY: [&str; 2] =
 ///
 /// Errors: `git_failed` without the `git` program, where there are packs to look into; `corrupt`; `disk_full`.
 pub fn find(wanted: &PurgeWanted<'_>, objects: &Objects, writer: &Writer<'_>) -> Result<Gone> {
+    // A name by SHA-256 has 64 digits. A repository with another kind of names could not read the packs.
     let is_sha256 = wanted.states.iter().flat_map(GitState::tips).any(|oid| oid.len() == 64);
     let own = ic_ledger::git_dirs(wanted.root);
     if own.is_none() && wanted.packs.is_empty() {
@@ -74,6 +75,8 @@ pub fn find(wanted: &PurgeWanted<'_>, objects: &Objects, writer: &Writer<'_>) ->
     let listed: BTreeSet<&str> = packs.values().flatten().map(String::as_str).collect();
     let commits = room::commits(&git, listed.iter().copied().chain(wanted.states.iter().flat_map(GitState::tips)))?;
     let at = |path| at_path(&git, &commits, path);
+    // The content has a name in up to four places: the commits of packs and states, their indexes, and the repository's own
+    // history. The fourth is what checkpoints have at the path: git may know those bytes under another path.
     let mut blobs = wanted.path.map_or_else(|| Ok(BTreeSet::new()), at)?;
     for state in wanted.states {
         let index = objects.read(&state.index.0)?;
@@ -147,6 +150,7 @@ pub(super) fn purged_in(git: &Git<'_>, target: &GitState, objects: &Objects) -> 
     let lines = String::from_utf8_lossy(&listed).into_owned();
     // What is missing has a question mark before its name.
     let walked = lines.lines().filter_map(|line| line.trim_start_matches('?').split(' ').next());
+    // What was purged is in no pack any more, so the walk may lack a staged object. The state still names it.
     for oid in walked.chain(target.staged.iter().map(String::as_str)) {
         if is_purged(objects, oid)? {
             return Ok(Some(oid.to_owned()));

@@ -192,6 +192,7 @@ impl FoundGit {
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
+        // Cloned, because the store takes the text, and the next capture of this process may want it.
         let held = match &self.index {
             GitText::Listed(text) | GitText::Held(text) if is_a_look && self.note.is_some() => Some(text.clone()),
             _ => None,
@@ -201,6 +202,7 @@ impl FoundGit {
             GitText::Kept(index) => index,
         };
         let previous = before.newest;
+        // Packs add up: each state names those of the state before it, so a restore needs no other checkpoint.
         state.packs = previous.map(|previous| previous.packs.clone()).unwrap_or_default();
         state.purged = previous.is_some_and(|previous| previous.purged);
         if !is_a_look {

@@ -23,6 +23,7 @@ pub fn log_size(root: &Path) -> Option<u64> {
 pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
     let mut file = open_regular(&log_of_head(root)?).ok()?;
     let now = file.metadata().ok()?.len();
+    // Shorter than it was, or another byte before: the log was written anew, and the length says nothing about it.
     if now < size || now - size > MOST || !ends_a_line(&mut file, size) {
         return None;
     }
@@ -90,10 +91,12 @@ fn ends_a_line(file: &mut std::fs::File, size: u64) -> bool {
 
 /// The commit that a line of the log says was made.
 fn made_by(line: &[u8]) -> Option<String> {
+    // `OLD NEW NAME <MAIL> SECONDS ZONE`, a tab, the message.
     let (moved, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
     let message = String::from_utf8_lossy(&message[1..]).into_owned();
     let mut words = moved.split(|b| *b == b' ');
     let (before, after) = (words.next()?, words.next()?);
+    // `commit (amend): add a login`: what was done is before the colon, and its first word decides.
     let (deed, what) = message.split_once(": ").unwrap_or((&message, ""));
     let is_made = match deed.split(' ').next().unwrap_or_default() {
         "commit" | "cherry-pick" | "revert" | "am" => true,

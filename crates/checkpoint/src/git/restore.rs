@@ -152,6 +152,7 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState, is_way_
     let is_theirs =
         |entry: &&Stash| entry.branch().is_some_and(|branch| is_taken(&PathText([BRANCHES, branch].concat())));
     let (then, now) = (&target.stash, &current.stash);
+    // Newest first, as git lists a stash: entries that others made since are newer than those of the checkpoint.
     let made = now.iter().filter(|entry| !then.contains(entry)).filter(is_theirs);
     let stays = then.iter().filter(|entry| is_way_back || now.contains(entry) || !is_theirs(entry));
     let stash = made.chain(stays).cloned().collect();
@@ -186,10 +187,12 @@ pub fn with_tags(
     let (there, mut refs): (Vec<_>, Vec<_>) = target.refs.iter().cloned().partition(|(name, _)| is_tag(name));
     let differ: Vec<_> = there.iter().filter(|(name, oid)| at(current, name).as_ref() != Some(oid)).collect();
     let asked: Vec<&str> = differ.iter().map(|(_, oid)| oid.as_str()).collect();
+    // Packs hold what branches, HEAD and the stash reach. What a tag alone names comes back only if git still has it.
     let had: BTreeSet<&str> = pack::existing(&Git::new(root), &asked)?.into_iter().collect();
     for (name, now) in current.refs.iter().filter(|(name, _)| is_tag(name)) {
         let then = there.iter().find(|(known, _)| known == name).map(|(_, oid)| oid);
         match then {
+            // The restore that is undone made this tag: one that it did not touch has its present value in `there`.
             None if is_way_back => {}
             Some(oid) if had.contains(oid.as_str()) && (is_way_back || !is_theirs(name)) => {
                 refs.push((name.clone(), oid.clone()));
@@ -287,6 +290,8 @@ pub fn apply_refs(
     id: &str,
     objects: &Objects,
 ) -> Result<()> {
+    //   checked, nothing moved ──▶ refs, all or none ──▶ HEAD ──▶ stash, entry by entry ──▶ (caller) files ──▶ index
+    // Each part is looked for where it was and where it goes. So a call after a kill makes only what is left of each.
     let dirs = dirs(root)?;
     let git = Git::new(root);
     // Locks that the plan expected to be gone by now must be gone, and others may have come since.
@@ -320,6 +325,7 @@ pub fn apply_refs(
             head.apply(&git)?;
             done.push("HEAD");
         }
+        // Last, because it cannot be moved at once: each entry is dropped or stored by a command of its own.
         stash.as_ref().map_or(Ok(()), |stash| stash.apply(&git))
     })();
     moved.map_err(|error: Diagnosis| if done.is_empty() { error } else { half_done(error, &done) })

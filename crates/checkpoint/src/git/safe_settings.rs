@@ -25,6 +25,7 @@ pub(crate) enum Filters {
 const SETTINGS: [&str; 16] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
+    // Where a setting names a program, its place is taken by one that does nothing or only fails: `true`, `false`, `cat`.
     "core.alternateRefsCommand=true",
     "gpg.program=false",
     "gpg.openpgp.program=false",
@@ -40,6 +41,7 @@ const SETTINGS: [&str; 16] = [
     "status.submoduleSummary=false",
     // An index in two files cannot be copied, edited and replaced as one.
     "core.splitIndex=false",
+    // With it git would mark the files that it writes as unchanged, and never look at them again.
     "core.ignoreStat=false",
 ];
 
@@ -125,6 +127,7 @@ const READING: [&str; 11] = [
 pub(super) fn runs_named<A: AsRef<OsStr>>(arguments: &[A]) -> bool {
     let mut words = arguments.iter().map(AsRef::as_ref);
     while let Some(word) = words.next() {
+        // `-c NAME=VALUE` comes before the command: its value is no command.
         if word == "-c" {
             words.next();
         } else if !word.as_encoded_bytes().starts_with(b"-") {
@@ -174,6 +177,7 @@ pub(super) fn named(names: &[u8], filters: Filters) -> NamedSettings {
             add("hook", name, &[("enabled", "false")]);
         }
     }
+    // The configuration has several keys for one filter, and each of them adds the same overrides.
     found.overrides.sort();
     found.overrides.dedup();
     found

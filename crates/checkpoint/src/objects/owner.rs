@@ -29,6 +29,7 @@ impl Objects {
 
     /// Claims a store that no ledger has, and returns whose it is then: another process may have been faster.
     pub fn claim(&self, ledger: &LedgerId) -> Result<LedgerId> {
+        // Inserted and read in one transaction: of two processes that claim at once, both learn the same owner.
         let owner = self.side().write(Durability::Synced, |tx| {
             tx.execute(
                 "INSERT INTO store (one, ledger) VALUES (1, $1) ON CONFLICT (one) DO NOTHING",
@@ -36,6 +37,7 @@ impl Objects {
             )?;
             tx.query_opt("SELECT ledger FROM store", &[], |row| row.get(0).map(LedgerId::from_ledger))
         })?;
+        // There always is an owner: the row was found, or inserted in the same transaction.
         Ok(owner.unwrap_or_else(|| ledger.clone()))
     }
 
@@ -67,6 +69,7 @@ impl Objects {
     /// The file gets its name when it is whole: a copy that a crash left unfinished is never taken for a store. The caller holds
     /// the lock of this store alone. Errors: `disk_full`, with how much is missing: nothing was changed.
     pub fn copy_to(&self, to: &Path, live: &HashSet<Hash>, ledger: &LedgerId, options: OpenOptions) -> Result<()> {
+        // A copy that a crash left is removed: `open` would continue it, and add to what it holds.
         Self::forget_copy(to)?;
         let partial = partial(to);
         // Asked before the first byte: a copy that fills the disk would stop every other program.
@@ -89,6 +92,7 @@ impl Objects {
     }
 
     fn copy_into(&self, copy: &Self, live: &HashSet<Hash>) -> Result<()> {
+        // Packs of every age: the caller holds the store alone, so none of them belongs to a writer that still works.
         let packs = self.listed(ic_base::Timestamp(i64::MAX))?;
         let mut ids: Vec<i64> = packs.keys().copied().collect();
         ids.sort_unstable();

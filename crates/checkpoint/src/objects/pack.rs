@@ -61,6 +61,7 @@ impl Builder {
     /// Takes what another builder holds.
     pub(crate) fn absorb(&mut self, other: &mut Self) {
         self.has_trees |= other.has_trees;
+        // The bytes of the other one follow ours, so each of its places moves by the length of ours.
         let start = self.raw.len();
         self.objects.extend(other.objects.drain(..).map(|placed| Placed { start: placed.start + start, ..placed }));
         self.raw.append(&mut other.raw);
@@ -76,10 +77,12 @@ impl Builder {
             return Ok(None);
         }
         let level = if self.is_full() { LEVEL } else { LEVEL_OF_LITTLE };
+        // Kept from pack to pack: what zstd needs is made once.
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(level).map_err(|e| failed(&e))?),
         };
+        // Set each time: the last pack of a capture has another level than the full ones before it.
         compressor.set_compression_level(level).map_err(|e| failed(&e))?;
         let data = compressor.compress(&self.raw).map_err(|e| failed(&e))?;
         let pack = ObjectPack {
@@ -104,6 +107,7 @@ thread_local! {
 
 /// The bytes of a pack; `None` if it is damaged.
 pub(crate) fn open(data: &[u8], size: i64) -> Option<Vec<u8>> {
+    // The size is from a row that may be damaged, and decides how much memory is reserved.
     let size = usize::try_from(size).ok().filter(|size| *size <= LARGEST)?;
     let raw = DECOMPRESSOR.with_borrow_mut(|decompressor| {
         let decompressor = match decompressor {

@@ -113,6 +113,7 @@ impl Objects {
 
     fn read_trusting(&self, hash: &Hash, sink: &mut dyn Write, trust: Trust) -> Result<u64> {
         // A statement of its own: the lock is released before the sink, which may be slow, is written to.
+        // What a look holds in memory was hashed by this process, so it is not verified again.
         let looked_at = self.looked_at().get(hash).cloned();
         if let Some(bytes) = looked_at {
             sink.write_all(&bytes).while_doing(|| "writing content".to_owned())?;
@@ -163,6 +164,7 @@ impl Objects {
 
     /// Remembers a directory for [`Objects::tree`]; returns whether there was room for it, and this is its hash.
     pub(crate) fn remember(&self, hash: Hash, bytes: &[u8]) -> bool {
+        // The bytes may be made of a record of the stat cache (`Walk::keep`), which can be damaged.
         if hash_of(bytes) != hash {
             return false;
         }
@@ -279,6 +281,7 @@ impl Objects {
             if place.form == Form::Purged {
                 return Err(purged(hash));
             }
+            // An old pack does no harm to a content, which is compared with its name below. A list has no such check.
             let is_trusted = match place.form {
                 Form::Pieces => trust == Trust::Lists,
                 _ => trust != Trust::Nothing,
@@ -308,6 +311,7 @@ impl Objects {
             Packed::Missing => return None,
             Packed::Closed(data, size) => Arc::new(pack::open(&data, size)?),
         };
+        // Opened without the lock: other threads read while this one decompresses.
         let mut recent = self.recent();
         // Another thread may have opened it at the same time, or a sweep has written other content under its number.
         recent.packs.retain(|(other, _)| *other != id);

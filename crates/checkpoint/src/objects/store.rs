@@ -19,10 +19,14 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// one after the other. `writing`: packs whose objects are not in the
 /// index yet, because their writer is not done, or died.
 const SCHEMA: SideSchema = SideSchema {
+    // `icOb` in ASCII: by it SQLite files of different programs are told apart.
     application_id: 0x6963_4f62,
     version: 1,
+    // Most packs are small: with larger pages the last page of each would be half empty (docs/adr/0008).
     page_size: 4096,
     owner: "SELECT ledger FROM store",
+    // The newest pack says how old the content is. By that a log is recognised that belongs to another file of the
+    // same name (docs/adr/0036).
     age: "SELECT ifnull(max(id), 0) FROM packs",
     lock: ".lock",
     at_age: "SELECT size || ':' || created_at FROM packs WHERE id = ?1",
@@ -69,6 +73,7 @@ pub(crate) enum Form {
 
 impl Form {
     pub(crate) fn number(self) -> i64 {
+        // The index on the disk has these numbers: other ones would give stored objects another form.
         match self {
             Self::Whole => 0,
             Self::Pieces => 1,

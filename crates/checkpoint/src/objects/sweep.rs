@@ -76,6 +76,7 @@ impl Objects {
             // Every pack that is written anew goes through the log, which would become as long as all of them.
             self.side().empty_long_log()?;
         }
+        // Packs of which the index names nothing are in no list above.
         self.drop_empty_packs(before)?;
         self.forget_recent();
         self.side().shrink()?;
@@ -124,6 +125,7 @@ impl Objects {
         self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
         let mut taken = TakenOut::default();
+        // By all packs and not by the index, which does not know a pack whose objects were all forgotten.
         for (id, size) in self.pack_sizes()? {
             let objects = packs.remove(&id).unwrap_or_default();
             let (kept, rest): (Vec<&ListedPack>, Vec<&ListedPack>) =
@@ -149,6 +151,7 @@ impl Objects {
             })?;
         }
         self.forget_recent();
+        // What is deleted leaves its bytes in free pages and in the log. Only a rebuilt file is without them.
         taken.is_clear = self.side().rebuild()?;
         Ok(taken)
     }
@@ -188,6 +191,7 @@ impl Objects {
     /// Every object by its pack, of packs from `before` or earlier.
     pub(super) fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<ListedPack>>> {
         let mut packs: HashMap<i64, Vec<ListedPack>> = HashMap::new();
+        // The age is that of the pack. Marks have pack 0, which is none, so the join leaves them out.
         let rows = self.side().read(|snapshot| {
             snapshot.query_all(
                 "SELECT o.hash, o.form, o.start, o.size, o.pack FROM packs p JOIN objects o ON o.pack = p.id \
@@ -200,6 +204,7 @@ impl Objects {
             )
         })?;
         for (hash, form, start, size, pack) in rows {
+            // The table allows no other forms: only damage comes to the default, and a read verifies the content.
             let form = Form::of_number(form).unwrap_or(Form::Whole);
             packs.entry(pack).or_default().push(ListedPack { hash, form, start, size });
         }
@@ -232,6 +237,7 @@ impl Objects {
         })?;
         let Some((data, size, created_at)) = row else { return Ok(None) };
         let Some(raw) = pack::open(&data, size) else { return Ok(None) };
+        // Whether directories are in it matters only to a writer that is not done.
         let mut builder = Builder::default();
         for object in kept {
             let content = object.start.checked_add(object.size).and_then(|end| raw.get(object.start..end));
@@ -243,6 +249,7 @@ impl Objects {
 
     /// Removes packs that nothing is left of: those of a capture that failed, or that another one had kept already.
     fn drop_empty_packs(&self, before: Timestamp) -> Result<()> {
+        // `NOT IN` is safe here: the column has no NULL, which would make it true of no pack.
         self.side().write(Durability::Synced, |tx| {
             tx.execute(
                 "DELETE FROM packs WHERE created_at <= $1 AND id NOT IN (SELECT pack FROM objects)",
@@ -280,6 +287,7 @@ pub(super) struct Replacement {
 
 /// Replaces a pack and the index of all that lay in it.
 fn replace(tx: &Transaction<'_>, id: i64, everything: &[&ListedPack], by: &Replacement) -> Result<()> {
+    // First: an object that the index still has would keep its place in the old pack.
     forget(tx, everything)?;
     tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
     by.pack.as_ref().map_or(Ok(()), |pack| keep(tx, by.created_at, pack))

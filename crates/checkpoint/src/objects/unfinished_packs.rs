@@ -31,6 +31,7 @@ impl Objects {
         }
         // One transaction each, as a sweep has: on a full disk there is little room for the log.
         for pack in packs {
+            // Pack and row go together, so the disk need not be waited for: a crash loses both removals or none.
             self.side().write(Durability::Buffered, |tx| {
                 tx.execute("DELETE FROM packs WHERE id = $1", &[pack])?;
                 tx.execute("DELETE FROM writing WHERE pack = $1", &[pack]).map(|_| ())

@@ -161,6 +161,8 @@ impl Writer<'_> {
             }
             return Ok(hash);
         }
+        // The caller compares the new tree with its parent before the last transaction. What fits into memory is read
+        // from there; the rest needs `expose`.
         if !self.objects.remember(hash, bytes) {
             self.is_unread.store(true, Relaxed);
         }
@@ -194,6 +196,7 @@ impl Writer<'_> {
         if self.is_too_much.load(Relaxed) {
             return Err(self.too_much());
         }
+        // Not the last transaction: what it writes is in no index, and only this handle can read it.
         self.flush()
     }
 
@@ -206,6 +209,7 @@ impl Writer<'_> {
         if self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Err(self.too_much());
         }
+        // Without a new object there is nothing to enter, and no disk to wait for.
         if self.new_objects.load(Relaxed) > 0 {
             self.enter(&packs)?;
         }
@@ -282,6 +286,7 @@ impl Writer<'_> {
 
     /// Writes the packs that wait. Others do not see what is in them.
     fn flush(&self) -> Result<()> {
+        // Taken out first: other threads can add packs while these are written.
         let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
         if packs.is_empty() || self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Ok(());
@@ -373,6 +378,7 @@ impl Writer<'_> {
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
+        // After `finish` nothing is left to enter or to remove. Both are for a writer that ends early.
         self.enter_rest();
         // When this fails, what was written is known as unfinished, and the next capture or prune gives it back.
         let _ = self.give_back();

@@ -41,8 +41,10 @@ pub fn list(
         (Some(id), ..) => ("run_id", id),
         (None, Some(conversation), _) => ("conversation", conversation),
         (None, None, Some(workflow)) => ("workflow", workflow),
+        // Without a root, this finds nothing: `root = NULL` is true of no row.
         (None, None, None) => ("root", &root),
     };
+    // A filter that was not given is NULL, and excludes no row.
     let sql = format!(
         "SELECT {columns} FROM checkpoints WHERE {column} = $1 AND ($2 IS NULL OR root = $2) \
          AND ($3 IS NULL OR conversation = $3) AND ($4 IS NULL OR workflow = $4) {pruned} {calls} ORDER BY seq"
@@ -88,6 +90,7 @@ pub fn latest_of_lineage(
         (Some(conversation), _) => {
             first(snapshot, "conversation = $1 AND root = $2 AND pruned_at IS NULL", &[conversation, &root])
         }
+        // A checkpoint that has a conversation too is in the line of that.
         (None, Some(run)) => first(
             snapshot,
             "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL AND of_call = 0",
@@ -233,6 +236,7 @@ pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
     while let Some(root) = snapshot.query_opt(next, &[&last.as_slice()], |row| row.get::<Vec<u8>>(0))? {
         let counted = "SELECT COUNT(*) FROM checkpoints WHERE root = $1 AND pruned_at IS NULL";
         let count = snapshot.query_opt(counted, &[&root.as_slice()], |row| row.get::<i64>(0))?;
+        // A root whose checkpoints are all pruned has rows, and none to count.
         if let Some(count) = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) {
             found.push((path_from_bytes(&root), count));
         }

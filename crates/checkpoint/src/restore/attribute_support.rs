@@ -48,11 +48,13 @@ pub fn attain(
         let is_in_place = is_in_place(&difference);
         if let Some(wanted) = difference.after.as_mut().and_then(attributes_mut).filter(|_| rights.user != 0) {
             let missing = limit(wanted, has.filter(|_| is_in_place), rights, usual);
+            // A path that this restore does not change lacks nothing because of it.
             if !missing.is_usual() && limits.allow(&difference) {
                 let what = format!("{}: only root can restore it", described(&missing));
                 lost.push((PathText(difference.path.clone()), what));
             }
         }
+        // What only root could change is no step any more, and only named.
         if difference.before != difference.after {
             kept.push(difference);
         }
@@ -68,6 +70,7 @@ fn limit(wanted: &mut Attributes, has: Option<&Attributes>, rights: &Rights, usu
     let attainable = match has.map(|has| has.owner.unwrap_or(usual)) {
         // What is written anew is the caller's.
         None => FileOwner { user: rights.user, group },
+        // An owner may give a file to one of the own groups, and to no other user.
         Some(has) if has.user == rights.user && rights.may_give_to(owner.group) => FileOwner { group, ..has },
         Some(has) => has,
     };

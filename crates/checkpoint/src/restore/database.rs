@@ -67,6 +67,7 @@ pub fn touched(
     let by_path: BTreeMap<&[u8], &Difference> =
         differences.iter().map(|difference| (difference.path.as_slice(), difference)).collect();
     let is_directory = |state: &Option<DiffState>| matches!(state, Some(DiffState::Directory { .. }) | None);
+    // Each path that changes may be a database, or lie beside one.
     let stems: BTreeSet<&[u8]> = by_path
         .iter()
         .filter(|(_, difference)| !is_directory(&difference.before) || !is_directory(&difference.after))
@@ -94,12 +95,14 @@ pub fn touched(
                 }
         });
         let brings: Vec<Vec<u8>> = target.iter().filter(|(_, is_kept)| *is_kept).map(|(p, _)| p.clone()).collect();
+        // A database that stays the same changes together with the log that the target has for it.
         let stays_the_same = difference.is_none() && matches!((&stands, &comes), (Some(a), Some(b)) if a == b);
         if changes || (stays_the_same && !brings.is_empty()) {
             let sides: BTreeSet<Vec<u8>> = now.into_iter().chain(target).map(|(path, _)| path).collect();
             let sides = sides.into_iter().map(PathText).collect();
             touched.databases.push(PlannedDatabase { path: PathText(stem.to_vec()), sides });
         } else if stands.is_some() {
+            // The database stays in a state that this log does not belong to.
             touched.strangers.extend(brings);
         }
     }
@@ -200,6 +203,7 @@ pub(super) fn require_unused(root: &RootDir, database: &[u8]) -> Result<Unused> 
             Err(_) => {}
         }
     }
+    // After the locks: a program that begins to use the database from now on meets them.
     match opened_by(root, database) {
         Some(process) => Err(in_use(&format!("process {process} has it open"))),
         None => Ok(Unused(held)),

@@ -75,6 +75,7 @@ pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
     let in_place = |step: &RestoreStep| {
         matches!(step.action, RestoreAction::Chmod | RestoreAction::Attributes | RestoreAction::Link)
     };
+    // Places in the list of steps, so they are taken after it was sorted.
     let files = files_among(plan, &paths);
     let databases: BTreeSet<Vec<u8>> = plan.databases.iter().map(|one| one.path.0.clone()).collect();
     for (path, at) in &files {
@@ -93,6 +94,7 @@ pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
         let is_written = |name: &&Vec<u8>| files.contains_key(*name);
         // A database that comes with its log comes as a file of its own: others are tied to it, never it to them.
         let comes_alone = |name: &&Vec<u8>| is_written(name) && databases.contains(*name);
+        // Others are tied to the anchor: a name that stays, else a database, else the first name that is written.
         let anchor = group.iter().find(is_there).or_else(|| group.iter().find(comes_alone));
         let anchor = anchor.or_else(|| group.iter().find(is_written));
         let is_other = group.iter().any(|name| !is_there(&name) && !is_written(&name));
@@ -105,6 +107,7 @@ pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
                 plan.not_kept.push((step.path.clone(), what));
             }
             Some(anchor) if anchor != path => step.link = Some(PathText(anchor.clone())),
+            // The anchor, or a name without others in the target: names that are tied to it now must not get its looks.
             _ => step.anew = in_place(step),
         }
         if is_other {
@@ -150,6 +153,7 @@ fn part<'t>(
     let (mut moving, mut stuck) = (Vec::new(), Vec::new());
     for (path, node) in names {
         let (file, group) = (now.of(path), target.of(path));
+        // One file for each group, and one group for each file: the first name settles both, and the others must agree.
         let is_first = !files.contains_key(&file) && !groups.contains_key(&group);
         if is_first || (files.get(&file) == Some(&group) && groups.get(&group) == Some(&file)) {
             files.insert(file, group);

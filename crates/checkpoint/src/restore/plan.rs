@@ -202,6 +202,7 @@ pub fn must_be_saved(differences: &[Difference], limits: &Limits) -> BTreeSet<Ve
     let mut passed: Option<&[u8]> = None;
     let mut paths = BTreeSet::new();
     for difference @ Difference { path, before, after } in differences {
+        // Differences are in the order of paths, so what lies below a hidden name follows right after it.
         if matches!(before, Some(DiffState::Passed(reason)) if can_be_saved(*reason)) {
             passed = Some(path);
         }
@@ -225,6 +226,7 @@ fn can_be_saved(reason: Reason) -> bool {
 pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> RestorePlan {
     let mut plan = RestorePlan::default();
     let blocked = blocked_directories(differences, limits);
+    // What lies below a path that stays, stays too, and follows right after it: the last such path is enough.
     let mut stuck: Option<&[u8]> = None;
     // The last directory that stays something else, and what it is.
     let mut in_the_way: Option<(&[u8], &str)> = None;
@@ -281,6 +283,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             continue;
         }
         let (before, after) = (before.as_ref().and_then(RestoreNode::of), after.and_then(RestoreNode::of));
+        // Without an action nothing is at the path and nothing comes: a side file that the target left out.
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
             let step = RestoreStep::new(PathText(path.clone()), action, before, after);
@@ -358,6 +361,7 @@ fn blocked_directories(differences: &[Difference], limits: &Limits) -> BTreeMap<
             (Some(_), None) if !limits.allow(difference) => KEPT,
             _ => continue,
         };
+        // No directory above can go while this stays in it.
         let mut directory = path.as_slice();
         while let Some(at) = directory.iter().rposition(|b| *b == b'/') {
             directory = &directory[..at];

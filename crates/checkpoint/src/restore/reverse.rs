@@ -102,8 +102,10 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     for (path, pairs) in changes {
         work.step_back(path, pairs)?;
     }
+    // They were made by work that is undone by now, and stood only for what others had in them.
     for path in &own.of_undone {
         let now = work.finder.find(path)?;
+        // Only proposed here: `keep_directories` lets those stay that hold anything of others.
         if matches!(now, Some(DiffState::Directory { .. })) && !work.wanted.contains_key(path) {
             work.wanted.insert(path.clone(), (now, None));
         }
@@ -134,6 +136,7 @@ impl Work<'_> {
     /// A database and the files beside it are one: who wrote into its log since changed it, and it comes back without one.
     fn step_back_database(&mut self, path: &[u8], pairs: &[LookPair], one: &PlannedDatabase) -> Result<()> {
         let (now, seen) = (self.finder.find(path)?, self.usual.find(path)?);
+        // Never merged: newest first, each change must meet what the work left.
         let mut to = seen.clone();
         for (before, after) in pairs.iter().rev() {
             if is_same(to.as_ref(), after.as_ref()) {
@@ -168,6 +171,7 @@ impl Work<'_> {
         let own = self.backwards.own;
         if let Some(name) = self.name_by_now(path)? {
             let paths = self.paths_of(&name)?;
+            // The work changed one file under several names. All of that is undone once, at the newest name.
             let is_first = paths.first().is_some_and(|first| first == path);
             let pairs: Vec<LookPair> = paths.iter().flat_map(|path| own.pairs(path)).cloned().collect();
             return if is_first { self.step_back(&name, &pairs) } else { Ok(()) };
@@ -209,9 +213,11 @@ impl Work<'_> {
     /// The name that others gave to a file of the work: it is the same file, and the work's changes go out of it there.
     fn name_by_now(&mut self, path: &[u8]) -> Result<Option<Vec<u8>>> {
         let own = self.backwards.own;
+        // A file that the work made or removed is not one that stood under another name.
         let stood = own.pairs(path).iter().all(|(before, after)| before.is_some() && after.is_some());
         let is_one = |name: &&Vec<u8>| stood && !own.changes.contains_key(*name) && !own.stays.contains_key(path);
         let Some(name) = self.last_name(path).filter(is_one).cloned() else { return Ok(None) };
+        // If something has the old name again, the change is taken out of that.
         Ok(self.finder.find(path)?.is_none().then_some(name))
     }
 
@@ -235,6 +241,7 @@ impl Work<'_> {
     /// Whether a path would be another if what the work is known to have changed there were not made again by others.
     fn is_made_again(&self, path: &[u8], now: Option<&DiffState>) -> Result<bool> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
+        // Taken out as if others had done nothing. If that would change the path, they made it so again.
         let alone = Own::default();
         let backwards = Backwards { own: &alone, ..self.backwards };
         let back = backwards.back(path, pairs, now)?;

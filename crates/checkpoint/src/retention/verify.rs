@@ -106,6 +106,7 @@ impl Look<'_> {
     }
 
     fn content(&self, hash: &Hash) -> Result<()> {
+        // Without `read_data` the index is believed. What was purged is gone on purpose, which is no damage.
         if !self.read_data && self.objects.has(hash)? || self.objects.is_purged(hash)? {
             return Ok(());
         }
@@ -118,6 +119,7 @@ impl Look<'_> {
             problem: problem.message().to_owned(),
             checkpoints: Vec::new(),
             is_structure: role != Role::Content,
+            // Any other error says that the content could not be reached, and it may be there.
             is_lost: problem.code() == Code::Corrupt,
         };
         self.damage.insert(object, damage);
@@ -159,12 +161,14 @@ fn find_below(
     damage: &mut BTreeMap<Hash, Damage>,
     below: &mut HashMap<Hash, BTreeSet<Hash>>,
 ) -> Result<()> {
+    // A list and no recursion, for deep trees. A directory stays on it until all below it are known.
     let mut waiting = vec![root];
     while let Some(&hash) = waiting.last() {
         if below.contains_key(&hash) {
             waiting.pop();
             continue;
         }
+        // What a damaged directory held is not known: it stands for all of that.
         if let Some(damage) = damage.get_mut(&hash) {
             damage.is_structure = true;
             below.insert(hash, BTreeSet::from([hash]));
@@ -175,6 +179,7 @@ fn find_below(
         let (mut hurt, mut is_whole) = (BTreeSet::new(), true);
         for entry in entries {
             match entry.node {
+                // One that is not known yet is looked at first, and this one once more after it.
                 TreeNode::Directory(inner) => {
                     if let Some(found) = below.get(&inner) {
                         hurt.extend(found);

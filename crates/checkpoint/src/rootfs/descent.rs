@@ -14,6 +14,7 @@ const STRETCH: usize = 4000;
 
 /// Opens the directory at `path` below `root`; the empty path is the root itself.
 pub(super) fn walk(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd> {
+    // A duplicate: also for the empty path, the caller gets a handle of its own.
     let mut directory = fcntl_dupfd_cloexec(root, 0)?;
     let mut rest = path;
     while !rest.is_empty() {
@@ -36,6 +37,7 @@ fn next_stretch(path: &[u8]) -> (&[u8], &[u8]) {
 
 fn along(from: impl AsFd, stretch: &[u8]) -> Result<OwnedFd> {
     const FLAGS: OFlags = HANDLE.union(OFlags::DIRECTORY);
+    // The tree may be hostile: no `..`, no link and none of `/proc`'s own links leads out of it.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     #[cfg(test)]
     tests::count();

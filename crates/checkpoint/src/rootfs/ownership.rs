@@ -68,6 +68,7 @@ impl RootDir {
             let _ = give(Some(user)).or_else(|_| give(None));
         }
         let link = link_to(file);
+        // Read after the owner was changed: a capability that was lost by that is set again below.
         let has = extended(file);
         for (name, _) in has.iter().filter(|(name, _)| attributes.get(name).is_none()) {
             let Ok(name) = CString::new(name.as_slice()) else { continue };
@@ -96,6 +97,7 @@ impl RootDir {
     pub(super) fn lendable(&self, mode: u32, file: FileOwner, directory: FileOwner) -> u32 {
         let caller = geteuid().as_raw();
         let other = if self.owner.user == caller { directory.user } else { self.owner.user };
+        // 0o5777 is all but setgid, 0o1777 all but setuid and setgid.
         match (other == caller, other == file.user) {
             (true, _) => mode,
             (false, true) => mode & 0o5777,

@@ -46,6 +46,7 @@ impl AdoptArgs {
         let request = AdoptRequest {
             fork: &self.fork,
             run: self.run.as_deref(),
+            // clap refuses both flags together.
             decision: match (self.ours, self.theirs) {
                 (true, _) => Some(LineDecision::Leave),
                 (_, true) => Some(LineDecision::Take),

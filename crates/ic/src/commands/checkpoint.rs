@@ -80,6 +80,7 @@ impl Selection {
 
     /// The filter for a query: by root, or by run, whose checkpoints may be of other working trees.
     fn filter<'a>(&'a self, workspace: &'a Workspace<'_>, run: Option<&'a Run>) -> Result<CheckpointFilter<'a>> {
+        // A label that no checkpoint can have is a typing error, which an empty list would hide.
         for (flag, name) in [("--conversation", &self.conversation), ("--workflow", &self.workflow)] {
             input::optional_label(flag, name.as_deref())?;
         }

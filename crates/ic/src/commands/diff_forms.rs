@@ -130,6 +130,7 @@ impl<'d> ShownDiff<'d> {
             let DiffState::Directory { mode, attributes, .. } = state else { return Some(state) };
             // A directory comes right before what is in it.
             let below = [steps[at].path.0.as_slice(), b"/"].concat();
+            // A directory that comes or goes is shown only if it is empty: see `Difference::change`.
             let is_empty = !steps.get(at + 1).is_some_and(|next| next.path.0.starts_with(&below));
             Some(DiffState::Directory { mode, attributes, is_empty })
         };
@@ -194,6 +195,7 @@ impl<'d> ShownDiff<'d> {
     /// What changed, by path: the first state of a path to its last, and the lines of all its changes.
     pub(crate) fn files(&self) -> Result<Vec<ShownFile>> {
         let tree = self.tree()?;
+        // Only counts come out of it, so neither colours nor escapes matter.
         let printer = self.printer(tree.as_ref(), false, false);
         let mut files: Vec<ShownFile> = Vec::new();
         for of_path in self.differences.chunk_by(|one, other| one.path == other.path) {
@@ -257,6 +259,7 @@ struct Bounded {
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Never below zero: no more than `most` bytes get in.
         let room = self.most - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if bytes.len() > room {

@@ -104,6 +104,10 @@ impl ExecArgs {
             prompt_file: None,
             parent_id: None,
         };
+        // --killed ID   called by the guard of a command: record the end of work whose process was killed
+        // --detach      start `ic exec --in-background`, and return when it has printed its id
+        // --isolate     make a fork, and run the command in it
+        // else          run the command here
         if let Some(killed) = &self.killed {
             return record_killed(session, killed);
         }
@@ -111,10 +115,12 @@ impl ExecArgs {
             return self.detach(session);
         }
         let Some(name) = &self.isolate else { return self.run_here(session, work) };
+        // Before the fork is made: a command that cannot start leaves none behind.
         exec::require_startable(&self.command, &session.directory)?;
         let name = Some(name.as_str()).filter(|name| *name != NEXT).map(fork::named).transpose()?;
         let kernel = session.kernel_to_change(None)?;
         let settings = session.checkpoint_settings(&kernel)?;
+        // The command starts in the fork at the place where the caller stands in this tree.
         let below = session.directory.strip_prefix(&kernel.project.root).map(Path::to_owned).unwrap_or_default();
         let (fork, warnings) = forks::make(&kernel, &settings, None, name.as_deref())?;
         if self.in_background {
@@ -151,6 +157,8 @@ impl ExecArgs {
             timeout: self.timeout,
             retries: self.retry,
             backoff: self.backoff,
+            // With --json standard output is for the record alone, so the output of the command goes to standard
+            // error.
             output: match (self.in_background, session.output.json_was_asked_for()) {
                 (true, _) => ExecOutput::Nowhere,
                 (_, true) => ExecOutput::ErrorStream,
@@ -158,11 +166,13 @@ impl ExecArgs {
                 _ => ExecOutput::Streams,
             },
         };
+        // The handlers come first: from the record of the work on, a signal has to end the command as well.
         let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
         let executed = exec::exec(&kernel, &request, &mut watch)?;
         if let Some(settings) = &kept {
             background_sweep::sweep(session, &kernel, settings, &project);
         }
+        // In the background no process reads what is printed now: the caller ended when it had the id.
         if !self.in_background {
             report(session, &executed)?;
         }
@@ -173,6 +183,7 @@ impl ExecArgs {
     fn detach(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let doing = || "starting ic in the background".to_owned();
         let mut background = Command::new(std::env::current_exe().while_doing(doing)?);
+        // The child inherits the environment of this call and none of its flags.
         background.arg("-C").arg(&session.directory).arg("--db").arg(session.place()?.name());
         background.args(["exec", "--in-background"]);
         let options = [
@@ -187,6 +198,7 @@ impl ExecArgs {
         ];
         for (name, value) in options {
             if let Some(value) = value {
+                // One word, so that a value that begins with a dash is not read as a flag.
                 background.arg(format!("{name}={value}"));
             }
         }
@@ -202,6 +214,10 @@ impl ExecArgs {
         // A group of its own: neither Ctrl-C nor the end of this shell's job reaches it.
         background.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = background.spawn().while_doing(doing)?;
+        // What the child prints, and nothing after it:
+        //
+        //     ! WARNING     any number of lines, each from making the fork
+        //     ID            once the work is on record, before the command starts
         let (mut id, mut warnings) = (String::new(), Vec::new());
         for line in child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines()) {
             let line = line.while_doing(doing)?;
@@ -211,6 +227,7 @@ impl ExecArgs {
             };
             warnings.push(Warning { code: "not_in_fork", message: message.to_owned() });
         }
+        // The stream ended without an id: the child has ended, and its command was not started.
         if id.trim().is_empty() {
             // It was refused, and says why in the form that was asked for.
             let mut error = Vec::new();
@@ -219,6 +236,7 @@ impl ExecArgs {
             }
             std::io::stderr().write_all(&error).while_doing(|| "writing the error".to_owned())?;
             let status = child.wait().while_doing(doing)?;
+            // Without a code it was killed by a signal: a failure.
             return Ok(ExitStatus::Of(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
         }
         let kernel = session.kernel()?;
@@ -244,6 +262,7 @@ fn record_killed(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
 
 /// The command that records the death of this process, with which a piece of work ended.
 pub(crate) fn if_killed(directory: &Path, work: &DispatchId) -> Vec<OsString> {
+    // Without --db: the guard gives the ledger to this command in IC_DB.
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
     let words = ["exec", "--killed", work.as_str()].map(OsString::from);
     [program.into(), "-C".into(), directory.into()].into_iter().chain(words).collect()
@@ -294,10 +313,12 @@ fn report(session: &mut CliSession, executed: &ExecutedCommand) -> Result<()> {
 fn exit_code(executed: &ExecutedCommand) -> u8 {
     let of_signal = |signal: i32| u8::try_from(128 + signal).unwrap_or(255);
     match (&executed.exit, executed.signal) {
+        // Before the signal: a command that ended well in spite of it is recorded as completed.
         (ChildExit::Code(0), _) => 0,
         (_, Some(signal)) => of_signal(signal.as_raw()),
         (ChildExit::Code(code), _) => u8::try_from(*code).unwrap_or(255),
         (ChildExit::Signal(signal), _) => of_signal(*signal),
+        // 124 and 126 as timeout(1) has them.
         (ChildExit::TimedOut, _) => 124,
         (ChildExit::NotStarted(_), _) => 126,
         (ChildExit::Cancelled, _) => 125,

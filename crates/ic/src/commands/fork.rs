@@ -71,6 +71,7 @@ impl ForkArgs {
         session.output.warn_beside_value(&warnings);
         if let Some(continued) = &continued {
             continued.announce(session);
+            // If it succeeds, the client has taken the place of this process, and nothing below is printed.
             if self.continues {
                 return continued.run(&self.arguments);
             }
@@ -91,6 +92,7 @@ fn prompt_of(kernel: &Kernel, reference: &str) -> Result<Option<Dispatch>> {
 /// A name that can be a directory's. Errors: `invalid_value`.
 pub(crate) fn named(name: &str) -> Result<String> {
     let label = input::optional_label("--name", Some(name))?.unwrap_or_default();
+    // A dot at its beginning could be `..`, and a dash would be read as a flag by other commands.
     let is_plain = !label.contains('/') && !label.starts_with(['.', '-']);
     if is_plain {
         return Ok(label);

@@ -77,6 +77,7 @@ impl SettingsPlace {
 
     /// Prepares a project for the hooks: creates its ledger if it has none, and makes git ignore the settings.
     pub(crate) fn prepare(&self, session: &CliSession, exclude: Option<&Exclude>) -> Result<()> {
+        // With --user no project is meant, so none gets a ledger. A hook in a project without one records nothing.
         if !self.user {
             require_ledger(session)?;
         }

@@ -28,12 +28,14 @@ impl InstallArgs {
         let trust = hooks::install::require_trust(client, self.trust)?;
         // Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let (mut planned, installed) = hooks::install::install(session, client, place, true)?;
+        // A client may have both in one file. Then the second plan begins with what the first would leave.
         let (server, excluded) = mcp::install::install(session, client, place, Some(&planned), true)?;
         let (hooks, installed, server, excluded) = if dry_run {
             planned.followed_by(&server);
             (planned, installed, server, excluded)
         } else {
             let (hooks, mut installed) = hooks::install::install(session, client, place, false)?;
+            // By now the file itself has the hooks.
             let (server, excluded) = mcp::install::install(session, client, place, None, false)?;
             // The client is asked last: it reads the file that was written just now.
             if let Some(trust) = trust {

@@ -113,6 +113,11 @@ impl Rolling<'_> {
         kernel: &Kernel,
         settings: &CaptureSettings,
     ) -> Result<ExitStatus> {
+        // --dry-run   plan, and print it
+        // --yes       plan and roll back in one call
+        // else        plan; refused by paths alone, at a terminal: ask about each of them, and begin again
+        //                   refused otherwise: print the refusal
+        //                   not refused: ask, then roll back by exactly this plan
         let mut progress = Progress::new(session);
         let mut roll_back = |base: RollbackRequest<'_>| {
             // A preview changes nothing, so Ctrl-C may end it at once.
@@ -122,12 +127,14 @@ impl Rolling<'_> {
             ic_undo::roll_back(kernel, settings, &request, &mut progress, &watch)
         };
         let base = self.request.base;
+        // Declared here, because `sure` borrows the hash of its plan.
         let preview;
         let mut sure = base;
         if !base.dry_run && !self.yes {
             preview = roll_back(RollbackRequest { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
                 return match self.decided(session, kernel, settings, &preview)? {
+                    // Planned and asked once more: the answers make it another plan.
                     Some(decided) => decided.go(session, kernel, settings),
                     None => finish(session, kernel, settings, &preview),
                 };
@@ -165,6 +172,7 @@ impl Rolling<'_> {
         preview: &LayeredRollback,
     ) -> Result<Option<Self>> {
         let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
+        // An answer about a path removes no other refusal, so beside one nothing is asked.
         let is_of_paths = preview.refusals.iter().all(is_conflict);
         let Some(tree) = preview.parts.tree.as_ref().filter(|_| is_of_paths && session.can_ask()) else {
             return Ok(None);
@@ -205,6 +213,7 @@ fn finish(
     let leaves_any =
         leaves_parts || whole.parts.is_partial() || !whole.work_stays.is_empty() || !whole.git_remains.is_empty();
     Ok(match whole.status {
+        // First: a rollback that is done, or planned, may still leave something.
         _ if leaves_any => ExitStatus::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => ExitStatus::Done,
         LayeredStatus::RolledBackInPart | LayeredStatus::RollingBack => ExitStatus::Partly,
@@ -214,6 +223,7 @@ fn finish(
 /// The files whose restore alone can be undone: see [`ic_undo::files_alone`]. An error there is ignored, because the rest is still
 /// worth showing, and the undo itself reports it.
 fn files_alone(kernel: &Kernel, settings: &CaptureSettings, whole: &LayeredRollback) -> Option<ic_undo::FilesAlone> {
+    // A preview has changed nothing that an undo could restore.
     let (id, _) = whole.rollback.done.as_ref()?;
     let (remembered, steps) = ic_undo::named(kernel, id.as_str()).ok()?;
     ic_undo::files_alone(kernel, settings, (&remembered, &steps)).ok()?

@@ -51,6 +51,7 @@ fn write(pages: &[ManualPage], directory: &Path) -> Result<Vec<String>> {
         .filter(|page| fs::read(directory.join(&page.name)).ok().as_deref() != Some(page.text.as_bytes()))
         .collect();
     if !changed.is_empty() {
+        // Within the directory, because a rename works within one file system only.
         let stage = directory.join(format!(".ic-man-{}", std::process::id()));
         let result = lay(&changed, directory, &stage);
         // After a failure the stage may contain pages; its name begins with a dot, so that man does not find it if it stays.
@@ -81,6 +82,7 @@ fn make(directory: &Path) -> Result<bool> {
 
 /// Writes all pages into `stage`, then renames each. After the first rename, only a failure of the directory itself leaves some pages old.
 fn lay(pages: &[&ManualPage], directory: &Path, stage: &Path) -> Result<()> {
+    // A directory in the place of a page would fail its rename after other pages were replaced.
     for page in pages {
         let place = directory.join(&page.name);
         if place.is_dir() {

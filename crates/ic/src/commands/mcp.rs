@@ -43,6 +43,7 @@ impl Mcp {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         match &self.verb {
             Some(verb) => verb.run(session),
+            // With the feature, `ic mcp` without a verb is the server, and `run` in lib.rs starts that instead.
             None => Err(Diagnosis::new(Code::Usage, "This ic was built without the server.")
                 .hint("build it with the feature mcp, which is on by default")),
         }

@@ -80,6 +80,7 @@ impl RedoArgs {
                 .read(|snapshot| ic_undo::points::run_here(&kernel, snapshot))
                 .map_err(ic_undo::points::named_by_a_flag)?,
         };
+        // A run that was not named stands for all runs of sessions in this work tree, if it is one of them.
         let whose = match &run {
             Some(run) if self.run.is_some() => RedoOwner::Run(run),
             run => RedoOwner::Here(run.as_ref()),

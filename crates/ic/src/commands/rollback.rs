@@ -83,6 +83,7 @@ pub(super) fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -
         };
         views::rollback::rollback_undo::undone(preview, None) + &end
     })?;
+    // The exit of the real call, which would be refused before anything could be left.
     let is_partial = preview.is_partial();
     let exit = if is_partial { ExitStatus::Partly } else { ExitStatus::Done };
     Ok(preview.refusals.first().map_or(exit, |refusal| ExitStatus::from(refusal.error.kind())))
@@ -93,6 +94,7 @@ pub(super) fn finish(session: &mut CliSession, kernel: &Kernel, undone: &UndoneR
     let text = || views::rollback::rollback_undo::undone(undone, files_alone.as_ref());
     session.output.record(&RollbackUndoneJson::from(undone), text)?;
     let is_partial = undone.is_partial();
+    // Without its last event something is left, and a step says why.
     Ok(if undone.seq.is_some() && !is_partial { ExitStatus::Done } else { ExitStatus::Partly })
 }
 

@@ -48,10 +48,12 @@ impl ShowArgs {
         let kernel = session.kernel()?;
         let work = match entry_meant(&kernel, self.run.as_deref(), self.reference.as_deref().unwrap_or("@"))? {
             EntryReference::Work(work) => *work,
+            // Their own verbs show them, in their own shapes.
             EntryReference::Checkpoint(id) => return crate::commands::checkpoint::show_by_id(session, id.as_str()),
             EntryReference::Rollback(id) => return crate::commands::rollback::show_by_id(session, id.as_str()),
             EntryReference::Change(named) => return self.change(session, &kernel, &named),
         };
+        // The configuration and the root are those of its run: the entry may be of another work tree.
         let settings = session.settings_of_project(&kernel, &work.run.project_dir)?;
         let root = ic_ledger::project_root(&work.run.project_dir);
         let workspace = Workspace::open(&kernel, root, &settings)?;

@@ -36,6 +36,7 @@ impl StatusArgs {
         }
         let kernel = session.kernel()?;
         let run = kernel.read(|snapshot| ic_undo::points::run_or_newest(&kernel, snapshot, self.run.as_deref()));
+        // Without any run there may still be a restore to finish, and the error names it.
         let run = run.map_err(|error| match error.code() {
             Code::RunNotFound => status::without_run(&kernel, session.options(), error),
             _ => error,
@@ -54,6 +55,7 @@ impl StatusArgs {
         for said in missing_hooks(session) {
             session.output.warn(&said);
         }
+        // A configuration that cannot be read must not hide the rest.
         let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref()).words_if_large();
         let text = || views::status::screen(&status, now, LogUndoJson::of(&kernel.ledger), size.as_deref());
         session.output.record(&StatusJson::from(&status), text)

@@ -89,9 +89,11 @@ impl UndoPreview {
         ic_undo::require_whole(kernel)?;
         let undo = UndoArgs { dry_run: true, ..UndoArgs::default() };
         let asking = session.asking(kernel)?;
+        // Its current prompt is never meant: `earlier` takes the one before that changed something.
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         let earlier = earlier.transpose()?.map(|id| id.to_string());
         let run = match ic_undo::points::meant(kernel, None, earlier.as_deref())? {
+            // An agent means its own prompt, in whichever run that is.
             UndoTarget::Run(run) if earlier.is_some() => *run,
             UndoTarget::Run(run) => undo.or_ended(session, kernel, *run)?,
             UndoTarget::Checkpoint(_) | UndoTarget::Tree => {
@@ -108,6 +110,7 @@ impl UndoPreview {
         let to = match (&earlier, &chosen) {
             (Some(id), _) => RollbackTarget::Only(id),
             (None, Some(point)) => RollbackTarget::Thread(point),
+            // Not reached: a dry run asks no question, so `choose` returns a point or an error.
             (None, None) => RollbackTarget::Point("created"),
         };
         let base = RollbackRequest { run: run.id.as_str(), to, reason: None, dry_run: true, expect_plan: None };
@@ -141,7 +144,14 @@ impl UndoArgs {
     }
 
     fn undo(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
+        // What is meant, the first that holds:
+        //
+        //     POINT or --run      that run, or a checkpoint that belongs to no run
+        //     an agent asks       its newest earlier prompt that changed something, alone
+        //     a run is here       its last work; if it has none, that of a run that has ended since
+        //     no run is here      the newest checkpoint that differs from the tree
         ic_undo::require_whole(kernel)?;
+        // `@~2` is no id: it is counted below, and fails there if it leads too far.
         if let Some(id) = self.alone().filter(|id| ic_undo::points::steps_back(id).is_none()) {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| {
@@ -156,6 +166,7 @@ impl UndoArgs {
         let only = earlier.as_deref().or_else(|| self.alone());
         match ic_undo::points::meant(kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
             UndoTarget::Run(run) => {
+                // A work that is named belongs to one run, so no other is looked for.
                 let run = if only.is_none() { self.or_ended(session, kernel, *run)? } else { *run };
                 self.roll_back(session, kernel, &run, only)
             }
@@ -169,6 +180,8 @@ impl UndoArgs {
                 // A checkpoint that equals the tree would restore nothing.
                 let newest = ic_worktree::newest_other(kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
+                    // Looked up only after the failure: each would explain why nothing is here, and most calls find
+                    // something.
                     let moved = kernel.read(ic_undo::points::moved_from)?;
                     match moved.or(kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?) {
                         Some(hint) => Err(error.hint(hint)),
@@ -200,6 +213,7 @@ impl UndoArgs {
     /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the
     /// person means that one.
     fn or_ended(&self, session: &CliSession, kernel: &Kernel, run: Run) -> Result<Run> {
+        // Who names a run or a point means no other.
         if self.names_any() {
             return Ok(run);
         }
@@ -243,6 +257,7 @@ impl UndoArgs {
             (None, Some(point)) => RollbackTarget::Thread(point),
             (None, None) => match self.choose(session, kernel, run)? {
                 Some(point) => {
+                    // The list has phases and checkpoints as well, and --only takes works alone.
                     chosen = point;
                     if self.only { RollbackTarget::Only(work_named(&chosen)?) } else { RollbackTarget::Thread(&chosen) }
                 }
@@ -271,6 +286,7 @@ impl UndoArgs {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
             let last = ic_undo::points::last(snapshot, run);
+            // Kept as a value, and no error yet: in a run without work a person can still pick a point of the list.
             Ok(last.map_err(|error| ic_kernel::closed_run::explained(kernel, snapshot, error)))
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
@@ -281,6 +297,7 @@ impl UndoArgs {
         let page = LogPage { all: false, before: None, at_most: OFFERED };
         let log = ic_undo::points::log::log(kernel, session.options(), run, page)?;
         let (references, lines) = views::log::offered(&log, kernel.context.now());
+        // The list begins at what a bare undo means, which need not be the newest point.
         let begin = last.ok().and_then(|last| references.iter().position(|one| *one == last.reference));
         let picked = CliSession::pick("Go back to before which point?", &lines, begin.unwrap_or(0))?;
         Ok(picked.and_then(|at| references.get(at).cloned()))

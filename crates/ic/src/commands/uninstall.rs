@@ -23,6 +23,7 @@ impl UninstallArgs {
         let (client, place, dry_run) = (self.target.client()?, &self.target.place, self.target.dry_run);
         // In the reverse order of the installation. Both are planned first, so that a refusal of one leaves the other unchanged, too.
         let mut planned = mcp::uninstall::uninstall(session, client, place, true)?;
+        // As in `ic install`: one file may have both.
         let hooks = hooks::uninstall::uninstall(session, client, place, Some(&planned), true)?;
         let (server, hooks) = if dry_run {
             planned.followed_by(&hooks);

@@ -95,6 +95,7 @@ fn go(
     let settings = session.checkpoint_settings(kernel)?;
     let mut watch = WorkflowWatch::new(session);
     let report = deed(&setup(kernel, &settings, &config), run, overrides, &mut watch)?;
+    // `rolled_back`: a rollback that was asked for is a success, and one after a failed step is a failure.
     finish(session, &report, &watch, rolled_back)
 }
 

@@ -21,6 +21,7 @@ pub(super) fn answer(arguments: &[OsString], environment: &CliEnvironment) -> Op
     let found = candidates(words, &typed.last, environment);
     let kept = kept(&typed, replaced);
     let mut replies: Vec<Vec<u8>> = found.iter().map(|c| quoted(c, kept, &typed)).collect();
+    // Bash inserts a single candidate, and would insert a description with it.
     if replies.len() > 1 && is_list(kind) {
         // Without a usable COLUMNS, the usual width of a terminal.
         let columns = columns.to_str().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(80);
@@ -39,6 +40,7 @@ fn kept(typed: &Typed, replaced: &OsStr) -> usize {
 /// What replaces the end of the word: quoted as the word was begun, else by backslashes.
 fn quoted(candidate: &Candidate, kept: usize, typed: &Typed) -> Vec<u8> {
     let value = candidate.value.as_bytes();
+    // Bash expands a tilde only if it is not quoted, so it stays outside of what is quoted below.
     let home: &[u8] = if typed.raw.starts_with(b"~/") && kept == 0 { b"~/" } else { b"" };
     let rest = value.get(kept..).unwrap_or_default();
     let rest = rest.strip_prefix(home).unwrap_or(rest);
@@ -53,6 +55,7 @@ fn quoted(candidate: &Candidate, kept: usize, typed: &Typed) -> Vec<u8> {
                 false
             }
             Some(_) => matches!(byte, b'"' | b'\\' | b'$' | b'`'),
+            // Bytes of characters beyond ASCII are never special.
             None => byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"-_.,/:=@+%^".contains(byte),
         };
         if needs_backslash {

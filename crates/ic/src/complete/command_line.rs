@@ -34,6 +34,7 @@ impl Typed {
         while let Some(byte) = bytes.next() {
             match typed.quote {
                 None if byte.is_ascii_whitespace() => {
+                    // By what was typed: `''` is a word, though it is empty.
                     if !typed.raw.is_empty() {
                         typed.raw.clear();
                         typed.words.push(OsString::from_vec(std::mem::take(&mut last)));
@@ -44,6 +45,7 @@ impl Typed {
                 Some(quote) if byte == quote => typed.quote = None,
                 quote if byte == b'\\' && escapes(quote, bytes.peek().copied(), rules) => {
                     typed.raw.push(byte);
+                    // At the cursor, a backslash escapes what is not typed yet.
                     let Some(next) = bytes.next() else { break };
                     last.push(next);
                     typed.raw.push(next);
@@ -71,6 +73,7 @@ fn escapes(quote: Option<u8>, next: Option<u8>, rules: QuoteRules) -> bool {
         (None, _) => true,
         (Some(b'\''), QuoteRules::Posix) => false,
         (Some(b'\''), QuoteRules::Fish) => matches!(next, Some(b'\'' | b'\\')),
+        // In double quotes, only what is special there can be escaped.
         (Some(_), QuoteRules::Posix) => matches!(next, Some(b'"' | b'\\' | b'$' | b'`')),
         (Some(_), QuoteRules::Fish) => matches!(next, Some(b'"' | b'\\' | b'$')),
     }

@@ -23,6 +23,7 @@ pub(super) fn named(typed: &OsStr, directory: &Path, home: Option<&Path>, only_d
             return Vec::new();
         }
         let name = entry.file_name();
+        // Hidden names are offered once a dot was typed, as shells do.
         let is_wanted =
             name.as_bytes().starts_with(begun) && (begun.starts_with(b".") || !name.as_bytes().starts_with(b"."));
         if !is_wanted {
@@ -42,6 +43,7 @@ pub(super) fn named(typed: &OsStr, directory: &Path, home: Option<&Path>, only_d
 }
 
 fn place(parent: &[u8], directory: &Path, home: Option<&Path>) -> PathBuf {
+    // The line comes as it was typed, so no shell has expanded the tilde.
     match (parent.strip_prefix(b"~/"), home) {
         (Some(rest), Some(home)) => home.join(OsStr::from_bytes(rest)),
         _ => directory.join(OsStr::from_bytes(parent)),

@@ -62,6 +62,7 @@ pub(super) fn look(
         server.connect_timeout = Some(1);
     }
     let options = OpenOptions { busy_timeout: PATIENCE, ..OpenOptions::default() };
+    // Neither created nor migrated, because a key press must change nothing. `None`: its schema is older.
     let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
     let project = ProjectScope { directory, root: place.root };
     let store = place.db.parent().unwrap_or(Path::new("/"));
@@ -89,6 +90,7 @@ impl Looked<'_> {
         runs.retain(|run| seen.insert(run.id.clone()));
         runs.truncate(MOST);
         let mut found = Vec::new();
+        // Where several are open, `@` would be refused as ambiguous, so it is not offered.
         if let Ok(Some(run)) = run_reference::current(self.snapshot, &self.project, &self.standing()) {
             found.push(Candidate::new("@", about_run(&run)));
         }
@@ -148,14 +150,17 @@ impl Looked<'_> {
 
     /// The work of this place that is not undone, as a log prints it, the names of checkpoints, and the places of the run.
     pub(super) fn entries(&self, typed: &str) -> Result<Vec<Candidate>> {
+        // With a colon, what is typed is the whole reference of a point, as `phase:built`.
         if self.at.has("run") || typed.contains(':') {
             return self.points();
         }
         let about = |one: &ic_undo::points::ListedPoint| described(&[Some(&one.title), Some(&time(one.created_at))]);
         let works = ic_undo::points::newest_works(self.snapshot, &self.project.root, MOST)?;
+        // `@` means the newest work of the place that is not undone.
         let mut found: Vec<Candidate> =
             works.first().iter().map(|(_, newest)| Candidate::new("@", about(newest))).collect();
         found.extend(works.iter().map(|(_, one)| match (one.kind, &one.before) {
+            // A step is known by its name, other work by the end of its id.
             ("step", Some(name)) => Candidate::new(name.as_str(), about(one)),
             (_, Some(whole)) => id(whole, &whole[whole.len().saturating_sub(8)..], typed, about(one)),
             (_, None) => Candidate::new(one.reference.as_str(), about(one)),
@@ -165,6 +170,7 @@ impl Looked<'_> {
         if !typed.is_empty() {
             found.extend(self.checkpoint_ids(typed)?);
         }
+        // The run's work is above already, under shorter names.
         let places = self.points()?;
         found.extend(places.into_iter().filter(|one| {
             let value = one.value.to_string_lossy();
@@ -184,6 +190,7 @@ impl Looked<'_> {
 
     /// The dispatches that `is_wanted`: of the run that the line names, else of all runs.
     pub(super) fn dispatches(&self, typed: &str, is_wanted: impl Fn(DispatchStatus) -> bool) -> Result<Vec<Candidate>> {
+        // Not `run` alone: without a named run that is the open one, and here all runs count.
         let run = if self.at.has("run") { self.run() } else { None };
         let run_id = run.as_ref().map(|run| &run.id);
         let filter = dispatch::DispatchFilter { run_id, phase: None, status: None, limit: MOST_ROWS };
@@ -198,6 +205,7 @@ impl Looked<'_> {
     /// The newest checkpoints of the working tree that are not pruned.
     fn checkpoints(&self) -> Result<Vec<CheckpointRecord>> {
         let mut found = Vec::new();
+        // More are read than are offered: pruned ones, and those of other trees, are left out.
         for id in reference::newest(self.snapshot, record::REFERENT, CHECKPOINTS_SEEN)? {
             let checkpoint = record::get(self.snapshot, &CheckpointId::from_ledger(id))?;
             if checkpoint.root == self.project.root && checkpoint.pruned_at.is_none() {
@@ -303,6 +311,7 @@ impl Looked<'_> {
         let mut seen = HashSet::new();
         let mut found = ic_effects::compensation::list(self.snapshot, &run.id)?;
         found.reverse();
+        // Reversed before, so that the newest compensation of a step stays.
         found.retain(|compensation| seen.insert(compensation.step.clone()));
         found.truncate(MOST);
         let about = |c: &ic_effects::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);
@@ -311,8 +320,10 @@ impl Looked<'_> {
 
     /// The newest events, by their number.
     pub(super) fn events(&self) -> Result<Vec<Candidate>> {
+        // As for dispatches, all runs count if none is named.
         let run = if self.at.has("run") { self.run() } else { None };
         let run_id = run.as_ref().map(|run| &run.id);
+        // Events are read forwards, so the reading begins just before the newest ones, and its result is reversed.
         let since = ic_ledger::events::before_newest(self.snapshot, run_id, MOST_ROWS)?;
         let mut found = Vec::new();
         ic_ledger::events::each_since(self.snapshot, run_id, since, MOST_ROWS, |event| {

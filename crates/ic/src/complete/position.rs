@@ -36,6 +36,8 @@ impl<'t> Position<'t> {
     }
 
     fn step(&mut self, word: &OsStr) -> Option<()> {
+        // In this order: a value that an option awaits, `--`, `--flag`, `-f`, a noun or verb, a positional value.
+        // A dash alone is a value.
         let bytes = word.as_bytes();
         if let Some(argument) = self.awaits.take() {
             self.given.push((argument, word.to_owned()));
@@ -48,6 +50,7 @@ impl<'t> Position<'t> {
         } else if self.command.has_subcommands() {
             let found = self.command.find_subcommand(word)?;
             self.path.push(found.get_name());
+            // `ic help run` names nouns and verbs of the same tree, so the walk does not enter `help`.
             if found.get_name() == "help" {
                 self.is_help = true;
             } else {
@@ -66,6 +69,7 @@ impl<'t> Position<'t> {
         match end {
             Some(end) => self.given.push((argument, OsStr::from_bytes(&word[end + 1..]).to_owned())),
             None if argument.get_action().takes_values() => self.awaits = Some(argument),
+            // Kept without a value: `has` and `open_options` ask whether it was given.
             None => self.given.push((argument, OsString::new())),
         }
         Some(())
@@ -107,6 +111,7 @@ impl<'t> Position<'t> {
         let excludes = move |one: &Arg, other: &Arg| {
             says_the_same(one, other) || self.command.get_arg_conflicts_with(one).contains(&other)
         };
+        // Clap knows a conflict only from the option that declares it, so both are asked.
         self.options().filter(move |argument| {
             self.given.iter().all(|(given, _)| {
                 if given == argument {
@@ -123,11 +128,13 @@ impl<'t> Position<'t> {
         if self.is_help {
             return None;
         }
+        // `last` of clap: only what stands after `--` belongs to it, as in `ic exec -- make test`.
         let takes_rest = self.command.get_positionals().find(|argument| argument.is_last_set());
         if let Some(rest) = takes_rest.filter(|_| self.is_escaped) {
             return Some(rest);
         }
         self.command.get_positionals().find(|argument| {
+            // One that repeats takes all that is left.
             !argument.is_last_set() && (is_repeatable(argument) || !self.has(argument.get_id().as_str()))
         })
     }

@@ -24,10 +24,13 @@ impl Capture {
     #[cfg(feature = "mcp")]
     pub(crate) fn take(&self) -> (String, String, Vec<String>) {
         let Captured { json, text, notes } = std::mem::take(&mut *self.held());
+        // The views write styles into every text. Standard output removes them where it is no terminal.
+        // A capture has no such stream.
         (String::from_utf8_lossy(&json).into_owned(), strip_str(&text).to_string(), notes)
     }
 
     fn held(&self) -> MutexGuard<'_, Captured> {
+        // What a thread that panicked has left can be used: no field depends on another.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -33,6 +33,7 @@ impl<'o> ListOutput<'o> {
             OutputFormat::Text => self.output.text(text())?,
             OutputFormat::Jsonl => self.output.json(record)?,
             OutputFormat::Json => {
+                // The first record opens the array, each other one ends the line before it. `end` closes the array.
                 self.output.raw(match (self.empty, self.output.pretty) {
                     (true, false) => b"[",
                     (true, true) => b"[\n",
@@ -111,14 +112,17 @@ impl<'o> ListOutput<'o> {
                 let is_wanted = sender.send(mem::take(&mut batch)).is_ok();
                 Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             });
+            // Where no thread was begun nothing reads yet, but the channel has room for one batch.
             // If the printer has stopped, it returns the reason itself.
             let _ = sender.send(batch);
             drop(sender);
             let printed = match beside {
+                // A panic of the printer is one of this call.
                 Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // A list of less than one batch is printed on this thread.
                 None => waiting.map_or(Ok(()), |print_all| print_all()),
             };
+            // The printer's error is the cause: `read` only learned that no more is wanted.
             printed.and(found)
         })
     }

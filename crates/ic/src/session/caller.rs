@@ -17,6 +17,7 @@ impl CliSession {
         let found = kernel.read(|snapshot| {
             // Clients put a prefix before the names of our tools, so a part of the name is searched for.
             let known = self.calling_session(kernel, snapshot, |tool| tool.contains("ic_"))?;
+            // Over MCP it is searched among the sessions of the project, and those may be of another client.
             let Some(known) = known.filter(|known| known.client == *client) else { return Ok(None) };
             let (run, work) = hooks::calling(snapshot, &known)?;
             // A prompt that the named dispatch itself began is closer to this call than that dispatch, which the whole client was given.

@@ -24,6 +24,7 @@ pub(crate) struct Question<'a> {
 impl CliSession {
     /// Whether a person can be asked: the form is text, and standard input and standard error are terminals.
     pub(crate) fn can_ask(&self) -> bool {
+        // Standard output may be a file: questions are written on standard error.
         self.output.format == OutputFormat::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
@@ -37,6 +38,7 @@ impl CliSession {
         question: &Question<'_>,
         preview: impl FnOnce() -> Result<String>,
     ) -> Result<bool> {
+        // Without the preview: the real call makes its own plan, and refuses what cannot be done.
         if yes {
             return Ok(true);
         }
@@ -77,6 +79,7 @@ impl CliSession {
     pub(crate) fn letter(text: &str, question: &str, letters: &str) -> Result<Option<char>> {
         let answer = answer(&format!("{text}{question}"))?.unwrap_or_default();
         let mut typed = answer.chars();
+        // Exactly one character: a word is no answer.
         let first = typed.next().filter(|_| typed.next().is_none());
         let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
         Ok(meant.filter(|letter| letters.contains(*letter)))

@@ -132,6 +132,7 @@ impl Printer<'_> {
         let any = |fits: fn(&DiffState) -> bool| [before, after].into_iter().flatten().any(fits);
         let change = difference.change();
         let is_directory = |state: &DiffState| matches!(state, DiffState::Directory { .. });
+        // The first that fits. Only the fourth asks the store: a change of the mode needs no content, so none can be gone.
         Ok(if any(is_directory) && change != Some(TreeChange::Type) {
             let what = without_lines(difference).unwrap_or_default();
             (Some(format!("directory {name}: {what}")), false)
@@ -257,6 +258,7 @@ fn unheld_mode(difference: &Difference) -> Option<String> {
     };
     match (mode(&difference.before), mode(&difference.after)) {
         (Some(mode), Some(other)) if mode != other => {
+            // Git records one bit. If that changes, and both modes are usual, the patch has all of the change.
             let is_held = git_mode(difference.before.as_ref()) != git_mode(difference.after.as_ref());
             (!is_held || !is_usual(mode) || !is_usual(other)).then(|| format!("mode {mode:o} -> {other:o}"))
         }

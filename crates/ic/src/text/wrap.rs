@@ -36,6 +36,7 @@ fn break_of(line: &str, indent: usize, columns: usize) -> Option<usize> {
     let mut ends: [Option<usize>; 3] = [None; 3];
     let best = |ends: [Option<usize>; 3]| ends.into_iter().flatten().next();
     for (at, c) in line.char_indices() {
+        // A break within the indentation would leave an empty line.
         if c == ' ' && at > indent {
             if wide > columns {
                 // A first word that does not fit stays on a line of its own.

@@ -67,6 +67,7 @@ pub(crate) fn cancelled(cancelled: &Cancelled, stops: bool) -> String {
     };
     text.extend(cancelled.stopped.iter().map(|one| worker("stopped", one)));
     text.extend(cancelled.still_running.iter().map(|one| worker("still running", one)));
+    // `--stop` ends what a workflow runs. The processes of dispatches are only named.
     let is_of_workflow = |worker: &Worker| !matches!(worker.part, CancelPart::Dispatch(_));
     if stops && cancelled.stopped.is_empty() && !cancelled.still_running.iter().any(is_of_workflow) {
         text += "  no process of its workflow was running\n";

@@ -173,6 +173,7 @@ impl CheckpointRows {
         let (checkpoint, manifest) = (&shown.checkpoint, shown.manifest.as_ref());
         let prompt = shown.prompt.as_ref();
         list.push(&CheckpointJson::new(checkpoint, manifest).for_prompt(prompt), || {
+            // As text, nothing is printed yet: the columns of a table depend on all rows.
             self.add(checkpoint, manifest, prompt);
             String::new()
         })
@@ -350,6 +351,7 @@ pub(crate) fn text(path: &PathText) -> String {
 /// A size with a unit, as in `1.5 MB`, in powers of 1000.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    // Whole numbers are cut and not rounded: 999 999 bytes are 999.9 kB, and no size becomes 1000.0 kB.
     let (mut whole, mut rest, mut unit) = (count, 0, 0);
     while whole >= 1000 && unit + 1 < UNITS.len() {
         rest = whole % 1000 / 100;

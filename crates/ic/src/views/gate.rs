@@ -210,6 +210,7 @@ fn way_out(outcome: &AdvanceOutcome) -> String {
 fn missing(outcome: &AdvanceOutcome) -> String {
     let is_missing = |condition: &&GateCondition| !condition.holds && condition.check == GateCheck::ArtifactExists;
     let Some(condition) = outcome.verdict.conditions.iter().find(is_missing) else { return String::new() };
+    // Without the flag the artifact would be one of the current phase.
     let elsewhere = condition.phase.as_ref().map(Label::as_str).filter(|phase| *phase != outcome.from);
     let phase = elsewhere.map(|phase| format!(" --phase {}", shell_word(phase))).unwrap_or_default();
     let id = outcome.run_id.short();

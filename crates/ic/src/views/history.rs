@@ -69,6 +69,7 @@ pub(crate) fn timeline(story: &Story) -> String {
     let mut out = format!("{}  {}\n\n", styled(style::STRONG, run.id.short()), plain(&run.goal));
     let mut turns = story.turns.iter().peekable();
     for (at, stay) in story.stays.iter().enumerate() {
+        // A turn stands above the stay that it began.
         while let Some(turn) = turns.next_if(|turn| turn.seq <= stay.seq) {
             out += &turned(story, turn);
         }
@@ -82,6 +83,7 @@ pub(crate) fn timeline(story: &Story) -> String {
 
 fn stayed(stay: &PhaseStay, is_current: bool) -> String {
     let (lane, dot, colour) = match (stay.rolled_back_by.is_some(), is_current) {
+        // Asked first: the stay where the run is now is shown as that in any case.
         (_, true) => ("", "▶", style::STRONG),
         (true, false) => ("│ ", "○", style::DIM),
         (false, false) => ("", "●", style::GOOD),
@@ -131,6 +133,7 @@ pub(crate) fn mermaid(story: &Story) -> String {
     let mut out = "flowchart LR\n".to_owned();
     for (at, stay) in story.stays.iter().enumerate() {
         let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
+        // Named by their place, because a run can be in a phase more than once.
         out += &format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase));
     }
     for (at, stay) in story.stays.iter().enumerate() {

@@ -247,6 +247,7 @@ pub(crate) fn head(run: &Run, chosen: Chosen) -> String {
     let chosen = if is_newest { "; no run is open here, this is the newest" } else { "" };
     let about = format!("{status} at {}{chosen}", plain(&run.phase));
     let id = run.id.short();
+    // Two gaps of two columns, and the parentheses around the rest.
     let room = WIDTH.saturating_sub(id.width() + about.width() + 6).max(LEAST);
     let goal = cut_to(&plain(&ic_base::title(&run.goal)), room);
     format!("{}  {goal}  {}\n", styled(style::STRONG, id), styled(style::DIM, &format!("({about})")))

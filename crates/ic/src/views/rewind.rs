@@ -200,6 +200,7 @@ pub(crate) fn entry(entry: &RewindEntry) -> String {
             out += &format!("To restore the rows: {undo}\n");
             out += &tree_back(entry);
         }
+        // Before it began nothing outside of the ledger was changed, so there is nothing to abort.
         RewindStatus::Stopped | RewindStatus::InProgress if entry.has_begun() => {
             out += &format!("To abort it: ic undo {} --yes\n", entry.id.short());
             out += &tree_back(entry);

@@ -262,6 +262,7 @@ fn head(rollback: &RollbackSummary, is_finished: bool) -> String {
 /// The dispatches that are undone, oldest first.
 fn works(plan: &RollbackPlan) -> String {
     let mut table = TextTable::headless();
+    // The plan has two lists. A person looks for the work in the order in which it was made.
     let cancelled = plan.cancelled_dispatches.iter().map(|one| (one, "cancel"));
     let mut all: Vec<(&Dispatch, &str)> =
         cancelled.chain(plan.marked_dispatches.iter().map(|one| (one, "undo"))).collect();

@@ -179,6 +179,7 @@ fn tokens(spent: &[Spent]) -> Option<String> {
 /// The chain with a mark for each phase: `✓ a  ▶ b  · c  ⤼ d  · e`.
 pub(crate) fn chain(run: &Run, skipped: &[String]) -> String {
     let current = run.chain.index_of(&run.phase).unwrap_or(0);
+    // A completed run is at its last phase, which is passed, too.
     let done = run.completed_at.is_some();
     let phases: Vec<String> = run
         .chain

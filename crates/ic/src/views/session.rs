@@ -88,6 +88,7 @@ pub(crate) fn sessions(all: &[AgentSession], now: Timestamp) -> String {
 
 /// Whether this is a subagent's dispatch, and not a prompt's.
 fn is_subagent(work: &Dispatch, all: &[(Dispatch, Vec<ToolCall>)]) -> bool {
+    // A prompt may have a parent, too: the dispatch in whose environment its client was started.
     work.work.parent_id.as_ref().is_some_and(|parent| all.iter().any(|(other, _)| other.id == *parent))
 }
 

@@ -140,6 +140,7 @@ pub(crate) fn head(shown: &ShownWork<'_>, now: Timestamp) -> String {
 fn who(shown: &ShownWork<'_>) -> String {
     let agent = shown.work.dispatch.work.agent_type.as_deref().map(plain);
     match (&shown.session, agent) {
+        // The work of a prompt has the client itself as its kind of agent.
         (Some(session), Some(agent)) if agent != session.client => format!("{}, {agent}", plain(&session.client)),
         (Some(session), _) => plain(&session.client),
         (None, Some(agent)) => agent,

@@ -296,6 +296,7 @@ fn verdict(report: &WorkflowRunReport) -> String {
                 None => standing(report),
             };
             let restored = report.rollback.as_ref().and_then(|taken| taken.restored.as_ref());
+            // The status alone does not tell it: a path that was skipped, or cannot be made, leaves the tree different.
             let is_exact = report.status == WorkflowStatus::RolledBack
                 && restored.is_none_or(|restored| {
                     [&restored.skipped, &restored.not_kept, &restored.differs].iter().all(|all| all.is_empty())

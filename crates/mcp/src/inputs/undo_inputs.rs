@@ -63,6 +63,8 @@ pub(crate) struct UndoInput {
 
 impl Input for UndoInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
+        // The server adds `--dry-run`, or the hash, for the step that is asked for. So both steps have the same words,
+        // and the plan of the second is that of the first, unless something changed.
         let layers: Vec<&str> = self.layers.iter().map(|layer| layer.as_str()).collect();
         let layers = (!layers.is_empty()).then(|| layers.join(","));
         Words::of(&["undo"])

@@ -63,6 +63,8 @@ impl KnownAgents {
 
     /// Whether none of them is among these others.
     pub(super) fn are_others_than(&self, others: &Self) -> bool {
+        // Either is enough to recognize an agent. A script has a dispatch and no session. The shell of an agent has a
+        // session, and its dispatch only where a prompt is under way.
         self.dispatches.is_disjoint(&others.dispatches) && self.sessions.is_disjoint(&others.sessions)
     }
 
@@ -93,6 +95,7 @@ fn is_work(snapshot: &Snapshot<'_>, run: &Run, work: &Dispatch) -> Result<bool> 
 
 /// Errors: `gate_blocked` if one of those who did the work of a run makes this call: `what` needs the word of another.
 pub(crate) fn require_another(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, what: &str) -> Result<()> {
+    // A person has neither dispatch nor session, and so is always another one.
     if KnownAgents::callers(kernel, snapshot)?.are_others_than(&KnownAgents::workers(snapshot, run)?) {
         return Ok(());
     }

@@ -79,6 +79,10 @@ pub struct Story {
 pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
     let taken_back = UndoneMoves::of_run(snapshot, &run.id)?;
     let rollbacks = table::of_run(snapshot, &run.id)?;
+    // Stays are a tree: `from` leads to the stay that the run came from. A turn makes an older one current.
+    //
+    //   planned 1 ─▶ executing 1 ─▶ review 1       the turn leads from `review 1` to `planned 1`
+    //      └───────▶ executing 2                   what comes next begins a new branch there
     let mut teller = Teller {
         rollbacks: rollbacks.iter().map(|rollback| (rollback.id.as_str(), rollback)).collect(),
         story: Story { stays: Vec::new(), turns: Vec::new(), current: 0, run: run.clone() },
@@ -113,6 +117,7 @@ pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
 impl Story {
     /// The stay in which the run was when something was recorded.
     fn during(&mut self, seq: Seq) -> Option<&mut PhaseStay> {
+        // The last of both decides where the run was: a move forward adds a stay, and a turn goes to an older one.
         let turned = self.turns.iter().rev().find(|turn| turn.seq < seq).map(|turn| (turn.seq, turn.to));
         let came = self.stays.iter().rposition(|stay| stay.seq < seq);
         let at = match (turned, came) {
@@ -182,6 +187,7 @@ impl Teller<'_> {
             }
             None => None,
         };
+        // The stay that a rollback began is over once that rollback was undone: the run is in the older one again.
         self.come(event, from, rolled_back_by.or_else(|| (!stands).then_some(&rollback.id)));
         let now = self.story.current;
         if let Some(turn) = self.story.turns.last_mut() {
@@ -196,6 +202,7 @@ impl Teller<'_> {
         let story = &mut self.story;
         let is_there = |stay: &PhaseStay| stay.phase == phase;
         let to = match kind {
+            // By the turn of the rollback itself: several stays may be in the phase that it left.
             "undone" => story.turns.iter().rev().find(|turn| turn.rollback_id == rollback.id).map(|turn| turn.from),
             // Only along its own branch: a stay in the same phase on a branch that was left is not where it went.
             _ => path(&story.stays, story.current).into_iter().find(|at| is_there(&story.stays[*at])),

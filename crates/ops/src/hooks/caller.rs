@@ -24,6 +24,7 @@ pub(super) fn latest_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<O
 }
 
 pub(crate) fn is_going(work: &Dispatch, run: &Run) -> bool {
+    // Settled, because while a run is being rolled back, the rollback alone decides what becomes of its work.
     work.require_current().is_ok() && work.finished_at.is_none() && run.require_settled().is_ok()
 }
 
@@ -32,6 +33,7 @@ pub(super) fn prompt_of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result
     if let Some(prompt) = session::prompt_of(snapshot, &work.id)? {
         return Ok(Some(prompt));
     }
+    // One level is enough: subagents and continuations have the prompt itself as their parent.
     let parent = work.work.parent_id.as_ref();
     parent.map_or(Ok(None), |parent| session::prompt_of(snapshot, parent))
 }

@@ -46,6 +46,7 @@ pub fn begin(
     // A prompt whose hook came late or never must be on record before the call that belongs to it.
     let mut warnings = queued_prompts::begin(kernel, teller, told.prompt_id, kept)?;
     warnings.extend(unseen_prompts::begin(kernel, teller, told, kept)?);
+    // Before any look: a refused call is not made, so there is nothing to capture and nothing to record.
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
@@ -65,6 +66,8 @@ pub fn begin(
     let root = root_of(&run.project_dir);
     let danger = told.guarded.map(|guarded| guarded.danger()).unwrap_or_default();
     let is_first = maker.is_none() && may_begin(&run);
+    // The first call of a subagent begins its work: its look becomes a point, which needs git's state. Any other call
+    // needs git's state only if it may destroy what git alone knows (`git stash drop`).
     let taken = if is_first {
         TakenTree::look_for_subagent(kernel, kept, root.clone(), link)
     } else {
@@ -77,6 +80,8 @@ pub fn begin(
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     // Accepted from undone work too: the call is made anyway, and an undo must know what it changed.
     kernel.write_late_too(|tx, now| {
+        // Calls come at once, so the answer from before the look may be old. `record_news` adds a checkpoint only for
+        // what is new; the point of a subagent has recorded its own already.
         let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
             (work, taken.record_news(tx, now, &root, run.epoch)?)
         } else {
@@ -91,6 +96,7 @@ pub fn begin(
         call::begin(tx, now, &new)?;
         outside.iter().try_for_each(|(path, was)| outside_files::begin(tx, now, (&id, &work), path, was))
     })?;
+    // The call is on record by now. Whether it is made depends on an answer that this process does not see.
     let doubt = if danger.is_none() { None } else { doubt(kernel, &danger, &taken, kept, &root)? };
     warnings.extend(taken.warnings.iter().cloned());
     Ok(begun(doubt, warnings))
@@ -193,6 +199,7 @@ pub fn end(
     let root = root_of(&run.project_dir);
     let taken = TakenTree::look_for_call(kernel, kept, root.clone(), link, false);
     let mut warnings = taken.warnings.clone();
+    // The paths that the beginning recorded, whatever the end names: an undo needs both states of each.
     let named = kernel.read(|snapshot| outside_files::of_call(snapshot, &call.id))?;
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
     let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);

@@ -39,6 +39,8 @@ pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &CaptureSettings) -> R
         return Ok((work, taken.warnings.clone()));
     }
     let begun = kernel.write_late_too(|tx, now| {
+        // Asked again: a call that began while the tree was captured may have changed what was seen. Then the look is no
+        // picture from before the work, and the work begins without one.
         let is_first = call::of_dispatch(tx, &work.id)?.is_empty();
         begin(tx, now, &work.id, is_first.then_some(&taken)).map(|(begun, _)| begun)
     })?;
@@ -83,6 +85,7 @@ pub(super) fn take_with_call(
             Some(seen) => seen,
             None => taken.record_news(tx, now, &root, run.epoch)?,
         };
+        // Without a look the call keeps the newest checkpoint from before it: all that changed since may be its doing.
         if seen.is_certain { call::looked_at(tx, &id, seen.seq) } else { Ok(()) }
     })?;
     Ok(taken)
@@ -99,6 +102,7 @@ pub(super) fn take_at_end(
     if !is_missing(work) {
         return Ok((work.clone(), false));
     }
+    // A subagent of it may have worked although the prompt itself made no call.
     let is_idle = call::of_dispatch(tx, &work.id)?.is_empty() && is_childless(tx, &work.id)?;
     let (begun, seen) = begin(tx, now, &work.id, is_idle.then_some(taken))?;
     Ok((begun, seen.is_some_and(|seen| seen.is_certain)))
@@ -121,6 +125,7 @@ fn begin(
     if !is_missing(&work) || run.require_settled().is_err() {
         return Ok((work, None));
     }
+    // The point was recorded with the prompt, without a tree. It gets this one, and keeps its place in the record.
     let point = point::named_in(tx, &run.id, PointKind::Prompt, id.as_str())?.pop();
     let seen = match first.zip(point) {
         Some((taken, point)) => Some(taken.record_at_point(tx, now, &run, &point)?),

@@ -24,6 +24,7 @@ pub fn read(line: &str, directory: &Path, home: Option<&Path>) -> Danger {
     Danger { acts: reader.acts }
 }
 
+// `su` is among them because `su -c LINE` runs a line as they do.
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "su"];
 
 /// Whether these words begin a shell that reads its commands from standard input.
@@ -55,6 +56,8 @@ impl Reader<'_> {
             });
             return;
         };
+        // `outer` has, for each `(` and `$(` that is open, where the shell around it is, and whether a pipe leads into it.
+        // `output` is what the last command writes, where it is literal: the next one reads it after a pipe.
         let (mut outer, mut output, mut is_piped) = (Vec::new(), PipeOutput::default(), false);
         for step in steps {
             let (words, fed) = match step {
@@ -77,6 +80,7 @@ impl Reader<'_> {
             let mut input = if is_piped { before } else { PipeOutput::default() };
             is_piped = false;
             if let Some(text) = fed {
+                // `a | sh <<EOF` reads the text, and not the pipe.
                 input = PipeOutput { text: Some(text), ..PipeOutput::default() };
             }
             self.wrapped(&words, depth);
@@ -86,6 +90,7 @@ impl Reader<'_> {
                 self.line(text, depth + 1);
                 self.here = here;
             }
+            // `find data | xargs rm`: neither command destroys anything by its own words.
             if let Some(found) = input.found.as_ref().filter(|_| pipe::removes_what_it_reads(&words)) {
                 self.act("find -delete", found.iter(), DangerReach::All);
             }
@@ -173,6 +178,7 @@ impl Reader<'_> {
 
     /// Something is destroyed that these words name.
     fn act<'w>(&mut self, what: &'static str, words: impl Iterator<Item = &'w Word>, reach: DangerReach) {
+        // `xargs rm -r src` removes more than `src`: only the list knows what.
         let mut act = DangerAct { what, is_unknown: self.by_list, ..DangerAct::default() };
         for word in words {
             match self.place(word) {
@@ -201,6 +207,7 @@ impl Reader<'_> {
             let mut inner = Reader { home: self.home, here: None, by_list: true, acts: Vec::new() };
             inner.wrapped(words, depth + 1);
             let program = wrapper_command::unwrapped(words).words.first();
+            // `find . -exec rm {} +`: a plain `rm` makes no act here, because only `find` knows what `{}` names.
             program.is_some_and(|program| wrapper_command::name(program) == "rm") || !inner.acts.is_empty()
         };
         let destroys = tests.iter().enumerate().any(|(at, word)| match word.text.as_str() {
@@ -219,6 +226,8 @@ impl Reader<'_> {
         for directory in act.within {
             self.here = self.place(directory);
         }
+        // `git stash -u` in `web/` takes untracked files of the whole work tree. Its top has `.git`, as a directory or, in a
+        // linked work tree, as a file.
         if act.is_of_all {
             let top = self.here.as_ref().and_then(|here| here.ancestors().find(|at| at.join(".git").exists()));
             self.here = top.map(Path::to_owned).or(self.here.take());
@@ -242,6 +251,7 @@ impl Reader<'_> {
 
 fn has_letter(words: &[Word], letters: &[char]) -> bool {
     words.iter().take_while(|word| word.text != "--").any(|word| {
+        // `-rf` has the letter `r`; the `r` of `--force` is none.
         let flags = word.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
         flags.is_some_and(|flags| flags.contains(letters))
     })
@@ -249,6 +259,7 @@ fn has_letter(words: &[Word], letters: &[char]) -> bool {
 
 /// The words that are no flags.
 fn plain(words: &[Word]) -> impl Iterator<Item = &Word> {
+    // After `--` every word is a name: `rm -- -x` removes the file `-x`.
     let end = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
     let (flagged, rest) = words.split_at(end);
     flagged.iter().filter(|word| !word.text.starts_with('-')).chain(rest.iter().skip(1))

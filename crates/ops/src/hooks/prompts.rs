@@ -69,6 +69,7 @@ pub fn prompt(
     asked: &AskedPrompt<'_>,
     kept: Option<&CaptureSettings>,
 ) -> Result<RecordedPrompt> {
+    // Before `record`, for which it is a repeated prompt: it comes under the name of the one that is at work.
     queued_prompts::keep(kernel, teller, asked)?;
     let mut recorded = record(kernel, teller, asked, kept)?;
     if let Some(kept) = kept {
@@ -115,6 +116,7 @@ pub(super) fn record(
         let undone = known.filter(|_| asked.is_heard).map_or(Ok(None), |known| since_told(tx, &known))?;
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
         let run = run::get(tx, &session.run_id)?;
+        // If it has no end by now, a person interrupted it: clients tell of that only by the next prompt.
         if let Some(before) = session::latest(tx, &session.id)? {
             interrupt(tx, now, &before, &made)?;
         }
@@ -125,6 +127,7 @@ pub(super) fn record(
         session::queue(tx, &session, None)?;
         session::go_on(tx, &session, None)?;
         let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), head.as_deref())?;
+        // Where nothing is captured, no look follows that would start the work.
         let begun = if kept.is_none() { dispatch::start(tx, now, &begun, None)? } else { begun };
         Ok((begun, is_first, undone))
     })?;
@@ -142,6 +145,7 @@ fn begin_work(
 ) -> Result<Dispatch> {
     let point =
         NewPoint { kind: PointKind::Prompt, session: Some(session.id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
+    // Without a tree: the capture takes longer and may be killed. `first_look` gives the point its checkpoint.
     TakenTree::nothing().record_point(tx, now, run, &point)?;
     let work = DispatchWork {
         agent_type: Some(teller.client.to_owned()),
@@ -203,6 +207,7 @@ fn session_of(
     match known {
         Some(known) if known.run_id == run.id && known.ended_at.is_none() => Ok(known),
         Some(known) => {
+            // A run of its own that was opened again is still its own, though it was not made here.
             let owns_run = owns_run || known.owns_run && known.run_id == run.id;
             session::work_in(tx, &known, &run.id, owns_run)
         }

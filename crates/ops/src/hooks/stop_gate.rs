@@ -74,6 +74,7 @@ fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<
     if is_own || run.require_active().is_err() || work.require_current().is_err() {
         return Ok(None);
     }
+    // The last phase of the chain has no gate to a next one.
     if run.phase != work.phase || run.phase == run.chain.last() {
         return Ok(None);
     }

@@ -41,6 +41,7 @@ pub(super) fn begin(
     let point = NewPoint { session: Some(prompt.session_id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
     taken.record_point(tx, now, &run, &point)?;
     let kind = match (told.agent_id, told.agent_type) {
+        // A continuation is the work of the agent itself, so it has the type of the prompt.
         (None, _) => parent.work.agent_type.clone().unwrap_or_default(),
         (Some(_), Some(kind)) => title(kind),
         (Some(_), None) => "subagent".to_owned(),
@@ -97,6 +98,7 @@ pub fn stop(
         };
         Ok(newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none()))
     })?;
+    // From 0: a subagent has a transcript of its own, and all of it is its work.
     found.map_or_else(|| Ok(Vec::new()), |work| finish(kernel, &work, kept, count(Some(0))))
 }
 
@@ -119,6 +121,7 @@ pub(super) fn finish(
         dispatch_id: Some(work.id.clone()),
         ..CheckpointLink::default()
     };
+    // Nothing is captured of work that was undone, because the undo was its end, nor while a rollback changes the tree.
     let kept = kept.filter(|_| is_going(work, &run));
     let taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
     let made = prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));

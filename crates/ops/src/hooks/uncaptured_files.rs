@@ -33,6 +33,7 @@ pub(super) fn look(
         return Vec::new();
     };
     let mut found = Vec::new();
+    // Opened once. If that fails, each path is named with the reason, because none of them can be undone.
     let workspace = Workspace::open(kernel, root.to_owned(), settings);
     for path in paths {
         let standing = workspace
@@ -41,6 +42,7 @@ pub(super) fn look(
             .and_then(|workspace| workspace.keep_outside(&path).map_err(|error| error.message().to_owned()));
         match (standing, path.to_str()) {
             (Ok(standing), Some(path)) => found.push((path.to_owned(), standing)),
+            // Paths are text in the ledger's table, so one that is not UTF-8 cannot be named there.
             (Ok(_), None) => {}
             (Err(why), _) => {
                 let message = format!("{} is not kept, so it cannot be undone: {why}", path.display());

@@ -38,6 +38,7 @@ pub fn refusal(
             if !rollback.status.is_over() {
                 return Ok(Some(format!("{} Stop here, say so, and wait for the next prompt.", unfinished(&rollback))));
             }
+            // Then the sentence below names that work, and only what became of files is left to say.
             let is_alone = rollback.chosen() == [work.id.clone()];
             let what = if is_alone { files_of(snapshot, &rollback)? } else { told(snapshot, &rollback)? };
             let name = title(work.work.name.as_deref().unwrap_or_default());
@@ -47,6 +48,7 @@ pub fn refusal(
                 why.unwrap_or_default()
             )));
         }
+        // The work stands, but its run is closed for a rollback, which may be about to change the same files.
         let run = run::get(snapshot, &work.run_id)?;
         if run.require_settled().is_err() {
             let is_stopped = table::unfinished_of(snapshot, &run.id)?;

@@ -44,6 +44,7 @@ pub(super) fn of_run(snapshot: &Snapshot<'_>, run: &Run) -> Result<Option<Unfini
         return Ok(Some(UnfinishedWork { kind, id, message, command, abort }));
     }
     let all = compensation::list(snapshot, &run.id)?;
+    // The caller asks only where no process executes the run. So `Running` on record means that the attempt was cut off.
     let mut left = all.iter().filter(|one| matches!(one.state, CompensationState::Failed | CompensationState::Running));
     let Some(first) = left.next() else { return Ok(None) };
     let (step, id) = (&first.step, run.id.short());
@@ -106,6 +107,7 @@ pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Resto
 /// Whether a process restores the tree right now: it has the lock of the root alone.
 fn is_under_way(kernel: &Kernel, root: &Path) -> bool {
     let objects = objects_path(kernel.ledger.path());
+    // Shared, because captures share the lock, too, and are no restore. It is released at once: this only looks.
     lock::root(&objects, root, LockMode::Shared, Duration::ZERO).is_err()
 }
 

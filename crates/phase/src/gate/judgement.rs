@@ -108,6 +108,8 @@ pub(super) fn weigh(requirement: &Requirement, facts: &Facts, tier: Tier) -> Gat
         }
         Facts::Work(work) => {
             unfinished.clone_from(&work.unfinished);
+            // Nothing is open, and nothing ended since the phase began. The condition holds, and the caller warns
+            // that no work was done.
             is_idle = unfinished.is_empty() && !work.has_ended;
             let detail = if is_idle {
                 "no work was recorded in this phase".to_owned()

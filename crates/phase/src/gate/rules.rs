@@ -78,6 +78,7 @@ impl Gates {
         for (key, value) in rules {
             let (from, to) = transition(&key, chain)?;
             // A name may contain an arrow, so the form that the ledger writes may be ambiguous though this one is not.
+            // In the chain `a`, `b→c`, `a→b`, `c`, the key `a->b→c` has one reading. Written as `a→b→c` it has two.
             transition(&written(&from, &to), chain)?;
             // Two members of the JSON object can name one transition, with different spaces or arrows.
             if gates.iter().any(|g: &Gate| g.from == from && g.to == to) {
@@ -93,6 +94,8 @@ impl Gates {
 
     /// The gates as they stand in the ledger; `None` if they are not gates of this chain.
     pub(crate) fn from_ledger(json: &str, chain: &Chain) -> Option<Self> {
+        // Parsed again, because gates that do not fit the chain are damage. What was accepted once is accepted again:
+        // the form that is written was tried when the rule was given.
         Self::parse(json, chain).ok()
     }
 
@@ -144,6 +147,7 @@ fn requirement(text: RequirementText, from: &str, chain: &Chain) -> Result<Requi
     let check = GateCheck::parse(&text.check).ok_or_else(|| {
         invalid(format!("{:?} is not a check; the checks are {}.", text.check, GateCheck::WORDS.join(", ")))
     })?;
+    // `none` is not among them: only the priority of a call makes a requirement weigh nothing.
     let tier = match text.tier.as_deref() {
         None | Some("hard") => Tier::Hard,
         Some("soft") => Tier::Soft,

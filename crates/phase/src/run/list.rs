@@ -26,6 +26,8 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &RunFilter<'_>) -> Result<Vec<Run>>
         Some(id) => get(snapshot, id)?.seq,
         None => Seq::MAX,
     };
+    // Literals and no parameters: SQLite uses the partial indexes of open runs only where the statement itself names
+    // their statuses.
     let open = if filter.open { "status IN ('active', 'rolling_back') AND" } else { "" };
     let columns = Run::COLUMNS;
     match filter.project {
@@ -91,6 +93,7 @@ pub fn of_place(snapshot: &Snapshot<'_>, root: &Path, condition: &str) -> Result
     let own = path_bytes(root);
     let mut runs = snapshot.query_all(&sql("r.project_dir = $1"), &[&own], found)?;
     // '0' is the byte after '/': the range holds whatever lies below the directory.
+    // The directory `/` ends with that slash itself.
     let stem = own.strip_suffix(b"/").unwrap_or(own);
     let (from, to) = ([stem, b"/"].concat(), [stem, b"0"].concat());
     let below = sql("r.project_dir > $1 AND r.project_dir < $2");
@@ -103,6 +106,7 @@ pub fn of_place(snapshot: &Snapshot<'_>, root: &Path, condition: &str) -> Result
 
 /// The newest runs whose goal contains this text, newest first; the case of ASCII letters does not count.
 pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Run>> {
+    // `seq > 0` holds for every row. With it SQLite plans a search by the index, and without it a scan.
     let sql = format!(
         "SELECT {} FROM runs WHERE seq > 0 AND lower(goal) LIKE $1 ESCAPE '\\' ORDER BY seq DESC LIMIT $2",
         Run::COLUMNS

@@ -74,6 +74,8 @@ impl Run {
             seq: row.get(1)?,
             goal: row.get(2)?,
             status: row.parse(3, "runs", RunStatus::parse)?,
+            // A phase that is not in the chain is damage. It is found here, because the chain only says `None` about
+            // such a phase.
             phase: row.parse(4, "runs", |text| chain.contains(text).then(|| text.to_owned()))?,
             project_dir: row.path(6)?,
             complexity: row.get(7)?,
@@ -98,6 +100,7 @@ impl Run {
     /// Errors: `run_not_active` for a run that has ended, `rolling_back` for one in the middle of a rollback.
     pub fn require_active(&self) -> Result<()> {
         self.require_settled()?;
+        // `require_settled` has refused `rolling_back` already; the match names it so that a new status cannot be forgotten.
         match self.status {
             RunStatus::Active | RunStatus::RollingBack => Ok(()),
             RunStatus::Completed | RunStatus::Cancelled | RunStatus::Failed => {

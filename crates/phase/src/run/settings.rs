@@ -48,6 +48,8 @@ pub fn set(tx: &Transaction<'_>, now: Timestamp, run: &Run, settings: &RunSettin
         updated_at: now,
         ..run.clone()
     };
+    // The payload has what was merged and not the result: a redaction of this event takes out exactly that, and only
+    // where it still stands.
     let event = NewEvent {
         payload: Some(json!({
             "complexity": settings.complexity,

@@ -59,6 +59,8 @@ pub(crate) fn is_applied(
     manifest: &ArchiveManifest,
 ) -> Result<ArchiveState> {
     if let Some(audit) = &plan.audit {
+        // The audit row commits together with the deletes, so it tells for certain. An undo adds one of its own and removes none:
+        // where both are, the rows are back.
         let (event, payload) = (quote(&audit.event), quote(&audit.payload));
         let sql = format!("SELECT {payload} FROM main.{} WHERE {event} = ?1", quote(&audit.table.name));
         let count = |event: &str| -> Result<usize> {
@@ -74,6 +76,7 @@ pub(crate) fn is_applied(
             _ => Ok(ArchiveState::Undone),
         };
     }
+    // Without an audit the rows alone tell. All deletes commit together, so a mixture can only be the application's doing.
     let all: u64 = manifest.tables.iter().map(|table| table.rows).sum();
     match missing(session, catalog, manifest)? {
         0 => Ok(ArchiveState::Unused),
@@ -97,6 +100,7 @@ pub(crate) fn missing(session: &DatabaseSession, catalog: &Catalog, manifest: &A
     for (n, table) in manifest.tables.iter().enumerate() {
         missing += match catalog.table(&table.name) {
             Some(info) => missing_from(session, info, table, n)?,
+            // The application dropped the table, and its rows with it.
             None => table.rows,
         };
     }
@@ -119,6 +123,7 @@ fn without_audit_row(
     let mut state = ArchiveState::Unused;
     for (n, table) in filled().filter(|(_, table)| !tells || table.name != log) {
         let Some(info) = catalog.table(&table.name) else {
+            // The table was dropped, which says nothing of the others: one row that has its old values there still means `Unused`.
             state = ArchiveState::Applied;
             continue;
         };

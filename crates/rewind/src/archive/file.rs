@@ -100,6 +100,7 @@ impl Archive {
             connection.busy_timeout(Duration::from_secs(1))?;
             let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
             let (id, version) = (pragma("application_id")?, pragma("user_version")?);
+            // Before the manifest is read: another file need not have such a table.
             if (id, version) != (APPLICATION_ID, VERSION) {
                 return Ok((id, version, None));
             }
@@ -145,6 +146,7 @@ impl Archive {
     pub(crate) fn set_aside(&self) -> Result<()> {
         let doing = || format!("keeping {}", self.path.display());
         let mut n = 1;
+        // `ID.db.1`, `ID.db.2`, ...: each may be the only copy of its rows, so none is replaced.
         while self.aside(n).try_exists().while_doing(doing)? {
             n += 1;
         }
@@ -161,6 +163,8 @@ impl Archive {
 
 /// The table of an archive that has the rows of the `n`-th table.
 pub(crate) fn rows_table(n: usize) -> String {
+    //   manifest (json)               one row, the `ArchiveManifest`
+    //   rows_0   (r, c0, c1, ...)     the first table that was cut: its hidden rowid, if it has one, and its stored columns
     format!("{SCHEMA}.rows_{n}")
 }
 

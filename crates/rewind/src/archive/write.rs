@@ -48,6 +48,7 @@ fn build(
 ) -> Result<()> {
     faults::statement("-- making the archive")?;
     let made = || -> std::io::Result<()> {
+        // A crash may have left one. It is removed and made anew, so that its owner alone can read the new one.
         match std::fs::remove_file(partial) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -136,6 +137,8 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanL
             let found = cut.info.stored().find(|c| c.name.eq_ignore_ascii_case(column));
             found.map(|c| format!("+c.{}", quote(&c.name)))
         };
+        // A generated column is in no archive, so an undo asks nothing of its key either. The zero keeps the place: the undo
+        // pairs these numbers with the keys in their order.
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
             return Ok(0);
         };

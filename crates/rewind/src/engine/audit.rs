@@ -22,6 +22,7 @@ pub(super) struct AuditEntry<'a> {
 
 /// A rowid that no row of the audit's table has; `None` if any may be taken, because the table is empty or has none.
 pub(super) fn free_rowid(session: &DatabaseSession, audit: &AuditPlan) -> Result<Option<i64>> {
+    // One above the largest is free. If the largest is the greatest number that there is, one below the smallest is.
     let Some(rowid) = audit.table.rowid_sql() else { return Ok(None) };
     let table = quote(&audit.table.name);
     // `min` or `max` alone is found at an end of the table; together in one query they would read every row.
@@ -59,9 +60,11 @@ pub(super) fn write(
         add(quote(column), task_id.into());
     }
     if let Some(column) = &audit.id {
+        // A rewind writes at most one row of each event, so this names one row.
         add(quote(column), SqlScalar::Text(format!("{}-{}", entry.rewind_id, entry.event.to_ascii_lowercase())));
     }
     let places: Vec<String> = (1..=values.len()).map(|n| format!("?{n}")).collect();
+    // `OR ABORT` overrides a conflict clause of the schema, by which the row might replace another one.
     let sql = format!(
         "INSERT OR ABORT INTO main.{} ({}) VALUES ({})",
         quote(&audit.table.name),
@@ -74,12 +77,14 @@ pub(super) fn write(
 /// `now` in the form of `order`. Where that is no time (a counter, an id), `order` itself: the row is then beside the task of the rewind.
 fn time_like(order: &SqlScalar, now: Timestamp) -> SqlScalar {
     let as_number = |unit: Unit| match unit {
+        // Seconds are coarser than the clock: `per_second() / 1000` would be 0.
         Unit::Seconds => now.millis() / 1000,
         finer => now.millis().saturating_mul(finer.per_second() / 1000),
     };
     #[allow(clippy::cast_precision_loss, reason = "a time in milliseconds fits into 53 bits")]
     let as_seconds = || now.millis() as f64 / 1000.0;
     match (order, Unit::of(order)) {
+        // A rewind of everything has no order whose form the time could have.
         (SqlScalar::Null, _) => SqlScalar::Integer(now.millis()),
         (SqlScalar::Real(_), Some(Unit::Seconds)) => SqlScalar::Real(as_seconds()),
         (SqlScalar::Real(_), Some(unit)) =>
@@ -96,15 +101,18 @@ fn time_like(order: &SqlScalar, now: Timestamp) -> SqlScalar {
 /// `now` as an ISO 8601 time with the separators and digits of `like`; `None` if `like` is no such time, or not in UTC.
 fn iso_like(like: &str, now: Timestamp) -> Option<String> {
     let utc = now.to_string();
+    // Every digit becomes 0, so that one text stands for all times of a form.
     let shape: String = like.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let begins = shape.strip_prefix("0000-00-00")?;
     let (separator, after) = (begins.chars().next()?, begins.get(1..)?);
     let after = after.strip_prefix("00:00:00").filter(|_| matches!(separator, 'T' | ' '))?;
     let digits = after.strip_prefix('.').map_or(0, |rest| rest.len() - rest.trim_start_matches('0').len());
+    // 19 characters are `2026-02-20T16:55:15`; then come the fraction, with its point, and the zone.
     let zone = like.get(19 + if digits > 0 { digits + 1 } else { 0 }..)?;
     if !matches!(zone, "" | "Z" | "+00:00" | "+0000" | "+00") {
         return None;
     }
+    // The clock tells milliseconds: what the form has beyond them is filled with zeros.
     let fraction = if digits > 0 { format!(".{:0<digits$}", utc.get(20..20 + digits.min(3))?) } else { String::new() };
     Some(format!("{}{separator}{}{fraction}{zone}", utc.get(..10)?, utc.get(11..19)?))
 }

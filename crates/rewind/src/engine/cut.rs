@@ -33,14 +33,20 @@ impl RelationalRollbackEngine {
         archive: &Archive,
         moment: &dyn Fn(&CutPlan) -> Result<Moment>,
     ) -> Result<RollbackResult> {
+        //   application   BEGIN IMMEDIATE ─────────────────────── DELETE ── audit ── COMMIT
+        //   archive                        copy ── sync ── rename
+        // Killed before the rename, only a file with another name is left. Killed before the commit, SQLite rolls back, and the
+        // archive is unused. After the commit the archive is whole, and the journal learns from it that the rows are gone.
         let session = &self.session;
         let (catalog, plan) = self.plan()?;
         // Read again inside of the transaction: the application may have changed schema or rows since the preview.
         let moment = moment(&plan)?;
+        // Every row is looked at. The count of a preview leaves this out where its numbers show that all of them are sound.
         for cut in &plan.cuts {
             order::check(session, cut, &moment.line)?;
         }
         let before = self.row_counts_if_triggers_fire(&plan)?;
+        // Before the deletes: afterwards the next rowid could be that of a deleted row, which an undo needs.
         let free_rowid = plan.audit.as_ref().map(|a| audit::free_rowid(session, a)).transpose()?;
         let scope = plan.anchor.scope.iter().cloned().zip(moment.line.scope.iter().cloned());
         let mut manifest = ArchiveManifest {
@@ -56,6 +62,7 @@ impl RelationalRollbackEngine {
         // Deleted only after the archive is durable: from here on it is the only copy of these rows.
         let deleted = self.delete(&plan, &moment.line, &manifest)?;
         // A trigger may have inserted or deleted other rows of these tables, which are in no archive.
+        // If no trigger fires, `before` is empty and nothing is counted.
         for ((table, rows), (_, gone)) in before.iter().zip(deleted.iter()) {
             if count_rows(session, table)? != rows - gone {
                 return Err(unexpected(table, "Triggers changed the number of rows"));
@@ -69,6 +76,7 @@ impl RelationalRollbackEngine {
             snapshot_created_at: moment.order(),
             deleted_row_counts: deleted,
         };
+        // In the same transaction: the application finds this row exactly if the rows are gone.
         if let Some(audit) = &plan.audit {
             let entry = audit::AuditEntry {
                 event: COMPLETED,
@@ -134,6 +142,7 @@ impl RelationalRollbackEngine {
             && matches!(self.archive_state(archive), Ok(ArchiveState::Unused))
             && matches!(self.is_all_there(archive), Ok(true))
         {
+            // One that stays is found unused by the next attempt of this rewind, and is replaced then.
             let _ = archive.remove();
         }
     }

@@ -44,6 +44,7 @@ impl RelationalRollbackEngine {
             let selected: String = scope.iter().map(|c| format!(", {c}")).collect();
             let grouped = if scope.is_empty() { String::new() } else { format!(" GROUP BY {}", scope.join(", ")) };
             // SQLite takes the other columns from the row with the maximum.
+            // Without GROUP BY, an aggregate has one row even for an empty table: HAVING takes it out.
             let sql = format!(
                 "SELECT max({order}), {key}, count(*){selected} FROM main.{table}{grouped} HAVING count(*) > 0"
             );
@@ -52,6 +53,7 @@ impl RelationalRollbackEngine {
                 let scope = scope.collect::<rusqlite::Result<_>>()?;
                 Ok(ScopeMark { order: row.get(0)?, key: row.get(1)?, scope })
             })?;
+            // Refused now, because a rewind to this mark would be refused for the same order.
             for mark in &scopes {
                 order::check_target(&mark.key.to_string(), &anchor.order, &mark.order)?;
             }
@@ -68,12 +70,14 @@ impl RelationalRollbackEngine {
     /// out.
     fn newest_rows(&self, plan: &CutPlan, cut: &CutTable) -> Result<Vec<(Vec<NamedMoment>, SqlScalar)>> {
         let CutOrder::Column(order) = &cut.order else { return Ok(Vec::new()) };
+        // The mark begins with the anchor's own greatest order.
         if cut.info.name == plan.anchor.table && *order == plan.anchor.order && cut.exempt.is_none() {
             return Ok(Vec::new());
         }
         let own: Vec<String> = cut.scope.iter().flatten().map(|c| quote(c)).collect();
         let selected: String = own.iter().map(|c| format!(", c.{c}")).collect();
         let grouped = if own.is_empty() { String::new() } else { format!(" GROUP BY c.{}", own.join(", c.")) };
+        // Without values for the scope, `compared` leaves out audit rows and nothing else.
         let everything = PlanLine { bound: CutBound::Everything, scope: Vec::new(), rows: None };
         let counted = CutPlan::compared(cut, &everything).sql;
         let (order, table) = (quote(order), quote(&cut.info.name));
@@ -128,6 +132,7 @@ fn move_behind(scopes: &mut Vec<ScopeMark>, scope: Vec<NamedMoment>, newest: Sql
     match scopes.iter_mut().find(|mark| mark.scope == scope) {
         Some(mark) if is_after(&newest, &mark.order) => mark.order = newest,
         None if order::check_target("", "", &newest).is_ok() => {
+            // The scope has rows, and no task yet.
             scopes.push(ScopeMark { scope, order: newest, key: SqlScalar::Null });
         }
         _ => {}
@@ -168,6 +173,7 @@ fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Re
     let is_it = |mark: &&ScopeMark| {
         mark.scope.len() == values.len() && mark.scope.iter().zip(&values).all(|((_, a), b)| a == b)
     };
+    // A scope that is not in the mark counts as one without a row at that moment: all of its rows are newer then.
     let found = mark.scopes.iter().find(is_it);
     if let Some(found) = found {
         order::check_target(&found.key.to_string(), &plan.anchor.order, &found.order)?;

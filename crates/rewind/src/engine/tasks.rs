@@ -80,6 +80,7 @@ fn blob_literal(text: &str) -> Option<Vec<u8>> {
 /// SQL that selects tasks, to be followed by conditions on `t`.
 fn select(plan: &CutPlan) -> String {
     let anchor = &plan.anchor;
+    // NULL in its place keeps the places of the columns after it, by which `from_row` reads.
     let commit = anchor.commit.as_ref().map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", quote(column)));
     let scope: String = anchor.scope.iter().map(|column| format!(", t.{}", quote(column))).collect();
     let (key, order, table) = (quote(&anchor.key), quote(&anchor.order), quote(&anchor.table));
@@ -139,6 +140,7 @@ pub(super) fn newest(
     let (order, key) = (quote(&anchor.order), quote(&anchor.key));
     // The database leaves out what `order::check_target` refuses, because the limit must count only tasks that are shown.
     let mut sql = format!(
+        // `9e999` is infinity in SQLite.
         "{} WHERE typeof(t.{order}) IN ('integer', 'real', 'text') AND t.{order} NOT IN (9e999, -9e999)",
         select(plan)
     );
@@ -152,6 +154,7 @@ pub(super) fn newest(
         sql.push_str(&format!(" AND {}", is_in_scope(column, &value, 2)));
         params.push(value);
     }
+    // The key decides between equal orders: the tasks that a limit shows are the same in each call.
     sql.push_str(&format!(" ORDER BY t.{order} DESC, t.{key} DESC LIMIT ?1"));
     session.query_all(&sql, &params, |row| from_row(plan, row))
 }
@@ -185,6 +188,7 @@ pub(super) fn find(session: &DatabaseSession, plan: &CutPlan, task: &TaskRef) ->
         scope.push(value.clone());
         sql.push_str(&format!(" AND {}", is_in_scope(column, value, scope.len() + 1)));
     }
+    // The text comes first: SQLite converts it by the type of the column. The other forms are for columns without a type.
     for key in task.keys() {
         let params: Vec<SqlScalar> = std::iter::once(key).chain(scope.iter().cloned()).collect();
         let mut found = session.query_all(&sql, &params, |row| from_row(plan, row))?;

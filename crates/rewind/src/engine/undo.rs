@@ -69,6 +69,7 @@ impl RelationalRollbackEngine {
                     task_id: manifest.task_id.as_deref(),
                     order: &manifest.order,
                     now,
+                    // After the rows are back, so that it is none of theirs.
                     rowid: audit::free_rowid(&session, audit)?,
                 };
                 audit::write(&session, audit, &entry, &report)?;
@@ -112,9 +113,11 @@ fn fitting_tables<'a>(
 ) -> UndoResult<Vec<&'a TableInfo>> {
     let tables = same_tables(plan, catalog, manifest)?;
     require_whole(session, manifest)?;
+    // Asked before conflicts: rows that are back would be named as conflicts with themselves.
     if is_there(session, plan, catalog, manifest, &tables)? {
         return Err(UndoError::AllThere { rewind_id: manifest.rewind_id.clone() });
     }
+    // In the order of restoring, so the error is the one that the undo would meet first.
     for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
         refuse_conflicts(session, info, table, n)?;
     }
@@ -152,6 +155,7 @@ fn same_tables<'a>(plan: &CutPlan, catalog: &'a Catalog, manifest: &ArchiveManif
         if fingerprint(info) != table.schema {
             return Err(changed("was changed"));
         }
+        // The configuration names the table no longer, so nothing says that its triggers may fire.
         if plan.cut(&info.name).is_none() {
             refuse_triggers(info, Triggers::Refuse)?;
         }
@@ -168,6 +172,8 @@ fn is_there(
     manifest: &ArchiveManifest,
     tables: &[&TableInfo],
 ) -> Result<bool> {
+    // Without an audit the rows decide below. `is_applied` would refuse a mixture of rows here, and the conflicts that follow
+    // name them.
     if plan.audit.is_some() {
         match is_applied(session, plan, catalog, manifest)? {
             ArchiveState::Applied => return Ok(false),
@@ -191,6 +197,7 @@ fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &Archive
         ways.push(format!("m.{name} = a.r"));
     }
     for unique in &info.unique {
+        // Parts that are NULL conflict with nothing, as `=` has it. A key with a generated column is left out: it is in no archive.
         let same = |column: &String| {
             archived_column(&table.columns, column).map(|own| format!("m.{} = a.{own}", quote(column)))
         };
@@ -203,6 +210,7 @@ fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &Archive
             key.join(", "),
             rows_table(n),
             quote(&info.name),
+            // One more than is named, so that the message can say that there are others.
             RowNames::LIMIT + 1
         );
         let mut names = RowNames::default();
@@ -264,11 +272,13 @@ fn refuse_lost_parents(
     to_come: &[ArchivedTable],
 ) -> Result<()> {
     let keys = plan.keys.iter().filter(|key| key.child == info.name);
+    // Paired by their places, as `archive::write` counted them.
     for (key, were_orphans) in keys.zip(&table.orphans) {
         let name = |column: &str| archived_column(&table.columns, column).map(|c| format!("a.{c}"));
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };
         let mut orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
         for (p, parents) in to_come.iter().enumerate().filter(|(_, parents)| parents.name == key.parent) {
+            // A key that cannot be compared with the archive refuses no preview: the undo looks again once all rows are back.
             let comes_too = points_into_archive(session, key, name, p, parents)?;
             orphans.push_str(&format!(" AND NOT {}", comes_too.unwrap_or_else(|| "TRUE".to_owned())));
         }

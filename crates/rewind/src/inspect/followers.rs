@@ -7,6 +7,7 @@ use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind, module};
 pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<TableConfig>) {
     loop {
         let is_chosen = |name: &str| chosen.iter().any(|t| t.name == name);
+        // One at a time: a table that was added may be the parent of the next one.
         let next = catalog.tables.iter().find_map(|info| {
             let keys: Vec<&ForeignKey> = catalog
                 .foreign_keys
@@ -64,10 +65,12 @@ fn pair(info: &TableInfo, parent: &TableInfo) -> Option<(String, String)> {
     let own = info.columns.iter().find(|column| column.key_place > 0).map_or("rowid", |column| &column.name);
     let [up] = parent.columns.iter().filter(|c| c.key_place > 0).collect::<Vec<_>>()[..] else { return None };
     let is_number = own == "rowid" || info.column(own).is_some_and(|c| lower(&c.declared) == "integer");
+    // A number can only be the key of a parent whose key is its rowid, and anything else only that of another parent.
     if is_number != (parent.rowid_sql() == Some(crate::session::quote(&up.name))) {
         return None;
     }
     let name = lower(&parent.name);
+    // `entries` and `entry`, `notes` and `note`; another plural is compared unchanged.
     let single = match (name.strip_suffix("ies"), name.strip_suffix('s')) {
         (Some(stem), _) => format!("{stem}y"),
         (None, Some(stem)) => stem.to_owned(),

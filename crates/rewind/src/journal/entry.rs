@@ -124,6 +124,7 @@ impl RewindEntry {
     pub(super) fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
         let database = row.path(3)?;
         let mut setup: RewindJournalSetup = row.parse(6, "rewinds", |text| serde_json::from_str(text).ok())?;
+        // The setup is JSON, which cannot hold every path: `begin` leaves this one out of it.
         setup.target.database.clone_from(&database);
         Ok(Self {
             id: RewindId::from_ledger(row.get(0)?),
@@ -170,6 +171,7 @@ impl RewindEntry {
 
     /// Whether something outside of the ledger may have been changed already.
     pub fn has_begun(&self) -> bool {
+        // A process that died while it was in progress may have done a part of the first stage.
         self.stage != Stage::Planned || self.safety_id.is_some() || self.status == RewindStatus::InProgress
     }
 

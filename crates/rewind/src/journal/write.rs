@@ -43,6 +43,7 @@ pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewRewind<'_>) -> Resul
         })),
         ..about(EventType::RewindBegun, new.id)
     };
+    // The event comes first, because the row carries its seq.
     let seq = ic_ledger::events::append(tx, now, &event)?;
     // JSON cannot hold every path; the database's own column has its exact bytes.
     let mut setup = new.setup.clone();
@@ -78,6 +79,8 @@ pub fn leave(
     safety: &CheckpointId,
     left: &LeftHead,
 ) -> Result<()> {
+    // A resumed rewind comes here again, with a tree that its checkout may have moved in part. The first checkpoint alone has
+    // the tree from before, so no row is changed then, which is no error.
     tx.execute(
         "UPDATE rewinds SET safety_id = $1, left_branch = $2, left_head = $3, kept_ref = $4, updated_at = $5 \
          WHERE id = $6 AND stage = 'planned' AND safety_id IS NULL",
@@ -132,6 +135,7 @@ pub fn finish(tx: &Transaction<'_>, now: Timestamp, entry: &RewindEntry) -> Resu
     let event = NewEvent { to: Some(entry.task_id.as_str()), ..about(EventType::RewindDone, &entry.id) };
     ic_ledger::events::append(tx, now, &event)?;
     follow(tx, now, &entry.id, RewindEvent::Ends)?;
+    // The command for vectors has ended. An undo would look for the process that stands here, to end it.
     tx.execute_one("UPDATE rewinds SET child = NULL, error = NULL WHERE id = $1", &[&entry.id.as_str()])
 }
 

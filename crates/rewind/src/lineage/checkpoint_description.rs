@@ -22,6 +22,7 @@ impl CheckpointDescription {
         let metadata: Value = serde_json::from_slice(metadata).unwrap_or_default();
         let time = match kind {
             "msgpack" => text_in_map(checkpoint, "ts"),
+            // JSON that was cut off is not read at all: such a checkpoint has no time.
             _ => serde_json::from_slice::<Value>(checkpoint).ok().and_then(|value| text(&value, "ts")),
         };
         Self { time, step: metadata.get("step").and_then(Value::as_i64), source: text(&metadata, "source"), namespace }

@@ -49,6 +49,7 @@ impl Namespace {
             };
             return Err(refused(what, &names(rows)));
         }
+        // Each row leads to its one parent. What is not reached from a start leads into a circle.
         let reached: HashSet<usize> =
             starts.iter().flat_map(|start| this.descendants(*start).into_iter().chain([*start])).collect();
         let circle: Vec<usize> = (0..this.rows.len()).filter(|at| !reached.contains(at)).collect();
@@ -70,6 +71,7 @@ impl Namespace {
         let mut left = vec![of];
         while let Some(at) = left.pop() {
             for child in self.children.get(&at).into_iter().flatten() {
+                // Called before circles are refused, so one may lead back to the start.
                 if *child != of && found.insert(*child) {
                     left.push(*child);
                 }
@@ -86,11 +88,14 @@ impl Namespace {
         let mut before = HashSet::from([target]);
         let mut at = target;
         while let Some(parent) = self.rows[at].parent.as_ref().and_then(|parent| self.at(parent)) {
+            // Never so after `new`, which refuses circles.
             if !before.insert(parent) {
                 break;
             }
             at = parent;
         }
+        //   a1 ──── a2 ──── a3        a rewind to a2: a1 is before, a3 came from it and goes
+        //    └───── b1                a branch: its parents do not tell whether b1 was made before a2
         for (at, row) in self.rows.iter().enumerate() {
             if before.contains(&at) || doomed.contains(&at) {
                 continue;

@@ -38,6 +38,8 @@ impl Unit {
     }
 
     fn range(self) -> (i64, i64) {
+        // From 2001-09-09 until 2103-02-04. The ranges of two units do not meet, so no number is a time in both.
+        //   counters │ 1e9 s 4.2e9 │ counters │ 1e12 ms 4.2e12 │ counters │ 1e15 us 4.2e15 │ counters │ 1e18 ns 4.2e18
         (1_000_000_000 * self.per_second(), 4_200_000_000 * self.per_second())
     }
 
@@ -97,6 +99,7 @@ fn glob_of(text: &str) -> Result<String> {
         };
         return Ok(text.char_indices().map(digit).collect());
     }
+    // A ULID: 26 digits of Crockford's base 32.
     if text.len() == 26 && text.bytes().all(is_crockford) {
         return Ok("[0-9A-HJKMNP-TV-Z]".repeat(26));
     }
@@ -104,6 +107,7 @@ fn glob_of(text: &str) -> Result<String> {
     let zone = zone_start(text);
     let in_place = |(at, c): (usize, char)| match c {
         '0'..='9' if at < zone => "[0-9]".to_owned(),
+        // These are special in GLOB, and a class of one character is that character.
         '*' | '?' | '[' => format!("[{c}]"),
         other => other.to_string(),
     };
@@ -141,11 +145,14 @@ fn zone_start(text: &str) -> usize {
 /// ids.
 fn refuse_unsortable(text: &str) -> Result<()> {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    // `20/02/2026`, `20.02.2026`, `01-02-2026`: the year comes last, so the order of texts is not that of time.
     let day_first = ["00/00/", "00.00.", "00-00-"].iter().any(|start| shape.starts_with(start));
+    // `PM` or `am` at the end: `01:00 PM` sorts before `11:00 AM`.
     let twelve_hours = shape.contains(':') && (shape.ends_with('M') || shape.ends_with('m'));
     let no_digit = !shape.contains('0');
     let is_month = |word: &str| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
     let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
+    // What looks like a UUID and was refused by `uuid_class`: other versions and mixed cases do not sort by time.
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
     if day_first || twelve_hours || named_month || no_digit || uuid {
         return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time."))

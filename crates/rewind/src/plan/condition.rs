@@ -28,6 +28,7 @@ impl CutTable {
 impl CutPlan {
     /// The rows of `cut` to be removed. `c` is the name of the table in the condition.
     pub(crate) fn doomed(&self, cut: &CutTable, line: &PlanLine) -> SqlCondition {
+        // ?1 is the bound, if there is one; then come the values of the scope, and at last the lists of a lineage, as one JSON text.
         let mut params = Vec::new();
         if let CutBound::After(order) = &line.bound {
             params.push(order.clone());
@@ -49,15 +50,18 @@ impl CutPlan {
             CutOrder::Column(_) if self.is_by_rows(cut, line) => among(line, alias, "doomed"),
             CutOrder::Column(column) => after(line, alias, column, cut.comparison()),
             CutOrder::Follow { parent, on, order, last } => {
+                // A parent may follow another table: each level has a name of its own.
                 let inner = format!("p{depth}");
                 let joined: Vec<String> = on
                     .iter()
                     .map(|(child, up)| format!("{inner}.{} = {alias}.{}", quote(up), column_or_rowid(child)))
                     .collect();
+                // A parent that is not cut was refused when the plan was made (`follow_parent`).
                 let above = self
                     .cut(parent)
                     .map_or_else(|| "FALSE".to_owned(), |parent| self.doomed_sql(parent, line, &inner, depth + 1));
                 let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
+                // Where rows are listed, ids do not sort by time, and a copy of the parent's id sorts no better.
                 let order = order.as_ref().filter(|_| line.rows.is_none());
                 let (own, goes) = match (order, at_the_end) {
                     // The row's own copies of the parent's columns are compared too: their index finds the rows at once.
@@ -65,6 +69,8 @@ impl CutPlan {
                     (None, None) => (String::new(), above),
                     (_, Some(at_the_end)) => (String::new(), format!("({above} OR {at_the_end})")),
                 };
+                // For rows of `logs` that follow `tasks`:
+                // EXISTS (SELECT 1 FROM main."tasks" AS p0 WHERE p0."id" = c."task_id" AND p0."created_at" > ?1)
                 let (parent, joined) = (quote(parent), joined.join(" AND "));
                 format!("{own}EXISTS (SELECT 1 FROM main.{parent} AS {inner} WHERE {joined} AND {goes})")
             }
@@ -84,8 +90,10 @@ impl CutPlan {
         }
         let (later, order) = (format!("{alias}l"), quote(&last.order));
         let scope = |alias: &str| self.cut(parent).map(|cut| in_scope(cut, line, alias)).unwrap_or_default();
+        // `IS`, because a part of a key may be NULL, and `=` would take two of them for different.
         let apart: String =
             last.apart.iter().map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column))).collect();
+        // At or before the bound, and no other parent of the same group is between it and the bound.
         Some(format!(
             "({alias}.{order} <= ?1{} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} \
              WHERE {apart}{later}.{order} > {alias}.{order} AND {later}.{order} <= ?1{}))",
@@ -118,6 +126,7 @@ impl CutPlan {
 
 fn after(line: &PlanLine, alias: &str, column: &str, comparison: &str) -> String {
     match line.bound {
+        // A row without an order is not left behind unseen: `order::check` refuses the rewind before anything is removed.
         CutBound::After(_) => format!("{alias}.{} {comparison} ?1", quote(column)),
         CutBound::Everything => format!("{alias}.{} IS NOT NULL", quote(column)),
     }
@@ -141,5 +150,6 @@ fn in_scope(cut: &CutTable, line: &PlanLine, alias: &str) -> String {
 /// Excludes audit rows, which rewinds wrote.
 fn exempt_sql(alias: &str, event: &str) -> String {
     let event = quote(event);
+    // `IS NOT`, because a row whose event is NULL is no audit row: `<>` would keep it.
     format!(" AND {alias}.{event} IS NOT '{COMPLETED}' AND {alias}.{event} IS NOT '{UNDONE}'")
 }

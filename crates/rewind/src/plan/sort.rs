@@ -22,6 +22,7 @@ pub(super) fn children_first(cuts: Vec<CutTable>, keys: &[ForeignKey]) -> Result
     };
     let followers = waits_for(&cuts, follows);
     let graph = Graph::new(waits_for(&cuts, |child, parent| follows(child, parent) || refers(child, parent)));
+    // A circle of foreign keys is opened at a table that no other follows: only followers must go before their parents.
     let is_unfollowed = |at: &usize, left: &BTreeSet<usize>| followers[*at].iter().all(|child| !left.contains(child));
     let order = graph.order_within(
         (0..cuts.len()).collect(),

@@ -144,6 +144,7 @@ fn follow_parent(
     let mut pairs = Vec::new();
     for (child, up) in &on {
         let child = match info.column(child) {
+            // Only where no column has that name: then `rowid` is the rowid itself.
             None if child == "rowid" && info.rowid_sql().is_some() => child.clone(),
             _ => column(info, child)?.name.clone(),
         };
@@ -168,6 +169,7 @@ fn follow_parent(
     };
     let scope = match &given.order {
         Order::Column(_) => anchor.scope.iter().map(|name| repeated(name)).collect(),
+        // The condition of the parent leads to a table that has the scope columns itself.
         Order::FollowParent(_) => vec![None; anchor.scope.len()],
     };
     let last = match boundary {

@@ -12,6 +12,7 @@ pub(super) fn name(sql: &str) -> String {
 /// The characters outside of quotes, with their places; a space for each quoted part.
 fn unquoted(sql: &str) -> impl Iterator<Item = (usize, char)> {
     let mut quoted_until = None;
+    // A doubled quote within quotes ends them and begins others, which leaves out the same characters.
     sql.char_indices().filter_map(move |(at, c)| match (quoted_until, c) {
         (Some(end), c) => {
             quoted_until = Some(end).filter(|end| *end != c);
@@ -32,9 +33,11 @@ pub(super) fn declare(columns: &mut [Column], sql: &str) {
     let Some((open, _)) = unquoted(sql).find(|(_, c)| *c == '(') else { return };
     let arguments = sql[open + 1..].trim_end().trim_end_matches(')').to_ascii_lowercase();
     for argument in arguments.split(',') {
+        // `+note text` is a column that is only stored.
         let argument = argument.trim().trim_start_matches('+');
         let Some((name, rest)) = argument.split_once(char::is_whitespace) else { continue };
         let rest = rest.trim();
+        // `b int8 [8]` has a space before its dimensions, which are part of the type.
         let dimensions = rest.find(']').map(|at| at + 1);
         let end = dimensions.or_else(|| rest.find(char::is_whitespace)).unwrap_or(rest.len());
         if let Some(column) = columns.iter_mut().find(|column| column.name.eq_ignore_ascii_case(name)) {

@@ -79,6 +79,7 @@ impl Conversations for ClaudeCode {
             }
             None => cut.earlier()?,
         };
+        // The record had no line yet when the prompt was given.
         if kept.is_empty() {
             return Ok(conversation::words(["claude"]));
         }

@@ -41,6 +41,7 @@ struct Codex;
 
 impl Dialect for Codex {
     fn claims(&self, payload: &Value) -> bool {
+        // Payloads of Claude Code have no `turn_id`, and no record that is named `rollout-...`.
         let transcript = payload["transcript_path"].as_str().and_then(|path| path.rsplit('/').next());
         payload["turn_id"].is_string() || transcript.is_some_and(|name| name.starts_with("rollout-"))
     }
@@ -61,6 +62,7 @@ impl Conversations for Codex {
         let (path, text) = cut.record()?;
         let begins = |line: &Value| line["payload"]["type"] == "task_started";
         let is_prompt = |line: &Value| begins(line) && cut.prompt.is_some_and(|id| line["payload"]["turn_id"] == id);
+        // The copy ends where the line before that of the prompt ends.
         let mut end = 0;
         let mut turn = None;
         for (after, line) in conversation::lines(text) {
@@ -76,6 +78,7 @@ impl Conversations for Codex {
             return Ok(conversation::words(["codex"]));
         }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // Without the id in its name, the copy would have the name of the record.
         if !name.contains(cut.session) {
             return Err(conversation::unknown("The client's record is not named after its session."));
         }
@@ -98,6 +101,7 @@ fn of_totals(record: &[u8]) -> Option<TokenCounts> {
             continue;
         }
         let info = line["payload"]["info"].take();
+        // Totals grow, so the first and the last are enough.
         ends = Some(match ends {
             None => (info.clone(), info),
             Some((first, _)) => (first, info),

@@ -69,6 +69,7 @@ impl Conversations for Gemini {
             return Ok(conversation::words(["gemini"]));
         }
         let copy = cut.store.join(format!("{}.jsonl", cut.new_id));
+        // The old id may stay in it, because a new session is made of it.
         conversation::write_copy(&copy, kept)?;
         Ok(conversation::words(["gemini", "--session-file", &copy.to_string_lossy()]))
     }

@@ -58,6 +58,7 @@ impl Conversations for OpenCode {
     /// Its sessions are rows of its database, so it exports one and imports the copy itself, into the place where it is to be continued.
     fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
         let exported = told(cut.project, &["export", cut.session])?;
+        // What it prints before the JSON is no part of the session.
         let start = exported.find('{').ok_or_else(|| conversation::unknown("OpenCode exported no session."))?;
         let session: Value = serde_json::from_str(&exported[start..])
             .map_err(|_| conversation::unknown("OpenCode exported a session that is not read here."))?;
@@ -84,6 +85,7 @@ fn copy(mut session: Value, cut: &ConversationCut<'_>) -> Result<(Value, String)
     for gone in ["revert", "share"] {
         session["info"].as_object_mut().map(|info| info.remove(gone));
     }
+    // The session's own id is the first: its new one is a word of the command.
     let mut ids = Vec::from([cut.session.to_owned()]);
     for message in session["messages"].as_array().into_iter().flatten() {
         let parts = message["parts"].as_array().into_iter().flatten().map(|part| &part["id"]);
@@ -94,6 +96,7 @@ fn copy(mut session: Value, cut: &ConversationCut<'_>) -> Result<(Value, String)
     for (number, old) in ids.iter().enumerate() {
         // The beginning of an id is its time, by which messages are sorted; the end is chance.
         const CHANCE: usize = 14;
+        // Taken from the end of our new id, which is chance, too: at its beginning is its time.
         let unique: String = cut.new_id.chars().filter(char::is_ascii_hexdigit).rev().take(CHANCE - 4).collect();
         let kept = old.len().checked_sub(CHANCE).and_then(|end| old.get(..end));
         let kept = kept.ok_or_else(|| conversation::unknown("OpenCode's ids are of another form than known."))?;

@@ -63,6 +63,7 @@ impl FileBeforeTask {
     }
 
     fn delete(&self, before: &Before) -> Result<()> {
+        // Without its directory, the file is gone as well.
         let Some(root) = self.open(before)? else { return Ok(()) };
         match root.state(&before.below).while_doing(|| self.reading())? {
             // A link in the path: either the task made the file through it, or it is not the task's. Deleting could hit the wrong file.
@@ -70,6 +71,7 @@ impl FileBeforeTask {
             EntryState::Absent => Ok(()),
             EntryState::Directory(_) => Err(self.refusal("a directory stands there")),
             EntryState::File(_) | EntryState::Symlink(..) | EntryState::Special => {
+                // Asked once more at the removal, because a directory may have taken the place of the file.
                 root.remove_file(&before.below, &|found| !matches!(found, EntryState::Directory(_)))
             }
         }

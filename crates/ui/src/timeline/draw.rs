@@ -12,6 +12,7 @@ const LETTER: usize = 7;
 const NAMED: usize = 40;
 
 pub(super) fn svg(drawing: &Drawing) -> Markup {
+    // Drawn in this order, because later parts of an SVG lie above earlier ones: marks can be hit over lines and bars.
     let (width, height) = (drawing.width, drawing.height);
     html! {
         svg.fits[drawing.fits] xmlns="http://www.w3.org/2000/svg" width=(in_text(width)) height=(in_text(height))
@@ -67,6 +68,7 @@ fn way(mark: &PlacedMark) -> Markup {
 fn arrow(mark: &PlacedMark) -> Markup {
     let Some((x, y)) = mark.back_to.filter(|(x, _)| *x < mark.x) else { return EMPTY };
     let class = if mark.mark.is_over { "back gone" } else { "back" };
+    // A longer arrow rises higher, so that two arrows to one point do not lie on each other.
     let lift = 18 + (mark.x - x).min(440) / 22;
     let top = mark.y.min(y).saturating_sub(lift).max(38);
     let path = format!(

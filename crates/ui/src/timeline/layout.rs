@@ -143,6 +143,7 @@ pub(super) fn laid_out(marks: Vec<TimelineMark>, bars: Vec<Bar>, sessions: Vec<B
     let mut placed_bars = Vec::new();
     let mut left_out = 0;
     for group in [sessions, bars] {
+        // Sessions come first and have the upper lanes to themselves: bars of work begin below all of them.
         let from = lanes.ends.len();
         for bar in group {
             let (x, end) = span(&seqs, &bar, (width, column));
@@ -206,6 +207,7 @@ fn tracks(marks: &[TimelineMark], width: usize) -> Vec<Track> {
             None => tracks.push(Track { name: mark.phase.clone(), x, width, is_over: mark.is_over }),
         }
     }
+    // The last phase reaches over the free column at the right, into which bars of running work extend.
     if let Some(last) = tracks.last_mut() {
         last.width += width;
     }

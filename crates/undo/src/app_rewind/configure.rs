@@ -57,6 +57,7 @@ pub fn init(
     let new = composed(file, &part)?;
     let is_there = path.exists();
     let has_made_tables = profile == Profile::Devs && create_devs(&path, settings.busy_timeout)?;
+    // The database of another program must fit the profile before a configuration names it.
     if is_there && profile != Profile::Devs {
         RelationalRollbackEngine::open(&target, options(settings))?;
     }
@@ -153,12 +154,14 @@ fn flow(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::String(text) if is_plain(text) => text.clone(),
+        // What needs quotes has those of JSON, which YAML reads, too.
         other => other.to_string(),
     }
 }
 
 /// Whether a text needs no quotes, in any version of YAML.
 fn is_plain(text: &str) -> bool {
+    // Versions of YAML read these as truth values, as nothing or as a number.
     const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
@@ -210,6 +213,7 @@ fn replace(file: &Path, content: &str) -> Result<()> {
             new.set_permissions(meta.permissions())?;
         }
         new.write_all(content.as_bytes())?;
+        // Durable before the rename: after a power loss the name leads to the old content or to all of the new.
         new.sync_all()?;
         fs::rename(&partial, &file)
     };

@@ -40,6 +40,7 @@ pub fn require_free(store: &Path, database: &Path, timeout: Duration) -> Result<
 }
 
 fn name_of(database: &Path) -> String {
+    // A path has slashes, and may be longer than the name of a file.
     let name = ic_ledger::events::hex(&Sha256::digest(path_bytes(database)).into());
     format!("{}.lock", &name[..16])
 }

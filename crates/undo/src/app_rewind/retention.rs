@@ -49,6 +49,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
 /// The rewinds whose archives exist and are not kept.
 fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<RewindEntry>> {
     let mut newer: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    // The list is newest first: the first `keep_last` of a database that are done stay.
     let is_chosen = |entry: &RewindEntry| {
         if entry.status == RewindStatus::Done {
             let of_database = newer.entry(entry.database.clone()).or_default();
@@ -94,6 +95,7 @@ fn remove_of_undone_rollbacks(kernel: &Kernel, oldest: Timestamp) -> Result<()> 
         let file = file.while_doing(doing)?;
         let name = file.file_name();
         let id = name.to_str().and_then(|name| name.strip_suffix(".db")?.rsplit_once('-'));
+        // The rows of a rollback that was undone or aborted are in the database again.
         if let Some((id, _)) = id
             && kernel.read(|snapshot| needs_no_archive(snapshot, id, oldest))?
         {

@@ -20,6 +20,7 @@ pub(super) fn carry_out(
     watch: &VectorWatch,
 ) -> Result<RewindEntry> {
     while entry.stage != Stage::VectorDone {
+        //   planned ── git ──▶ git_done ── rows ──▶ db_done ── vectors ──▶ vector_done     without a commit git is left out
         let done = match (entry.stage, entry.git_commit.as_deref()) {
             (Stage::Planned, Some(commit)) => git::carry_out(kernel, settings, &entry, commit),
             (Stage::Planned, None) | (Stage::GitDone, _) => database(kernel, settings, &entry),

@@ -20,6 +20,8 @@ pub(super) fn in_project(mut action: EffectAction, project: &Path) -> Result<Eff
     {
         let named = path_from_bytes(&named.0);
         let place = recorded_path(&named, project, project);
+        // The recorded form is relative below the project. The project itself, and what is outside of it, stay
+        // absolute.
         let is_inside = place.is_relative() || place == project;
         let leads_outside =
             // A directory that does not exist yet leads nowhere: the step may make it.
@@ -52,6 +54,7 @@ pub(super) fn check_file(workspace: &Workspace<'_>, path: &PathText) -> Result<(
     }
     let is_link = |place: &Path| workspace.root.join(place).is_symlink();
     let above = named.ancestors().skip(1).filter(|place| !place.as_os_str().is_empty());
+    // The outermost link is named: the others lie behind it.
     if let Some(link) = above.filter(|place| is_link(place)).last() {
         let what = format!("{} lies behind the link {}.", named.display(), link.display());
         return refuse(what, "give the real path of the file");
@@ -71,6 +74,7 @@ fn is_ledger(workspace: &Workspace<'_>, path: &Path) -> bool {
         // The ledger lies loose in the root, or above it: its files alone are its own.
         _ => [ledger, workspace.objects.path()].iter().any(|file| {
             let rest = path_bytes(path).strip_prefix(path_bytes(file));
+            // The file itself, and those that SQLite and locks put beside it: `ic.db-wal`, `objects.db.lock`.
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'.')))
         }),
     }

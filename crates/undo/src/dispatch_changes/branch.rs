@@ -17,6 +17,7 @@ pub(super) fn require_one_branch(
     looks: &[CheckpointRecord],
 ) -> Result<()> {
     let mut states = Vec::new();
+    // The looks around calls have no state of git.
     for look in looks.iter().filter(|look| !look.link.of_call) {
         states.extend(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git);
     }

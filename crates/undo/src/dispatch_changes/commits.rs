@@ -139,8 +139,10 @@ impl OthersCommits {
         };
         let mut others = Self { is_unsure: is_told && taken.is_none(), ..Self::default() };
         let mut asked = Vec::new();
+        // Oldest first: of several commits at a path, the last one decides about `newest`.
         for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
             let paths: BTreeSet<Vec<u8>> = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
+            // Its paths are none of the work's, so nothing has to be told apart.
             if paths.is_disjoint(known) {
                 continue;
             }
@@ -315,6 +317,7 @@ fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[
     let git = CheckpointManifest::read(&workspace.objects, &first.manifest)?.git;
     let refs: Vec<String> = git.into_iter().flat_map(|git| git.refs).map(|(_, sha)| sha).collect();
     let mut fresh = git::not_reached(&workspace.root, shas, &refs);
+    // Asked only if a pull, a merge, a switch or a reset led HEAD to one of them: nothing else brings commits.
     let moved = git::moved_to(&workspace.root);
     // A program that keeps no log of HEAD may have made all of them.
     if let Some(made) = git::committed_since(&workspace.root, 0).filter(|_| shas.iter().any(|sha| moved.contains(sha)))

@@ -60,6 +60,7 @@ impl<'w> Differences<'w> {
         })?;
         self.read(from)?;
         self.read(to)?;
+        // Where neither left anything out, the trees say all.
         if self.gaps[&from.id].is_empty() && self.gaps[&to.id].is_empty() {
             return Ok(found);
         }
@@ -68,6 +69,7 @@ impl<'w> Differences<'w> {
             difference.after = self.known(to, &difference.path, difference.after.take())?;
         }
         let (then, now) = (&self.gaps[&from.id], &self.gaps[&to.id]);
+        // The trees say the same of such a path on both sides, so the comparison of trees does not name it.
         let is_changed = |(path, gap): &(&Vec<u8>, &Skipped)| {
             now.get(*path).is_some_and(|now| compare(gap, now) == KnownContent::Changed)
         };

@@ -38,10 +38,13 @@ impl WorkSpan {
         let place = crate::points::place_of(snapshot, &run, &first)?;
         let before = crate::points::checkpoint_at(snapshot, &run, place.seq)?;
         let before = kept(before, &first, "as it began")?;
+        // A subagent is part of the work that began it, whose end shows what both made.
         let is_begun = |one: &Dispatch| one.work.parent_id.as_ref().is_some_and(|parent| works.contains(parent));
+        // If none of them made a call, the tree at their end is that of their beginning.
         let mut ended = before.clone();
         for one in all.iter().filter(|one| !is_begun(one)) {
             let end = match at_end(snapshot, root, one)? {
+                // It changed nothing, so no checkpoint of its end is missed.
                 None if made_no_call(snapshot, one)? => continue,
                 end => kept(end, one, "as it ended")?,
             };

@@ -66,11 +66,14 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     let around = effects_bracket::keep_before_effects(saga, remembered, step, plan)?;
     let undoing = saga.undo(plan, FailurePolicy::Stop, Some(&remembered.id), sink)?;
     let (around, seen) = effects_bracket::keep_after_effects(saga, remembered, step, plan, around)?;
+    // The restore that follows takes this capture as its safety checkpoint, so the tree is not read a second time.
     work.seen = seen;
     let failed = undoing.results.iter().find(|result| result.state == CompensationState::Failed).cloned();
+    // With what earlier attempts did: the detail replaces that of the row, and must name all effects.
     let over = effects_over(saga, remembered, &undoing.results)?;
     let is_skipped = |one: &&Compensation| one.state == CompensationState::Skipped;
     let detail = json!({
+        // Repeated, because the detail of a step that succeeds replaces the one that the captures recorded.
         "before": around["before"],
         "after": around["after"],
         "goes": around["goes"],
@@ -81,6 +84,7 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
         .kernel
         .read(|snapshot| undoing.left.iter().map(|id| effects::get(snapshot, id)).collect::<Result<Vec<_>>>())?;
     work.effects = Some(Effects { compensations: undoing.results, left, pivot: plan.pivot.clone() });
+    // After a failure the row keeps the detail of the captures, so the next attempt adds its own to these.
     match failed {
         Some(compensation) => Err(Diagnosis::new(
             Code::EffectFailed,

@@ -88,6 +88,7 @@ fn prepare(site: &Site<'_, '_>, target: &RewindTarget) -> Result<Rewinder> {
         .hint(format!("advances record it once `rewind` is configured, and warn when they cannot; {by_hand}"))
         .detail("cut_seq", cut));
     };
+    // A mark is a position in one database. In another file the rows after it would be the wrong ones.
     if database != target.database {
         let (then, now) = (database.display(), target.database.display());
         return Err(Diagnosis::new(
@@ -116,6 +117,7 @@ fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &RewindTarget, w
         .hint(format!("create runs with --scope-id, or {without}")));
     };
     let now = engine.mark()?;
+    // A scope id is text, and the column may hold numbers: both are compared as text.
     let is_own = |scope: &Scope| scope.iter().any(|(column, value)| column == first && value.to_string() == *own);
     Ok(now.scopes.into_iter().map(|mark| mark.scope).filter(is_own).collect())
 }
@@ -127,6 +129,7 @@ pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option
         return None;
     }
     let mut detail = step.detail.as_object().cloned().unwrap_or_default();
+    // Of all conflicts of rows, only that of `refuse_others` names runs.
     detail.insert(BY_FORCE.to_owned(), error.details().contains_key("runs").into());
     Some(Value::Object(detail))
 }

@@ -50,6 +50,8 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
     saga.write(|tx, now| {
         let epoch = remembered.epoch;
         let artifacts = artifact::taken_back(tx, &cut)?;
+        // The fence has marked the dispatches, so the plan names them: a search for those that stand would not find
+        // them any more.
         let dispatches = marked_dispatches(remembered);
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect::<BTreeSet<_>>())?;
         let skips = skip::taken_back(tx, &cut, &remembered.to_phase)?;
@@ -104,6 +106,8 @@ pub(crate) fn end_of_undo(
     for one in undone.iter().filter(|one| one.goes_with_tree()) {
         effects::arm_again(tx, now, one, &remembered.id)?;
     }
+    // A run that moves is in a new epoch after each move, in this direction too: an advance that was decided before
+    // must fail.
     let (to, epoch) = if remembered.is_of_works() {
         (current.phase.clone(), current.epoch)
     } else {
@@ -123,6 +127,7 @@ pub(crate) fn end_of_undo(
     } else {
         run::undo_rollback(tx, now, &remembered.run_id, &to, before)?;
     }
+    // The run is again where these undos of works had been made, so they hold again.
     rollback_marks::on(tx, now, &remembered.reinstated())?;
     table::set_status(tx, now, &remembered.id, status)?;
     Ok(seq)
@@ -134,6 +139,7 @@ fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     let mut reason = None;
     ic_ledger::events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
         let is_own = event.subject_id.as_deref() == Some(remembered.id.as_str());
+        // The last one counts: an undo may have been aborted, and begun again for another reason.
         if is_own && begun.contains(&event.event_type.as_str()) {
             reason = event.reason;
         }

@@ -54,6 +54,7 @@ impl LayerDriver for TreeLayer {
             return outside_files::go(site, course, step, work).map(|_| Value::Null);
         }
         let goal = Goal::of(site)?;
+        // Asked before the restore, which finds done what an earlier attempt did, and leaves it out of its report.
         let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
@@ -140,6 +141,7 @@ impl<'a> Goal<'a> {
         let run = &covered.run;
         if covered.is_merged() {
             let workspace = Workspace::of_run(kernel, run, settings)?;
+            // The effects of this undo may have changed the tree by now, and that is no change of others.
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;
             met.taken = covered.choices()?.paths.take.into_iter().map(|path| path.0).collect();
@@ -202,6 +204,8 @@ impl<'a> Goal<'a> {
         if let Some(work) = &self.work {
             return restore_without(workspace, target, work.clone(), &request, site.watch);
         }
+        // These ran until the fence ended them. Without them the attribution would see work that had ended, unlike
+        // the preview.
         let cancelled = self.covered.remembered().map(cancelled_dispatches).unwrap_or_default();
         // What tells whose the changes since the target are.
         let back = Back { run: &self.covered.run, target: &self.target, called_off: &cancelled };
@@ -319,6 +323,8 @@ impl<'a> Goal<'a> {
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
             return self.restore(site, dry_run, None, taken);
         };
+        // Up to three plans: the approved one; where it differs, what would be done now, to compare the two; then
+        // exactly that one.
         match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
             Err(error) if error.code() == Code::PlanChanged => {
                 let now = self.restore(site, true, None, None)?;
@@ -339,6 +345,8 @@ impl<'a> Goal<'a> {
             });
         }
         let mut steps = Vec::new();
+        // With one that was interrupted: the restore that follows finishes it first, and does not report it as its
+        // own.
         for restore in restores_since(&self.workspace, &self.target.id, remembered.seq, true)? {
             steps.extend(steps_of(&self.workspace, &restore)?);
         }

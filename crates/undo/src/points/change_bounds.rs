@@ -39,6 +39,8 @@ pub(super) fn end_of(snapshot: &Snapshot<'_>, point: &ListedPoint, from: &Checkp
     // The work runs, was interrupted, or its client was closed: checkpoints were taken at its calls anyway.
     let last = call::last_change(snapshot, &work)?;
     let is_told = last.is_some() && !call::is_any_cut_off(snapshot, &work.id)?;
+    // A search up to an event leaves that event out. The look at the end of a call may be that very event, so one is
+    // added.
     let seen = match (&work.rolled_back_by, work.finished_seq) {
         // Changes after the end of its last call were made by a person.
         _ if is_told => record::newest_of_root_until(snapshot, &from.root, last.unwrap_or_default() + 1)?,

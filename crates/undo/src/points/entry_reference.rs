@@ -131,6 +131,7 @@ fn step(snapshot: &Snapshot<'_>, run: Run, text: &str) -> Result<EntryReference>
     let meant = place.or_else(|| of_run.last().map(|point| (point.seq, reference(point))));
     let (seq, reference) = meant.ok_or_else(|| nothing(text))?;
     let name = reference.trim_start_matches("step:").to_owned();
+    // `step:build#2` is the second attempt at `build`, unless a step of the run is called `build#2`.
     let name =
         if of_run.is_empty() { name.rsplit_once('#').map_or(name.clone(), |(name, _)| name.to_owned()) } else { name };
     of_step(snapshot, run, seq, reference, &name)

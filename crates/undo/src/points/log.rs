@@ -331,6 +331,7 @@ fn count_files(
     };
     // The nearest newer points of each branch, by the rollbacks that ended the branch. What a subagent did is a part of what its prompt
     // did.
+    //   P1 ── P2 ── P3, rolled back to P2 by R ── P4      P3 is on the branch [R], the others are on []
     let mut newer: Vec<(Vec<RollbackId>, CheckpointRecord, bool)> = Vec::new();
     for entry in entries {
         let What::Point { point, files, until, .. } = &mut entry.what else { continue };

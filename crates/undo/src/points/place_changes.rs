@@ -189,6 +189,7 @@ impl ChangeSearch<'_> {
             return Counted::default();
         };
         let (mut files, mut paths) = (Files::default(), Vec::new());
+        // All reads of one comparison are one transaction: it sees one moment of the store, and costs less.
         let done = objects.at_one_moment(|| {
             diff::diff(objects, Some(&from.tree), Some(&to.tree), &mut |difference| {
                 if let Some(change) = difference.change() {
@@ -259,6 +260,7 @@ fn restored(
 fn work_after(snapshot: &Snapshot<'_>, look: &CheckpointRecord) -> Result<Option<String>> {
     let Some(run) = &look.link.run_id else { return Ok(None) };
     let Some(seq) = point::of_checkpoint(snapshot, run, &look.id)? else { return Ok(None) };
+    // Several points may have begun from this look: the first of them names it.
     let Some(found) = point::oldest_of_run(snapshot, run, seq, 1)?.pop() else { return Ok(None) };
     let reference = reference(&found);
     let name = reference.split_once(':').map_or(reference.as_str(), |(_, name)| name).to_owned();

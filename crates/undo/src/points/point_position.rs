@@ -70,6 +70,8 @@ pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointGo
 
 /// The rollback that stands and took the run to before the event `seq`.
 pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::RollbackRecord>> {
+    // The place to which the run went (`cut_seq`) is a target. An undo of works moves no run, and takes no place
+    // away.
     let covers =
         |one: &table::RollbackRecord| one.status.stands() && !one.is_of_works() && one.cut_seq < seq && seq < one.seq;
     Ok(table::of_run(snapshot, &run.id)?.into_iter().rev().find(covers))
@@ -91,6 +93,7 @@ fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointPosition>
         (exact, _) => (exact, 1),
     };
     found.retain(|point| point.attempt == attempt);
+    // If none stands, the newest is returned: the caller's check then names the rollback that covers it.
     let mut newest = found.last();
     for point in found.iter().rev() {
         if taken_back_by(snapshot, run, point.seq)?.is_none() {
@@ -168,6 +171,7 @@ pub fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resu
         }
     }
     // The work began before points were recorded, or never began: no checkpoint was taken there.
+    // The event before its beginning, so that the work itself lies after the place.
     let seq = dispatch.place() - 1;
     let reference = format!("dispatch:{}", dispatch.id.short());
     Ok(PointPosition { reference, seq, phase: phase_at(snapshot, run, seq)? })
@@ -176,6 +180,7 @@ pub fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resu
 fn other(snapshot: &Snapshot<'_>, run: &Run, kind: PointKind, id: &str) -> Result<PointPosition> {
     let mut of_kind = point::of_run(snapshot, &run.id)?;
     of_kind.retain(|point| point.kind == kind);
+    // `guard:-1` is the newest that stands, and `guard:-2` the one before it.
     if let Some(back) = id.strip_prefix('-').and_then(|back| back.parse::<usize>().ok()) {
         let standing = standing(snapshot, run, of_kind)?;
         let at = standing.len().checked_sub(back.max(1));
@@ -334,6 +339,7 @@ fn standing(snapshot: &Snapshot<'_>, run: &Run, points: Vec<PointRecord>) -> Res
 
 /// The phase at which a run was at the event `seq`.
 fn phase_at(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<String> {
+    // Other events have a phase in `to`, too, and do not move the run: a skip names the phase that is left out.
     const MOVES: [&str; 6] = ["run_created", "advance", "override", "rollback", "rollback_undone", "rollback_aborted"];
     let mut phase = run.chain.first().to_owned();
     ic_ledger::events::each_since(snapshot, Some(&run.id), run.seq - 1, i64::MAX, |event| {

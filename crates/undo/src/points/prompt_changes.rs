@@ -65,6 +65,8 @@ pub(super) fn count(
     spans.sort_by_key(|span| span.before.seq);
     let mut rest = spans.as_mut_slice();
     while let Some(first) = rest.first() {
+        // The spans are sorted by their beginning: the group ends at the first that begins when all before it have
+        // ended.
         let mut until = first.after.seq;
         let is_near = |span: &Span<'_>| {
             let is_near = span.before.seq < until && span.before.root == first.before.root;
@@ -142,6 +144,7 @@ impl<'b> Span<'b> {
     fn add(&mut self, path: &[u8], owners: &[&Dispatch]) {
         let family = &self.of.family;
         if owners.iter().any(|owner| family.own.contains(&owner.id)) {
+            // A prompt and its subagents are one: a path is shared only with others.
             let is_alone = owners.iter().all(|owner| family.own.contains(&owner.id));
             let paths = if is_alone { &mut self.own } else { &mut self.shared };
             paths.insert(path.to_owned());
@@ -182,6 +185,7 @@ fn attribute(snapshot: &Snapshot<'_>, objects: &Objects, spans: &mut [Span<'_>])
                 span.add(&difference.path, &owners);
             }
         });
+        // What cannot be read could be of any work, so the number of all changes stays.
         for span in spans.iter_mut().filter(|span| !is_seen && span.has(&window)) {
             span.is_whole = false;
         }

@@ -74,12 +74,14 @@ fn all_steps(
     list: Vec<Spanned<file::StepFields>>,
     shell: &StepShell,
 ) -> Result<(Vec<WorkflowStep>, Vec<String>)> {
+    // The reader keeps one step beyond the limit, so that the error can name its place.
     if let Some(beyond) = list.get(MAX_STEPS) {
         return Err(At::new(path, beyond).wrong(&format!("more than {MAX_STEPS} steps")));
     }
     let (mut steps, mut wants) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut chain = Chain { path, phases: Vec::new(), begins: HashMap::new() };
+    // All ids of the file first: a step without one must not get the id of a later step.
     let given = list.iter().filter_map(|step| step.value.id.0.as_ref()).map(|id| id.value.clone()).collect();
     for (index, raw) in list.into_iter().enumerate() {
         let at = At::new(path, &raw);
@@ -206,6 +208,7 @@ impl Chain<'_> {
         if self.phases.last() == Some(&phase) {
             return Ok(phase);
         }
+        // It is in the chain already, and not at its end: the steps have left it.
         if let Some(index) = self.begins.insert(phase.clone(), self.phases.len()) {
             let next = self.phases.get(index + 1).map_or("", String::as_str);
             return Err(at
@@ -252,6 +255,7 @@ fn refuse_cycles(path: &Path, steps: &[WorkflowStep], wants: &[Vec<FileText>]) -
     if named.len() > NAMED + 1 {
         named.splice(NAMED.., [format!("... ({} more)", ids.len() - NAMED)]);
     }
+    // The first again at the end shows the circle: `a -> b -> a`.
     let first = named.first().cloned().unwrap_or_default();
     named.push(first);
     let what = format!("steps need each other: {}", named.join(" -> "));
@@ -270,6 +274,7 @@ fn refuse_later_phases(
 ) -> Result<()> {
     for (step, wanted) in steps.iter().zip(wants) {
         for want in wanted {
+            // `needs` has refused the name of a step that does not exist.
             let Some(other) = places.get(&want.value).and_then(|index| steps.get(*index)) else { continue };
             if chain.begins.get(&other.phase) > chain.begins.get(&step.phase) {
                 return Err(At::new(path, want)

@@ -76,8 +76,10 @@ fn from_mapping(file: &Path, at: At<'_>, mapping: file::CompensateFields) -> Res
         "kill-process" => mapping.kill_process.0.map(|path| pid_file(file, &path).map(StepAction::KillProcess)),
         "skip" => mapping.skip.0.map(|text| reason(file, text).map(StepAction::Skip)),
         "pivot" => mapping.pivot.0.map(|text| reason(file, text).map(StepAction::Pivot)),
+        // `the_action` names no other key.
         _ => mapping.retry.0.map(|text| reason(file, text).map(StepAction::Retry)),
     };
+    // It is there: `the_action` found this key.
     let Some(action) = action else { return Err(no_action(at)) };
     Ok(StepCompensation {
         action: action?,
@@ -122,6 +124,7 @@ fn the_action(file: &Path, at: At<'_>, mapping: &file::CompensateFields) -> Resu
 fn refuse_needless(file: &Path, action: &str, mapping: &file::CompensateFields) -> Result<()> {
     let runs = matches!(action, "exec" | "shell");
     let acts = runs || matches!(action, "restore-file" | "kill-process");
+    // An empty mapping has no entry to point at, and does no harm.
     let env = mapping.env.0.as_ref().and_then(|pairs| pairs.0.first());
     let needless = [
         ("cwd", runs, stands(&mapping.cwd)),

@@ -28,6 +28,7 @@ pub(super) fn begun(
     let status = match whole.status {
         LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => WorkflowStatus::RolledBack,
         LayeredStatus::RolledBackInPart => WorkflowStatus::RolledBackInPart,
+        // `Planned` is the status of a dry run, which has no report.
         LayeredStatus::Planned | LayeredStatus::RollingBack => WorkflowStatus::RollingBack,
     };
     let plan = &whole.rollback.plan;
@@ -155,6 +156,7 @@ fn strategy_of(layers: &[LayerName]) -> Strategy {
     match (layers.contains(&LayerName::Files), layers.contains(&LayerName::Git)) {
         (true, false) => Strategy::FilesOnly,
         (false, true) => Strategy::GitOnly,
+        // `partial` names the same layers as `full`: a journal cannot tell them apart.
         _ => Strategy::Full,
     }
 }

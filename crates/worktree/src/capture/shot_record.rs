@@ -17,6 +17,7 @@ impl Shot {
     /// Whether a checkpoint shows the same tree and the same state of git.
     pub fn is_as(&self, checkpoint: &CheckpointRecord) -> bool {
         let is_same = checkpoint.tree == self.captured.root && checkpoint.git_hash == self.git_hash;
+        // A file that changed at each read shows in no tree, only in the completeness.
         is_same && checkpoint.complete == self.captured.is_complete()
     }
 
@@ -28,6 +29,7 @@ impl Shot {
         root: &Path,
         epoch: Option<i64>,
     ) -> Result<()> {
+        // Asked in the transaction: another call may have recorded the same since this picture was taken.
         match record::newest_look(tx, root)? {
             Some(newest) if self.is_as(&newest) => Ok(()),
             _ => self.record(tx, now, epoch).map(drop),

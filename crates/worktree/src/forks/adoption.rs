@@ -57,6 +57,7 @@ pub fn adopt(
     let shot =
         here.shoot(Purpose::new(CheckpointKind::Auto, CheckpointLink::default()), &CaptureProgress::default())?;
     let root = RootDir::open(&here.root)?;
+    // Both trees can be read from here: one kernel opened both workspaces, so they have one store.
     let made = made_by(here, &base.tree, &theirs)?;
     let mut merged = merge(here, &root, &shot, &made, decision).map_err(|conflicts| match conflicts {
         Refused::Undecided(conflicts) => in_conflict(&conflicts, &fork.name),
@@ -154,9 +155,11 @@ fn merge(
 ) -> std::result::Result<Merged, Refused> {
     let mut own = Own::default();
     for (path, (before, after)) in made {
+        // Turned around: what `reverse` takes out is the way from the fork's state to its base, so the fork's state comes in.
         own.add(Difference { path: path.clone(), before: after.clone(), after: before.clone() });
     }
     let exact = &shot.captured.root;
+    // No path was forced into the picture, so the exact tree is the usual one. Databases are left out of the plan later.
     let mut reversed = reverse(&here.objects, Now { root, exact, usual: exact, databases: &[] }, &own)?;
     let mut finder = Finder::new(&here.objects, exact)?;
     let mut decided = Vec::new();

@@ -54,6 +54,7 @@ pub fn make(workspace: &Workspace<'_>, from: &CheckpointRecord, name: &str) -> R
         // One at a time: git fails if it meets the half-made record of another work tree.
         let _held = workspace.lock(LockMode::Exclusive)?;
         git::add_work_tree(&workspace.root, &directory, &head)?;
+        // An empty mark: until the fork has its files, it counts as unfinished.
         mark(&directory, "")?;
     }
     let root = fs::canonicalize(&directory).while_doing(|| format!("entering {}", directory.display()))?;
@@ -80,6 +81,7 @@ impl Workspace<'_> {
     /// Gives a work tree that has no files those of a captured tree. Tracked files that were too large for a checkpoint come from git. Returns
     /// what does not come along, but for what a rule ignores.
     fn fill(&self, tree: &Hash) -> Result<Vec<Warning>> {
+        // Its lock has ended when it returns: a lock of the root is not taken twice.
         let now = self.tree_now(true)?;
         let _held = self.lock(LockMode::Exclusive)?;
         let root = RootDir::open(&self.root)?;
@@ -89,6 +91,7 @@ impl Workspace<'_> {
             Ok(())
         })?;
         let plan = plan(&differences, &Limits::default(), &|_| false);
+        // No journal is needed: a fork whose making was killed is dropped and made again.
         let outcome = apply(&self.objects, &root, &plan, &self.kernel.context.new_id(), &ApplyProgress::default());
         let gaps = self.left_out(tree, |_, reason| reason.is_a_gap())?;
         git::write_tracked(&self.root, gaps.iter().map(Vec::as_slice))?;

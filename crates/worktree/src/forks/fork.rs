@@ -52,6 +52,7 @@ impl Fork {
 
 /// The newest adoption that stands, of those that a mark has.
 fn newest_adopted(snapshot: &Snapshot<'_>, mark: &str) -> Result<Option<CheckpointRecord>> {
+    // The newest adoption is the last line; the first line is the base.
     for line in mark.lines().skip(1).collect::<Vec<_>>().into_iter().rev() {
         let Some((work, checkpoint)) = line.split_once(' ') else { continue };
         let work = dispatch::find(snapshot, &DispatchId::from_ledger(work.to_owned()))?;

@@ -74,6 +74,7 @@ pub fn finish_removal(root: &Path, name: &str) -> Result<Option<DroppedFork>> {
         }
         _ => Ok(()),
     }?;
+    // The record goes last: by it the next call finds what this one left.
     fs::remove_dir_all(&record).while_doing(|| format!("removing {}", record.display()))?;
     remove_if_empty(&directory);
     Ok(Some(DroppedFork { checkpoint: CheckpointId::from_ledger(checkpoint), kept_ref: None }))

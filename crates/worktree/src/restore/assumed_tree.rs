@@ -24,6 +24,7 @@ impl AsIf {
     /// By then these paths are as the first tree has them; the target is the second.
     pub(super) fn of(workspace: &Workspace<'_>, paths: BTreeSet<Vec<u8>>, then: &Hash, target: &Hash) -> Result<Self> {
         let mut differences = differences(workspace, then, target)?;
+        // Everywhere else the current tree is compared.
         differences.retain(|difference| paths.contains(&difference.path));
         Ok(Self { paths, differences })
     }

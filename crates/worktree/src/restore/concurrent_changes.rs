@@ -87,6 +87,7 @@ impl Workspace<'_> {
 /// moved, and so when nothing is.
 pub(super) fn left_to_others(git: &GitRestore) -> Vec<(PathText, String)> {
     let (here, wanted) = (branches(&git.current), branches(&git.target));
+    // A branch is left to others where the state to restore has it where it is now, though the checkpoint has it elsewhere.
     let moved = branches_that_differ(&branches(&git.meant), &here, |name| wanted.get(name) == here.get(name));
     let branches = moved.into_iter().filter(|(_, is_left)| *is_left).map(|(why, _)| why);
     branches.chain(tags_that_differ(git, &git.target)).map(of_git).collect()

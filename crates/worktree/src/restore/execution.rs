@@ -41,9 +41,14 @@ impl Workspace<'_> {
         touched: Option<BTreeSet<Vec<u8>>>,
         watch: &RestoreWatch,
     ) -> Result<Done> {
+        //   refs ─▶ files ─▶ index ─▶ end of a merge ─▶ flush, with the capture beside ─▶ journal
+        //
+        // Refs move first, in one transaction with their old values. The index comes after the files, because it has
+        // their times. The journal says that it is done only once all is on the disk.
         let is_clean = git.is_some_and(|git| !git.target.dirty);
         let git = git.filter(|git| !git.plan.is_empty());
         let mut git_failed = None;
+        // An error of git's does not stop the files: it ends as a failed path, `.git`, beside what was restored.
         if let Some(git) = git {
             let GitRestore { plan, target, current, .. } = git;
             let moved = git::apply_refs(&self.root, plan, target, current, id.as_str(), &self.objects);
@@ -76,6 +81,7 @@ impl Workspace<'_> {
         self.verify(plan, &shot, &mut outcome)?;
         Self::require_ties(plan, &shot, &mut outcome);
         let failed = outcome.failed.len();
+        // Also for a caller whose work was rolled back by now: the tree has changed, and the record has to say so.
         let restored_id = self.kernel.write_late_too(|tx, now| {
             let restored = shot.record(tx, now, None)?;
             let run_id = target.link.run_id.as_ref();

@@ -58,6 +58,7 @@ impl Workspace<'_> {
         let link = CheckpointLink { name: None, message, ..safety.link.clone() };
         let steps = plan.steps.iter().map(|step| step.path.0.clone());
         let force = steps.clone().filter(|path| !path.is_empty()).collect();
+        // Its parent is the safety checkpoint, so the changes that its manifest lists are those of others alone.
         let parent = Some(safety.id.clone());
         let purpose = Purpose { git, parent, force, ..Purpose::new(CheckpointKind::Safety, link) };
         let open = self.shoot_open(purpose, &CaptureProgress::default())?;
@@ -66,6 +67,7 @@ impl Workspace<'_> {
         // With the directories that it opened up to write into.
         let own: BTreeSet<Vec<u8>> = steps.chain(plan.closed.iter().map(|(path, _)| path.0.clone())).collect();
         let (open, differences) = open.with_tree(before, |writer, now| {
+            // At the paths of the plan the tree from before the restore, everywhere else the current one.
             let tree = overlay(&self.objects, writer, (now, &safety.tree), &own)?;
             writer.expose()?;
             let mut differences = Vec::new();
@@ -96,11 +98,14 @@ impl Workspace<'_> {
         for restore in &restores {
             let place = |id: &CheckpointId| looks.iter().find(|look| look.id == *id && look.pruned_at.is_none());
             let left = restore.restored_id.as_ref().and_then(place);
+            // Without both checkpoints, nothing can be told of that restore.
             let Some((safety, left)) = place(&restore.safety_id).zip(left) else { continue };
             let is_theirs = |look: &&CheckpointRecord| {
                 let is_between = restore.seq < look.seq && look.seq < left.seq;
                 is_between && look.kind == CheckpointKind::Safety && look.pruned_at.is_none()
             };
+            // A restore that was interrupted twice has two of these. Each begins at the safety checkpoint, so the
+            // later one has all of it.
             if let Some(theirs) = looks.iter().rfind(is_theirs) {
                 self.add_changes_of_others(target, (safety, theirs), &mut paths)?;
                 paths.extend(self.of_others_in(restore, &left.tree)?);

@@ -14,6 +14,7 @@ use super::super::workspace::Workspace;
 /// The paths that a plan changes; `None` if what else is captured depends on them.
 pub(super) fn touched(plan: &RestorePlan) -> Option<BTreeSet<Vec<u8>>> {
     let paths: BTreeSet<Vec<u8>> = plan.steps.iter().map(|step| step.path.0.clone()).collect();
+    // Another `.gitignore` lets the next capture judge files that the plan does not name.
     let has_rules = paths.iter().any(|path| path.ends_with(b".gitignore"));
     (!has_rules).then_some(paths)
 }

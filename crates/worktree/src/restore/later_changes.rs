@@ -38,6 +38,7 @@ pub fn changed_since(
     let interrupted = workspace.kernel.read(|snapshot| journal::unfinished(snapshot, &workspace.root))?;
     let _held = workspace.lock(LockMode::Shared)?;
     let force = paths.iter().filter(|path| !path.is_empty()).cloned().collect();
+    // While a restore is interrupted, git is between two states, and is not compared.
     let has_git = interrupted.is_none() && restores.iter().any(|restore| restore.strategy.has_git());
     let git = if has_git { GitPart::Look } else { GitPart::Nothing };
     let now = workspace.shoot(Purpose::look(git, force), &CaptureProgress::default())?;
@@ -47,6 +48,7 @@ pub fn changed_since(
         let of_others = workspace.of_others_in(restore, &now.captured.root)?;
         paths.retain(|path| !open.contains(path) || of_others.contains(path));
     }
+    // Oldest first: what each restore found, and at last what the newest one left.
     let ids = restores.iter().map(|restore| &restore.safety_id).chain(&last.restored_id);
     let known = ids.map(|id| workspace.known(id)).collect::<Result<Vec<Known>>>()?;
     let left = known.last().filter(|_| last.restored_id.is_some());
@@ -83,6 +85,7 @@ pub fn was_changed_since(workspace: &Workspace<'_>, restores: &[RestoreRecord]) 
         let left = record::get(snapshot, left)?;
         record::of_root_between(snapshot, &workspace.root, left.seq, Seq::MAX)
     })?;
+    // What leads to a checkpoint of a restore is the restore's own change.
     for pair in looks.windows(2).filter(|pair| pair[1].kind != CheckpointKind::Restored) {
         let mut is_any = false;
         diff::diff(&workspace.objects, Some(&pair[0].tree), Some(&pair[1].tree), &mut |difference| {

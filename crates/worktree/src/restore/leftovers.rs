@@ -33,6 +33,7 @@ impl Workspace<'_> {
                 continue;
             }
             let found = finder.find(&step.path.0)?;
+            // What a rule hides has no content to be compared with in this picture.
             let is_hidden = found.as_ref().is_some_and(|state| !state.is_content());
             let node = found.as_ref().and_then(RestoreNode::of);
             if is_hidden || node == step.after {

@@ -53,6 +53,7 @@ impl Workspace<'_> {
     /// What changed between a checkpoint and the next one of its line; `None` if there is no next one yet.
     fn changed_by_the_step_after(&self, target: &CheckpointRecord) -> Result<Option<BTreeSet<Vec<u8>>>> {
         let children = self.kernel.read(|snapshot| record::children(snapshot, &target.id))?;
+        // A safety checkpoint and what a restore left follow the target as well. Neither is a step of the work.
         let is_work = |child: &&CheckpointRecord| matches!(child.kind, CheckpointKind::Manual | CheckpointKind::Auto);
         let Some(next) = children.iter().find(is_work) else { return Ok(None) };
         let mut paths = BTreeSet::new();
@@ -80,6 +81,7 @@ impl Workspace<'_> {
                     let files = code::files_of_run(snapshot, run, target.seq)?;
                     paths.extend(files.iter().map(|file| path_bytes(&file.path).to_vec()));
                     let artifacts = artifact::list(snapshot, run, artifact::ArtifactFilter::default())?;
+                    // An absolute path, or an address, is not in the tree.
                     let since = artifacts.iter().filter(|a| a.seq > target.seq && a.path.is_relative());
                     paths.extend(since.map(|a| path_bytes(&a.path).to_vec()));
                 }

@@ -94,8 +94,12 @@ pub(super) fn plan_report<'w>(
     request: &RestoreRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<Planned<'w>> {
+    //   limits ─▶ target, with content of git's ─▶ picture of the tree ─▶ differences ─▶ conflicts ─▶ what stays ─▶ plan
+    //
+    // What stays is put into the limits before the plan is made, so the plan never has a step for it.
     let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, others, .. } =
         task;
+    // What the caller left out decides, and not what is added to the limits below.
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
     workspace.narrow(&mut limits, &target, strategy, request.mine.then_some(whose))?;
@@ -113,6 +117,7 @@ pub(super) fn plan_report<'w>(
         .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))
         .transpose()?;
     databases.retain(|_| strategy.has_files());
+    // The undo of one piece of work merges, so only what cannot be merged is in its way. A restore of a tree replaces whole paths.
     let mut conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
         None => workspace.conflicts(&target, &differences, &usual, until, &did)?,

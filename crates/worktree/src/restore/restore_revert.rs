@@ -209,6 +209,7 @@ pub fn changes_between(
         Some(after) => get(after)?.tree,
         None => workspace.look(force)?,
     };
+    // From the newer tree to the older one: this is what an undo does, and `made` turns it around.
     let differences = differences(workspace, &tree, &before.tree)?;
     let is_any = !differences.is_empty();
     Ok(is_any.then(|| TreeChanges { before, after: tree, after_id: after.cloned(), differences }))
@@ -261,6 +262,7 @@ impl TreeChanges {
         let is_held = |state: &Option<DiffState>| state.as_ref().is_none_or(DiffState::is_content);
         let held = self.differences.iter().filter(|one| is_held(&one.before) && is_held(&one.after));
         let paths = held.map(|one| one.path.clone()).filter(|path| !theirs.contains(path)).collect();
+        // A path that is as before the change is undone already, and no conflict either.
         let changed = workspace.changed_from(&paths, &[self.before.tree, self.after])?;
         let Some(path) = changed.first() else { return Ok(()) };
         let path = path_from_bytes(&path.0).display().to_string();

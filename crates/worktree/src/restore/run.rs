@@ -96,6 +96,7 @@ fn carry(
         report.status = if report.leaves_any() { RestoreStatus::Partial } else { RestoreStatus::UpToDate };
         return Ok(report);
     }
+    // Before the journal names the plan: a call that finishes this restore later takes all content from the store.
     workspace.keep_from_git(&report.plan, &sources)?;
     let (restore_id, shot) = workspace.prepare(kind, &report, open, &report.texts)?;
     if let Some(git) = report.git.as_mut().filter(|git| git.keeps_branches() || git.keeps_stash()) {

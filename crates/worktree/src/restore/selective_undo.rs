@@ -173,6 +173,7 @@ pub(super) fn name_beside(
 
 /// Whether one of these paths lies in a directory.
 pub(super) fn holds_any(directory: &[u8], paths: &BTreeSet<PathText>) -> bool {
+    // All that lies in a directory sorts right after its path with a slash, so the first one that follows decides.
     let first = PathText([directory, b"/"].concat());
     paths.range(&first..).next().is_some_and(|path| path.0.starts_with(&first.0))
 }

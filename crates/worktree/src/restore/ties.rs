@@ -50,6 +50,7 @@ impl Workspace<'_> {
         if !now.is_empty() || !wanted.is_empty() {
             let finders = [&shot.captured.root, target].map(|tree| Finder::new(&self.objects, tree));
             let [is, becomes] = finders;
+            // A finder moves as it looks, and the closures below only borrow it.
             let (is, becomes) = (RefCell::new(is?), RefCell::new(becomes?));
             // A directory that cannot be read was an error before: the differences are made of it.
             let look = |finder: &RefCell<Finder<'_>>, path: &[u8]| {

@@ -94,6 +94,7 @@ impl Workspace<'_> {
         hidden.extend(self.made_in_git(target, &open.shot, limits)?);
         let root = RootDir::open(&self.root)?;
         let found = database::touched(&self.objects, &root, &usual, &target.tree, &differences, limits)?;
+        // Side files of the target whose database stays: SQLite would replay them into a state to which they do not belong.
         for stranger in found.strangers {
             limits.held.insert(stranger, Reason::Database.as_str().to_owned());
         }
@@ -160,6 +161,7 @@ impl Workspace<'_> {
 
     fn differences(&self, shot: &Shot, target: &CheckpointRecord) -> Result<Vec<Difference>> {
         let mut differences = Vec::new();
+        // Also below names that one side left out: a rule that is newer than the target may hide what the target holds.
         diff::diff_into_hidden(&self.objects, &shot.captured.root, &target.tree, &mut |difference| {
             differences.push(difference);
             Ok(())
@@ -246,6 +248,7 @@ impl Workspace<'_> {
         let mut closed = Vec::new();
         let mut finder = Finder::new(&self.objects, now)?;
         for parent in above {
+            // Every directory above a step has to be entered. The one that the step is in has to be written into as well.
             if let Some(DiffState::Directory { mode, .. }) = finder.find(parent)?
                 && (mode & 0o100 == 0 || parents.contains(parent) && mode & 0o300 != 0o300)
             {

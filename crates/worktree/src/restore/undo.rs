@@ -104,6 +104,7 @@ fn finishing(
     if request.expect_plan.is_some_and(|expected| expected != report.plan_hash) {
         return Err(refusal::plan_changed(&report));
     }
+    // What the interrupted call undid is at the top of what had ended before it began.
     let of = last_of(kind, &workspace.earlier(report.safety_id.as_ref())?);
     let mut report = RestoreReport { dry_run: request.dry_run, ..report };
     if let Some(of) = of {
@@ -129,6 +130,7 @@ fn step_held(
     let (kernel, kind) = (workspace.kernel, asked.kind);
     // The real call finishes what was interrupted, and then finds it among the others.
     let last = workspace.next(asked, request.dry_run)?;
+    // An undo leads to what was there before the restore, a redo to what the restore left.
     let target = match kind {
         RestoreKind::Redo => last.restored_id.as_ref().ok_or_else(|| nothing_to(kind))?,
         _ => &last.safety_id,
@@ -138,6 +140,7 @@ fn step_held(
     let plan = kept_plan::read_plan(workspace, &last)?;
     let own: BTreeSet<Vec<u8>> = plan.steps.into_iter().map(|step| step.path.0).collect();
     let limits = Limits { only: Some(own.clone()), ..Limits::default() };
+    // With the strategy of that restore: where it left git alone, its undo does too.
     let request = RestoreRequest { strategy: Some(last.strategy), ..*request };
     // What is made again had been undone: that left what there was before it.
     let left = if kind == RestoreKind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };

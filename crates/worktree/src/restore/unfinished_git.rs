@@ -33,9 +33,11 @@ impl Workspace<'_> {
         if !restore.strategy.has_git() {
             return Ok(None);
         }
+        // What git was before the restore decides both what is left to do and which locks may be its own.
         let before = self.git_before(restore)?;
         let locks = self.locks(restore, target, before.as_ref())?;
         git::remove_locks(&locks.left)?;
+        // All locks count as gone for this look. Whether one that stays is in the way is decided by what is left to do.
         let left = self.left_of_git(target, before.as_ref(), &locks.all);
         let left = left.map_err(|error| of_unfinished(error, target))?;
         match &locks.standing {
@@ -108,10 +110,12 @@ impl Workspace<'_> {
     ) -> Result<Option<GitRestore>> {
         let look = Purpose::look(GitPart::Look, BTreeSet::new());
         let shot = self.shoot(look, &CaptureProgress::default())?;
+        // Forced: whether others' commits may leave was decided when the restore was begun.
         let git = self.plan_git(target, &shot, true, None, past)?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
         };
+        // A ref in this plan is not where it is to go. If it is not where the restore found it either, others moved it.
         let was_moved =
             git.plan.refs.iter().any(|moved| before.is_none_or(|before| known(before, &moved.name) != moved.from));
         Ok(if was_moved { None } else { Some(git) })

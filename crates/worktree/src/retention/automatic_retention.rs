@@ -34,12 +34,14 @@ const FEW: usize = 32;
 pub fn tidy(kernel: &Kernel, settings: &CaptureSettings, project_dir: &Path) -> Option<Warning> {
     // Most calls have nothing to do here, and see it without opening the store.
     let objects = objects_path(kernel.ledger.path());
+    // A store that is too large needs nothing new where a sweep of it is noted already.
     let is_known = !is_big(&objects, &settings.retention) || stamp(&objects, "unswept").exists();
     if is_known && is_looked(&objects, &settings.retention) {
         return None;
     }
     // No waiting: a process that captures or writes now comes first, and a later call prunes.
     let settings = CaptureSettings { busy_timeout: Duration::ZERO, ..settings.clone() };
+    // `at_once` is for the ledger, the timeout of zero for locks of files: neither of them is waited for.
     let tidied = kernel.ledger.at_once(|| {
         let workspace = Workspace::open(kernel, root_of(project_dir), &settings)?;
         prune_rows(&workspace, &settings.retention)
@@ -58,6 +60,7 @@ fn prune_rows(workspace: &Workspace<'_>, configured: &Retention) -> Result<()> {
     if is_big(workspace.objects.path(), configured) {
         touch(&workspace.stamp("unswept"))?;
     }
+    // Asked again: the caller may have come here for the size of the store alone.
     if is_looked(workspace.objects.path(), configured) {
         return Ok(());
     }
@@ -158,8 +161,10 @@ fn age_of_oldest(workspace: &Workspace<'_>, request: &RetentionRequest) -> Resul
     // Those of tool calls go with the others of their dispatch.
     let mut ages = old.iter().filter(|one| !one.link.of_call).map(|one| now.millis() - one.created_at.millis());
     let quarter = ages.clone().count().div_ceil(4);
+    // The oldest come first, so the last one of the quarter is its youngest.
     let age = quarter.checked_sub(1).and_then(|last| ages.nth(last));
     let age = age.or_else(|| (!old.is_empty()).then_some(0));
+    // A policy prunes what is older than its age: one millisecond less takes this checkpoint along.
     Ok(age.map(|age| Duration::from_millis(u64::try_from(age - 1).unwrap_or(0))))
 }
 

@@ -106,6 +106,7 @@ pub(super) fn assigned(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) ->
             None => return MaskVerdict::More,
             Some(0) => {}
             Some(length) => {
+                // In `bypass`, `pass` is no name. A later one of the list may fit.
                 if !is_apart(name, rest, before) {
                     continue;
                 }
@@ -126,6 +127,7 @@ fn spelled(rest: &[u8], wanted: &[u8], at_end: bool) -> Option<usize> {
     if !word(rest, &wanted[..gap], at_end)? {
         return Some(0);
     }
+    // `api key`, `api_key`, `api-key`, `api.key`, and `apiKey`.
     let between = usize::from(rest.get(gap).is_some_and(|b| matches!(b, b' ' | b'_' | b'-' | b'.')));
     let last = &wanted[gap + 1..];
     if rest.len() == gap + between {
@@ -162,6 +164,7 @@ fn is_access(before: PrecedingBytes<'_>) -> bool {
 fn is_option(before: PrecedingBytes<'_>) -> bool {
     let name = before.name();
     let is_dash = |places: usize| before.back(places) == b'-';
+    // In `--db-password`, the two dashes may be anywhere in the name. One dash, as in `-storepass`, must begin it.
     let is_double = (1..name).any(|places| is_dash(places) && is_dash(places - 1));
     is_double || name > 0 && is_dash(name - 1) && !Class::Word.has(before.back(name))
 }
@@ -169,6 +172,7 @@ fn is_option(before: PrecedingBytes<'_>) -> bool {
 /// Where the name ends, with words after it that belong to it; `None`: it is the name of something else.
 fn ending(look: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
+    // `SECRET_KEY_BASE`, `tokenProd`, `password2`: up to three more parts belong to the name.
     for _ in 0..3 {
         let gap = usize::from(look.get(at).is_some_and(|b| matches!(b, b'_' | b'-' | b'.')));
         let rest = &look[at + gap..];
@@ -204,6 +208,7 @@ fn value(name: Name, look: &[u8], end: usize, before: PrecedingBytes<'_>) -> Mas
         Name::Short => !look[..end].eq_ignore_ascii_case(b"auth"),
         Name::Key => return key(&joined, body),
     };
+    // Quotes tell where a value ends, so less is asked of what they hold.
     if let Some(quoted) = joined.quoted(body) {
         return of_quoted(name, is_sure, &joined, quoted);
     }
@@ -214,6 +219,7 @@ fn value(name: Name, look: &[u8], end: usize, before: PrecedingBytes<'_>) -> Mas
         Join::Element => return element(look, joined.at),
         Join::Said if is_header && begins_with_x(before) => true,
         Join::Said if name == Name::Short && look[0].is_ascii_uppercase() && !is_joined(look, before) => false,
+        // The id of a key is called so as well, and has 20 bytes. Its secret has 40.
         Join::Said if name == Name::Access => is_mixed(bare, 32),
         Join::Said if name == Name::Password => is_mixed(bare, SHORTEST_ASSIGNED),
         Join::Spaced | Join::Said if is_sure => is_mixed(bare, 6),
@@ -247,6 +253,7 @@ fn bare(body: &[u8]) -> &[u8] {
 /// Letters and digits, as passwords have and prose has not.
 fn is_mixed(word: &[u8], least: usize) -> bool {
     let has = |is_it: fn(&u8) -> bool| word.iter().any(is_it);
+    // Paths mix letters and digits as well: `src/v2.rs`, `/usr/lib64`.
     let is_path = word.contains(&b'/') && (word.contains(&b'.') || matches!(word[0], b'/' | b'~'));
     word.len() >= least && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic) && !is_path
 }
@@ -254,6 +261,7 @@ fn is_mixed(word: &[u8], least: usize) -> bool {
 fn of_quoted(name: Name, is_sure: bool, joined: &Joined, quoted: &[u8]) -> MaskVerdict {
     let has_space = quoted.iter().any(u8::is_ascii_whitespace);
     let is_one = match joined.join {
+        // A password may be a phrase, as in `"correct horse battery staple"`. Other secrets have no spaces.
         Join::Assigned | Join::Dictionary | Join::Option | Join::Pair if is_sure => {
             quoted.len() >= SHORTEST_ASSIGNED && !has_space || name == Name::Password && quoted.len() >= 8
         }
@@ -263,6 +271,7 @@ fn of_quoted(name: Name, is_sure: bool, joined: &Joined, quoted: &[u8]) -> MaskV
         Join::Space => false,
         _ => is_mixed(quoted, 8) && !has_space,
     };
+    // A URL is left to the judge of URLs, which hides no more than its password.
     if !is_one || quoted.windows(3).any(|three| three == b"://") {
         return MaskVerdict::No;
     }

@@ -60,6 +60,7 @@ pub(super) fn authorization(rest: &[u8], before: PrecedingBytes<'_>, at_end: boo
     let most = rest.len().min(AUTHORIZATION.len() + MOST_BETWEEN);
     let from = AUTHORIZATION.len() + rest[AUTHORIZATION.len()..most].iter().take_while(|b| is_between(b)).count();
     let mut is_open = from == rest.len() && from < AUTHORIZATION.len() + MOST_BETWEEN;
+    // `Authorization: Bearer x`: these schemes have one word of credentials, and the name of the scheme is shown.
     for scheme in SCHEMES {
         match word(&rest[from..], scheme, at_end) {
             Some(true) => {
@@ -72,6 +73,7 @@ pub(super) fn authorization(rest: &[u8], before: PrecedingBytes<'_>, at_end: boo
     if is_open {
         return open(at_end);
     }
+    // The parameters of the other schemes end with their line, so all of it must be there.
     let Some(look) = line(rest, AUTHORIZATION.len(), at_end) else { return MaskVerdict::More };
     if from == AUTHORIZATION.len() || from >= look.len() { MaskVerdict::No } else { parameters(look, from, before) }
 }
@@ -81,6 +83,7 @@ fn parameters(look: &[u8], from: usize, before: PrecedingBytes<'_>) -> MaskVerdi
     let scheme = Class::Dashed.run(&look[from..]);
     let known = SCHEMES_WITH_PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(&look[from..from + scheme]));
     if !known || look.get(from + scheme) != Some(&b' ') {
+        // A word alone has to look like a token: `Authorization: required` is prose.
         let alone = Class::Token68.run(&look[from..]);
         let digits = look[from..from + alone].iter().filter(|b| b.is_ascii_digit()).count();
         if alone >= SHORTEST_ALONE && digits >= 2 {
@@ -89,6 +92,7 @@ fn parameters(look: &[u8], from: usize, before: PrecedingBytes<'_>) -> MaskVerdi
         return MaskVerdict::No;
     }
     let value = &look[from + scheme + 1..];
+    // In `curl -H 'Authorization: Digest ...'`, the quote before the name ends the header.
     let quote = before.back(0);
     let end = match quote {
         b'\'' | b'"' => value.iter().position(|b| *b == quote),
@@ -128,6 +132,7 @@ pub(super) fn user(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> Mas
     for name in USERS {
         match prefix(rest, name, at_end) {
             Some(true) if begins_word(before.two()) && before.back(0) != b'-' => {
+                // `-u name:...`, `--user=name:...`, `-u 'name:...'`. Without such a sign it is another option: `-un`.
                 let between = |b: &u8| matches!(b, b' ' | b'=' | b'"' | b'\'');
                 let from = name.len() + rest[name.len()..].iter().take(2).take_while(|b| between(b)).count();
                 let body = &rest[from..rest.len().min(from + LONGEST_NAME)];

@@ -76,6 +76,7 @@ impl Pattern {
     fn parse(text: &[u8], fold: bool) -> Option<Self> {
         let (is_negated, text) = text.strip_prefix(b"!").map_or((false, text), |rest| (true, rest));
         let (only_directories, text) = text.strip_suffix(b"/").map_or((false, text), |rest| (true, rest));
+        // Before the first slash goes: `/foo` is no pattern of names, though no slash is left in it.
         let of_names = !text.contains(&b'/');
         let text = text.strip_prefix(b"/").unwrap_or(text);
         if text.is_empty() {
@@ -87,6 +88,7 @@ impl Pattern {
         let (prefix, rest) = text.split_at(wild);
         let rest = match rest {
             [] => Rest::Nothing,
+            // `*.log`, the usual one, needs no matcher.
             [b'*', ending @ ..] if of_names && !ending.iter().any(is_special) => Rest::Ending(ending.to_vec()),
             rest => Rest::Wild(Wild::new(rest, !of_names, fold)),
         };

@@ -38,6 +38,7 @@ fn stars(pattern: &[u8], at: usize, of_paths: bool) -> (Token, usize) {
     let is_whole = length > 1
         && matches!(before, None | Some(b'/'))
         && (after.is_empty() || after.starts_with(b"/") || after.starts_with(b"\\/"));
+    // In a path: `**/b` is directories, `a/**` is deep, `a**b` is one star. In a name every star is deep.
     match (of_paths, is_whole, after.first()) {
         (true, true, Some(b'/')) => (Token::Directories, length + 1),
         (true, false, _) => (Token::Star, length),
@@ -117,9 +118,11 @@ impl Wild {
             if is_step {
                 token += 1;
             } else if let Some((after, from)) = star.filter(|(_, from)| text.get(*from).is_some_and(|b| *b != b'/')) {
+                // The newest star first: it takes one byte more, as long as that is no slash.
                 star = Some((after, from + 1));
                 (token, at) = (after, from + 1);
             } else if let Some((after, from)) = deep.filter(|(_, from)| *from < text.len()) {
+                // The stars after this one are met again, and begin anew.
                 (star, deep) = (None, Some((after, from + 1)));
                 (token, at) = (after, from + 1);
             } else if let Some((after, from)) = directories

@@ -20,8 +20,10 @@ impl Room {
         let doing = || "making room for git's objects".to_owned();
         let room = Scratch::new(objects.path())?;
         let at = |name: &str| room.path().join(name);
+        // The least that git takes for a repository: `objects`, `refs`, HEAD, and a version in `config`.
         std::fs::create_dir_all(at("objects/info")).while_doing(doing)?;
         std::fs::create_dir_all(at("refs/heads")).while_doing(doing)?;
+        // Git heeds `extensions` from version 1 on.
         let format = if is_sha256 { "1\n[extensions]\n\tobjectFormat = sha256" } else { "0" };
         std::fs::write(at("config"), format!("[core]\n\trepositoryFormatVersion = {format}\n")).while_doing(doing)?;
         std::fs::write(at("HEAD"), "ref: refs/heads/none\n").while_doing(doing)?;
@@ -57,6 +59,7 @@ impl Room {
             let index = std::fs::read(&index).while_doing(|| format!("reading {}", index.display()))?;
             let listed = git.run_with(&["show-index"], &index)?;
             let listed = String::from_utf8_lossy(&listed).into_owned();
+            // `OFFSET OID (CHECKSUM)`.
             let oids = listed.lines().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned);
             unpacked.insert(*pack, oids.collect());
         }
@@ -73,6 +76,7 @@ fn kinds<'o>(git: &Git<'_>, oids: impl IntoIterator<Item = &'o str>) -> Result<V
     let input: String = input.into_iter().map(|oid| format!("{oid}\n")).collect();
     let said = git.run_with(&["cat-file", "--batch-check=%(objectname) %(objecttype)"], input.as_bytes())?;
     let said = String::from_utf8_lossy(&said).into_owned();
+    // A missing object comes as `OID missing`: no caller asks for this kind.
     let pair = |line: &str| line.split_once(' ').map(|(oid, kind)| (oid.to_owned(), kind.to_owned()));
     Ok(said.lines().filter_map(pair).collect())
 }

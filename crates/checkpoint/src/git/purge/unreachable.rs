@@ -24,6 +24,7 @@ pub struct Unreachable {
 /// Every object that git ever had at a path, as far as refs, reflogs and the stash go back.
 pub(super) fn in_history(root: &Path, path: &[u8]) -> Result<BTreeSet<String>> {
     let pathspec = OsString::from_vec([b":(top,literal)", path].concat());
+    // Without `--full-history`, git leaves out a side branch if the merge took nothing of it at the path.
     let list = ["rev-list", "--objects", "--missing=print", "--full-history", "--all", "--reflog", "--"];
     let arguments: Vec<OsString> = list.map(OsString::from).into_iter().chain([pathspec]).collect();
     let listed = Git::new(root).run(&arguments)?;
@@ -122,6 +123,7 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Un
     if walk(&["--all"])? {
         add("refs", "branches, tags or the stash of the repository reach it".to_owned(), shows("--all"));
     }
+    // Refs are told of above: here counts only what no ref reaches.
     if walk(&["--reflog", "--not", "--all"])? {
         add("reflog", "the repository's reflogs reach it".to_owned(), shows("--reflog"));
     }

@@ -40,6 +40,7 @@ impl<'s> GitStatusOutput<'s> {
     fn entry(&mut self, line: &'s [u8]) {
         let is_unmerged = line[0] == b'u';
         let width = if is_unmerged { 11 } else { 9 };
+        // The path comes last and may have spaces: the split ends before it.
         self.changed.extend(line.splitn(width, |b| *b == b' ').nth(width - 1));
         let fields: Vec<&str> =
             line.splitn(width, |b| *b == b' ').map(|field| std::str::from_utf8(field).unwrap_or_default()).collect();
@@ -50,6 +51,7 @@ impl<'s> GitStatusOutput<'s> {
         // One whose file is gone again looks like an empty file that was deleted.
         self.may_have_intended |=
             state.ends_with('A') || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
+        // The first letter compares the index with HEAD, the second the file with the index; a dot means no difference.
         if is_unmerged || !state.starts_with('.') {
             self.is_staged = true;
             let is_content = |(mode, oid): &(&&str, &&'s str)| **mode != SUBMODULE && oid.bytes().any(|b| b != b'0');

@@ -30,6 +30,7 @@ pub fn revert_entries(root: &Path, edits: &[IndexEdit], is_back: bool) -> Result
             match wanted(edit) {
                 Some(entry) if there.contains(oid(&entry)) => come.push(info(&entry, &edit.path.0)),
                 Some(_) => {}
+                // The mode 0 takes an entry out. Git wants a name of zeros with it, as long as the names of objects here.
                 None => gone.push(info(&format!("0 {}", "0".repeat(oid_length(&edit.was))), &edit.path.0)),
             }
         }

@@ -54,12 +54,15 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
     let dirs = dirs(root)?;
     let git = Git::new(root);
     if target.index != current.index {
+        // Git runs in the root, and would look for a relative path of the copy from there.
         let git_dir = std::path::absolute(&dirs.git_dir).while_doing(|| "finding the index".to_owned())?;
+        // The lock before the comparison: from here on no git changes the index that is compared.
         let lock = IndexLock::take(&git_dir)?;
         replace(&git, &git_dir, target, current, objects)?;
         // `update-index` takes the same lock.
         drop(lock);
     }
+    // With the user's filters, as their own `git status` runs them: a file that only git-lfs makes equal is unchanged then.
     let git = Git::with(root, Filters::Users);
     Ok(may_refresh(&git)? && refresh(&git))
 }
@@ -102,6 +105,7 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
     on_copy(git_dir, |path, scratch| {
         let copy = Git { index: Some(path), ..git.clone() };
         edit(&copy, git_dir, scratch, &expected, &wanted)?;
+        // Read back before it replaces the index: the copy has to be the target, so the target stands in both places.
         if index::found_in(&copy, [target, target], objects)?.is_none() {
             return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
                 .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
@@ -168,10 +172,12 @@ impl IndexLock {
         // As git itself takes this lock: of two that create the file, one succeeds.
         match File::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
+                // Owned before the mark is written: if that fails, the drop removes the file, which would have no mark.
                 let lock = Self(path);
                 file.write_all(LOCK_MARK.as_bytes()).while_doing(|| "locking the index".to_owned())?;
                 Ok(lock)
             }
+            // Every restore holds the lock of the root, and the caller has it now: the restore that wrote the mark is dead.
             Err(e) if e.kind() == ErrorKind::AlreadyExists && is_left_behind(&path) => Ok(Self(path)),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(locked("the index", &path)),
             Err(e) => Err(e).while_doing(|| format!("locking {}", path.display())),
@@ -260,10 +266,12 @@ fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -
     intend(git, git_dir, &scratch.join("tree"), after.iter().filter(|(_, held)| held.is_intended))?;
     let assumed = |text| index::lines_with(text, |entry| entry.first().is_some_and(u8::is_ascii_lowercase));
     let is_touched = |path| before.contains_key(path) || after.contains_key(path);
+    // An entry that was put anew has lost the flag by that. Only untouched ones need it to be taken off.
     let was: BTreeSet<&[u8]> = assumed(old).map(|line| line.path).filter(|path| !is_touched(*path)).collect();
     let is: BTreeSet<&[u8]> = assumed(new).map(|line| line.path).collect();
     mark(git, "--no-assume-unchanged", was.difference(&is))?;
     mark(git, "--assume-unchanged", is.difference(&was))?;
+    // The flag is part of what is compared, so an untouched entry has it already or is not to have it.
     mark(git, "--skip-worktree", after.iter().filter(|(_, held)| held.is_skipped).map(|(path, _)| path))
 }
 
@@ -288,6 +296,7 @@ fn intend<'l>(
     for (name, held) in intended {
         let Some(bits) = held.entries.first().and_then(|entry| entry.get(..6)) else { continue };
         let path = tree.join(path_from_bytes(name));
+        // `add -N` records the kind of a file and no content: the files are empty, and a link leads nowhere.
         let made = fs::create_dir_all(path.parent().unwrap_or(tree)).and_then(|()| match bits {
             "120000" => symlink("nowhere", &path),
             mode => {

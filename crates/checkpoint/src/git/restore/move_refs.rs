@@ -29,6 +29,7 @@ pub(super) fn pending<'p>(git: &Git<'_>, plan: &'p GitRestorePlan) -> Result<Vec
     let mut pending = Vec::new();
     for moved in &plan.refs {
         let found = at.get(&moved.name[..]).copied();
+        // A restore that was interrupted has moved it.
         if found == moved.to.as_deref() {
             continue;
         }
@@ -71,11 +72,13 @@ pub(super) fn kept<'s>(
 ///
 /// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others.
 pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) -> Result<()> {
+    // `feat` is to go and `feat/login` to be made: `refs/heads/feat` cannot be a file and a directory.
     let is_in_the_way = |removed: &Moved| {
         removed.to.is_none() && refs.iter().any(|made| made.from.is_none() && are_nested(&made.name, &removed.name))
     };
     let (ahead, rest): (Vec<&Moved>, Vec<&Moved>) = refs.iter().copied().partition(|moved| is_in_the_way(moved));
     let mut commands = Commands::default();
+    // First in the first transaction: no ref leaves a commit that no other ref keeps.
     for (name, oid) in kept {
         commands.set(name, oid);
     }
@@ -135,6 +138,7 @@ pub(super) fn pending_head<'s>(
     Ok(match (target.head_name(), &target.head) {
         (Some(name), _) => Some(GitHead::On(name)),
         (None, Some(to)) => {
+            // While HEAD is on a branch, its old value is that of the branch. The branch may have moved just before, by this restore.
             let from = current.head.as_deref().filter(|_| current.head_name().is_none());
             Some(GitHead::Detached { to, from })
         }
@@ -184,6 +188,7 @@ impl Commands {
     }
 
     fn command(&mut self, verb: &[u8], name: &[u8], values: &[&str]) {
+        // `VERB NAME`, NUL, and each value with a NUL after it; an empty old value means that any is right.
         self.0.extend_from_slice(verb);
         self.0.extend_from_slice(name);
         for value in values {

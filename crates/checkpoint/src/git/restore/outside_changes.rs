@@ -16,6 +16,7 @@ impl OutsideChanges {
     /// Of what was seen, what is staged alone.
     #[must_use]
     pub fn of_the_index(mut self) -> Self {
+        // What is equal before and after was not changed by others. So a part is left out by making both equal.
         self.before.refs.clone_from(&self.after.refs);
         self.before.stash.clone_from(&self.after.stash);
         self

@@ -35,6 +35,7 @@ pub(super) fn operations(target: &GitState, plan: &GitRestorePlan, current: &Git
     // One of several commits has more than notes: only git can end it.
     let is_ended =
         |operation: &String| plan.ends.as_ref() == Some(operation) && !dirs.git_dir.join("sequencer").exists();
+    // Looked for again: it may have begun since the state was recorded.
     let now = operation(&dirs.git_dir);
     if let Some(operation) = now.as_ref().or(current.operation.as_ref()).filter(|now| !is_ended(now)) {
         return Err(in_progress(operation, "is"));
@@ -161,12 +162,14 @@ pub(super) fn branches_elsewhere(
 /// The branches that other work trees of the repository have checked out, or are in the midst of rebasing or bisecting; and where.
 pub(super) fn in_use_elsewhere(git: &Git<'_>, root: &Path, dirs: &GitDirs) -> Result<Vec<(Vec<u8>, PathBuf)>> {
     let others = git_dirs_of_others(dirs);
+    // Most repositories have one work tree, and git need not be started for them.
     if others.is_empty() {
         return Ok(Vec::new());
     }
     let mut taken = Vec::new();
     // Not `-z`, which is of git 2.36: a path with a newline in it is taken for another tree's, which only refuses more.
     let listed = git.run(&["worktree", "list", "--porcelain"])?;
+    // Git prints the real path of each work tree.
     let own = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let mut tree = PathBuf::new();
     for line in listed.split(|b| *b == b'\n') {
@@ -208,6 +211,7 @@ fn git_dirs_of_others(dirs: &GitDirs) -> Vec<PathBuf> {
     let own = fs::canonicalize(&dirs.git_dir).unwrap_or_else(|_| dirs.git_dir.clone());
     linked
         .map(|entry| entry.path())
+        // The git directory of the main work tree is the one that all share.
         .chain([dirs.common_dir.clone()])
         .filter(|place| fs::canonicalize(place).is_ok_and(|place| place != own))
         .collect()

@@ -27,6 +27,10 @@ pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash])
     let top = git.run(&["for-each-ref", "--format=%(objectname)", "refs/stash"])?;
     let top = String::from_utf8_lossy(&top).trim_end().to_owned();
     let found = if top.is_empty() { Vec::new() } else { record::stash(git)? };
+    //   current   c2  c1 │ k1  k0      newest first; what both have at the old end stays
+    //   found         c1 │ k1  k0      a killed restore had dropped c2: still on the way from `current`
+    //   found     t1     │ k1  k0      it had stored t1: on the way to `target`
+    //   target    t2  t1 │ k1  k0
     let kept = shared(target, current);
     let is_on_the_way =
         |whole: &[Stash]| found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len();
@@ -62,6 +66,7 @@ impl Pending<'_> {
         for Stash { commit, message } in self.stored.iter().rev() {
             // `git stash store` asks more of a commit than some versions of git once asked when they made it.
             let mut arguments = vec![OsStr::new("update-ref"), OsStr::new("--create-reflog")];
+            // Git refuses an empty message.
             if !message.0.is_empty() {
                 arguments.extend([OsStr::new("-m"), OsStr::from_bytes(&message.0)]);
             }

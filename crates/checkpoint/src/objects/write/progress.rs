@@ -38,11 +38,13 @@ impl Writer<'_> {
     /// Makes everything durable, and visible to others, that was added so far.
     fn enter_progress(&self) -> Result<()> {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        // Open packs are entered too: a list and its pieces may be in different ones.
         self.close()?;
         let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
         if self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Ok(());
         }
+        // Nothing came since the last time: no transaction, and no wait for the disk.
         if packs.is_empty() && locked(&self.written).packs.is_empty() {
             return Ok(());
         }
@@ -51,7 +53,9 @@ impl Writer<'_> {
 
     /// Enters what is left, if the writer ends early. What does not fit is not kept in part: others need the disk, too.
     pub(super) fn enter_rest(&self) {
+        // `is_too_much` is also set where entering failed: what it left is removed, and never entered in part.
         if self.progress.is_some() && !self.is_too_much.load(Relaxed) {
+            // A failure is ignored: what has not entered is removed next, and the next capture stores it again.
             let _ = self.enter_progress();
         }
     }

@@ -53,6 +53,8 @@ impl Writer<'_> {
     /// Adds the content of a file, in bounded memory; returns its hash and length, or `None` where it was purged: then nothing is
     /// kept.
     pub fn put_file(&self, source: &mut (impl Read + Seek)) -> Result<Option<(Hash, u64)>> {
+        // In the first pass nothing is stored for a piece that is gone. It may be of a purged content, and only the
+        // hash of the whole tells that.
         let put = match self.put_through(source, Heeds::Losses)? {
             // A purge took them with another content, or they were lost. That the whole is no purged one is known only now.
             Put::LacksPieces => {
@@ -80,6 +82,7 @@ impl Writer<'_> {
         // Most files fit: they are read at once.
         let mut buffer = Vec::with_capacity(64 << 10);
         let first = fill(source, &mut buffer)?;
+        // It was read to its end, so it is one object. With `PIECE` bytes more may follow, and the loop decides.
         if first < PIECE {
             let hash = hash_of(&buffer);
             // Lost content is kept again by the first file that has it.
@@ -95,7 +98,9 @@ impl Writer<'_> {
             let is_hole = buffer.len() == PIECE && is_zero(&buffer);
             let piece = if is_hole { *NOTHING } else { hash_of(&buffer) };
             match self.put_content(piece, Form::Whole, &buffer, heeds)? {
+                // Only whole contents have this mark: the piece is a purged content by itself.
                 Kept::Gone(Presence::Purged) => return Ok(Put::Purged),
+                // It is read to its end anyway: only the hash of the whole tells whether it was purged.
                 Kept::Gone(_) => lacks_any = true,
                 Kept::Yes => {}
             }
@@ -105,6 +110,7 @@ impl Writer<'_> {
         }
         let hash = whole.finalize().into();
         if lacks_any {
+            // Asked without counting it as seen: the second pass may still add it.
             let is_purged = self.presence_in_store(&hash)? == Presence::Purged;
             return Ok(if is_purged { Put::Purged } else { Put::LacksPieces });
         }
@@ -140,6 +146,7 @@ impl Writer<'_> {
         if heeds.keeps(presence) {
             self.is_news.store(true, Relaxed);
         }
+        // What is gone does not count as seen: each file that has it must learn so.
         if heeds.keeps(presence) || presence == Presence::Here {
             seen.insert(*hash);
         }
@@ -147,6 +154,7 @@ impl Writer<'_> {
     }
 
     fn presence_in_store(&self, hash: &Hash) -> Result<Presence> {
+        // Another writer may have kept the same since: both packs hold it then, and the index names the first.
         if self.is_first { Ok(Presence::Absent) } else { self.objects.presence(hash) }
     }
 }

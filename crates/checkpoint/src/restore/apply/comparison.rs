@@ -43,8 +43,10 @@ impl RootDir {
     pub(super) fn has_plainly(&self, path: &[u8], found: &EntryState, node: &RestoreNode) -> bool {
         match (found, node) {
             (EntryState::File(stat), RestoreNode::File { hash, size, mode, .. }) => {
+                // The file is read only if what costs nothing agrees.
                 stat.size == *size && stat.mode == *mode && self.hash(path).is_some_and(|found| found == *hash)
             }
+            // A link has no looks of its own, and is compared by where it leads.
             (EntryState::Symlink(_, target), RestoreNode::Symlink(expected)) => *target == expected.0,
             (EntryState::Directory(_), RestoreNode::Directory { .. }) => true,
             _ => false,
@@ -52,6 +54,7 @@ impl RootDir {
     }
 
     fn hash(&self, path: &[u8]) -> Option<Hash> {
+        // What cannot be read is not known to be the same, so it is left alone.
         let mut file = self.open_file(path).ok()?;
         let mut digest = Sha256::new();
         let mut buffer = vec![0; 64 << 10];

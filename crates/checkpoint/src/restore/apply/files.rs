@@ -27,6 +27,7 @@ pub(super) fn write(
         return pass(plan, failed, false, &write);
     }
     let write_beside_others = |(step, failed): (&RestoreStep, &mut Option<Diagnosis>)| {
+        // `true` lets a file that has other names wait until all threads are done.
         if failed.is_some() || applier.is_known_elsewhere(step) {
             return failed.is_none();
         }

@@ -70,6 +70,7 @@ impl Applier<'_> {
                 _ => return Err(changed(&step.path.0)),
             }
         }
+        // A log that came since the plan belongs to the state that is about to go.
         for side in database::sides_of(path) {
             let is_known = group.database.sides.iter().any(|known| known.0 == side);
             if !is_known && !matches!(self.root.look_at(&side)?, EntryState::Absent) {
@@ -89,6 +90,7 @@ impl Applier<'_> {
     /// Makes what the group's plan leaves, the database last. Errors: `file_conflict` where something else stands by now.
     pub(super) fn fill(&self, group: &Group<'_>) -> Result<()> {
         let mut is_any = false;
+        // Backwards, because the database is the first of the list.
         for (_, step) in group.steps().iter().rev() {
             let Some(after) = &step.after else { continue };
             if matches!(after, RestoreNode::Directory { .. }) {

@@ -53,6 +53,8 @@ pub fn place<'r>(restores: &'r [RestoreRecord], id: &RestoreId) -> RestorePlace<
         let Some((at, one, named)) = found(&stack, id) else { continue };
         let is_undo = named.kind == RestoreKind::Undo;
         return match stack.last() {
+            // A restore or redo is undone from the first stack, an undo from the second. Of several undos of a restore,
+            // only the last one stands.
             Some(top) if is_undo == is_undone && (!is_undo || named.id == one.last().id) => {
                 if at + 1 == stack.len() {
                     RestorePlace::Next
@@ -85,6 +87,7 @@ fn stacked(restores: &[RestoreRecord]) -> (Vec<StackedRestore<'_>>, Vec<StackedR
             RestoreKind::Undo => (&mut undo, &mut redo),
             RestoreKind::Redo => (&mut redo, &mut undo),
         };
+        // A restore that was marked as lost is not in the list: its undo finds nothing here.
         if let Some(mut one) = from.pop() {
             one.turns.push(record);
             to.push(one);

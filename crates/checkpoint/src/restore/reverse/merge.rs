@@ -38,6 +38,7 @@ pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str
     let (mut text, mut regions, mut rest) = (String::with_capacity(ours.len()), Vec::new(), marked.as_str());
     // Each marker ends with its name, so it is found at its end where a last line without a newline stands right before it.
     while let Some((before, region)) = rest.split_once(&begin) {
+        // Each region has all three markers, so the defaults are never used.
         let (of_ours, region) = region.split_once(&middle).unwrap_or((region, ""));
         let (of_theirs, after) = region.split_once(&end).unwrap_or((region, ""));
         text.push_str(before);

@@ -88,6 +88,7 @@ impl Backwards<'_> {
         ways: [&[LookPair]; 2],
         now: Option<&DiffState>,
     ) -> Result<Option<LineConflict>> {
+        // Both ways take the same kind of steps: only the side differs that gives the lines in conflict.
         let way = |pairs: &[LookPair], side| Self { side: Some(side), ..*self }.back(path, pairs, now);
         let PathReversal::To { state: taken, mut texts, .. } = way(ways[0], MergeSide::Theirs)? else {
             return Ok(None);
@@ -127,6 +128,8 @@ impl Backwards<'_> {
                 PathStep::Conflict(why) => return Ok(PathReversal::Conflict(why)),
             }
         }
+        // Of the merged texts only the last is still needed: the others were steps on the way. A text that no merge
+        // made may come from a commit.
         match &to {
             Some(DiffState::File { hash, .. }) => {
                 texts.retain(|text| hash_of(text) == *hash);
@@ -155,6 +158,7 @@ impl Backwards<'_> {
         if is_same(now, before) {
             return Ok(PathStep::To(now.cloned()));
         }
+        // Files first, even those that are as the work left them: content and looks may be of different makers.
         if let (
             Some(was @ DiffState::File { .. }),
             Some(left @ DiffState::File { .. }),
@@ -192,6 +196,7 @@ impl Backwards<'_> {
         };
         let (was, left, is) = (content(before), content(after), content(now));
         let again = is == left && was != left && self.own.is_of_others(path, at, |state| state.map(content));
+        // The work changed looks alone, or its content is gone already, or others made it so again.
         if was == left || is == was || again {
             let state = Some(with(looks, is));
             return Ok(if again || looks_again { PathStep::Again(state) } else { PathStep::To(state) });
@@ -206,6 +211,7 @@ impl Backwards<'_> {
         let [Some(was), Some(left), Some(is)] = [text(was)?, text(left)?, text(is)?] else {
             return conflict("others changed it since, and it is not text that can be merged");
         };
+        // The base is what the work left; the sides are what stands there now and what stood there before.
         let merged = match (diffy::merge(&left, &is, &was), self.side) {
             (Ok(text), _) => MergedText { text, regions: Vec::new() },
             (Err(_), Some(side)) => merge_taking(side, &left, &is, &was),

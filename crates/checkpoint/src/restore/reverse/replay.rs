@@ -113,6 +113,8 @@ impl Own {
         undone: Option<ReplayedPath<'_>>,
     ) -> Result<()> {
         let replay = Replay { objects, path, is_undone: undone.is_none(), decision: None, earlier };
+        // Its undo took nothing out here. Where by the looks there was something to take, the path was gone before any
+        // look saw it, and nothing comes back.
         if let Some(undone) = undone
             && self.pairs(path).is_empty()
             && was_changed_unseen(replay, undone.then)?
@@ -226,6 +228,8 @@ pub fn without_returns(history: &mut [Past]) {
         let run = is_persons[..=last].iter().rev().take_while(|is_persons| **is_persons).count();
         let left = history[last].change.1.clone();
         let is_return = |past: &Past| is_same(past.change.0.as_ref(), left.as_ref());
+        // The changes by persons that end here, without others in between. If one of them began with what the last one
+        // left, all from that one on came to nothing.
         let from = last + 1 - run;
         if let Some(first) = history[from..=last].iter().position(is_return) {
             history[from + first..=last].iter_mut().for_each(|past| past.whose = ChangeOwner::Undone);
@@ -240,6 +244,7 @@ fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
     let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
     for past in history {
         let back = match past.whose {
+            // Both sides are again what they were at the moment that the rollback went back to.
             ChangeOwner::Back { to } => moments.iter().rev().find(|moment| moment.seq <= to),
             _ => None,
         };
@@ -249,6 +254,7 @@ fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
             None if now.clash.is_none() => {
                 now.clash = now.change(replay, past, &mut texts)?;
             }
+            // After a clash nothing more is applied: only a rollback past it can end it.
             None => {}
         }
         (now.seq, now.actual) = (past.seq, past.change.1.clone());
@@ -350,6 +356,7 @@ fn changed(
 ) -> Result<PathStep> {
     // Nothing is known of others here: who made it so again does not matter.
     let own = Own::default();
+    // Turned round: `step` takes a change out, and this one is to go in.
     let change = PathChange { path: replay.path, at: 0, before: to.as_ref(), after: from.as_ref() };
     let side = decision.map(LineDecision::side);
     Backwards { objects: replay.objects, root: None, own: &own, side }.step(change, state, texts)

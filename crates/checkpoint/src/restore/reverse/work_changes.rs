@@ -79,6 +79,7 @@ impl Own {
         self.ways.remove(&path);
         let others = self.since.get(&path).and_then(|since| since.last()).map_or(0, |since| since.own);
         let pairs = self.changes.entry(path).or_default();
+        // Two changes are one only if the second begins where the first ended, and others did nothing in between.
         let is_alone = others < pairs.len();
         match pairs.last_mut() {
             Some((_, last)) if is_alone && is_same(last.as_ref(), before.as_ref()) => *last = after,
@@ -105,6 +106,7 @@ impl Own {
     ) -> bool {
         let (Some(pairs), Some(since)) = (self.changes.get(path), self.since.get(path)) else { return false };
         let before = part(pairs[change].0.as_ref());
+        // Only what came after this change of the work can have met it.
         since.iter().filter(|since| since.own > change).any(|since| {
             let (from, to) = &since.change;
             part(from.as_ref()) == before && part(to.as_ref()) != before
@@ -128,6 +130,7 @@ impl Own {
 
     /// Adds a path at which a change may be of the work or of others.
     pub fn share(&mut self, path: Vec<u8>, why: &str) {
+        // It replaces a reason that was noted before: here a person must decide. The reasons below replace none.
         self.stays.insert(path, StayReason::Shared(why.to_owned()));
     }
 

@@ -27,6 +27,7 @@ impl CheckpointListArgs {
         session.warn_of_interruption(&workspace)?;
         let run = self.selection.run(&kernel)?;
         let filter = self.selection.filter(&workspace, run.as_ref())?;
+        // JSON is printed row by row. The table for people is collected, because its columns depend on every row.
         let mut rows = views::checkpoint::CheckpointRows::new(kernel.context.now());
         let mut list = session.output.begin_list();
         let mut is_empty = true;

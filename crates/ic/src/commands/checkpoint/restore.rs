@@ -103,6 +103,7 @@ pub(crate) struct RestoreFlags {
 impl RestoreFlags {
     /// Restores the working tree to a checkpoint, by its id.
     pub(crate) fn restore(mut self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
+        // Moved out before `common` takes the rest: the request borrows the paths as long as it lives.
         let (strategy, force, paths) = (self.strategy, self.force, std::mem::take(&mut self.paths));
         let common = self.common();
         let which = Which::Id(checkpoint);
@@ -123,12 +124,15 @@ impl RestoreFlags {
 
     fn common(self) -> Common {
         let Self { dry_run, expect_plan, keep_theirs, yes, .. } = self;
+        // Not by this flag, which means all of `Force`: each caller puts the parts that it was given into the
+        // request.
         Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: ForceFlags { dispatch: None } }
     }
 }
 
 impl CheckpointRestoreArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        // Declared here, because `which` borrows it.
         let chosen;
         let which = match (&self.id, &self.name) {
             (Some(id), _) => {
@@ -215,6 +219,8 @@ impl Common {
         let question =
             Question { does: "A restore writes into the working tree", look: Some("--dry-run"), asks: "Restore?" };
         let text = if nothing { String::new() } else { views::checkpoint::restore::report(&preview) };
+        // Also for a plan without steps: in a pipe the call is refused without --yes, whatever the tree is like at
+        // the moment.
         if !session.confirm(false, &question, || Ok(text))? {
             return Ok(ExitStatus::No);
         }
@@ -247,6 +253,7 @@ fn choose(session: &mut CliSession) -> Result<Option<String>> {
             Ok(ControlFlow::Continue(()))
         },
     )?;
+    // The list comes oldest first, and the newest are offered.
     all.reverse();
     all.truncate(OFFERED);
     let number = CliSession::choose(&views::checkpoint::choice(&all), "Restore which checkpoint? [number]")?;

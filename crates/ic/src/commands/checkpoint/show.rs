@@ -29,6 +29,7 @@ impl CheckpointShowArgs {
         session.warn_of_interruption(&workspace)?;
         let shown = ic_worktree::show(&workspace, Which::Id(&self.id))?;
         let mut files = Vec::new();
+        // A pruned checkpoint has no manifest, and none of its files is kept.
         if self.files && shown.manifest.is_some() {
             let whole = Changes { before: None, after: shown.checkpoint.tree };
             let listed = ic_worktree::changes_of(&workspace, whole, &mut |difference| {
@@ -36,12 +37,14 @@ impl CheckpointShowArgs {
                 files.extend(state.map(|state| (difference.path, state)));
                 Ok(())
             });
+            // It may be pruned while its files are listed: that is the error then, and not a missing object.
             ic_worktree::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
         }
         let contents = files.iter().filter_map(|(_, state)| match state {
             DiffState::File { hash, .. } => Some(*hash),
             _ => None,
         });
+        // One question for all contents, and not one for each file.
         let purged = workspace.objects.purged_among(&contents.collect())?;
         let files: Vec<FileJson> =
             files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();

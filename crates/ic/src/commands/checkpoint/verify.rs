@@ -41,6 +41,7 @@ impl CheckpointVerifyArgs {
 }
 
 fn repair_store(session: &mut CliSession) -> Result<ExitStatus> {
+    // Marking what is lost writes rows, which a full disk would refuse.
     let repaired = with_room(session, |_| {
         let kernel = session.kernel()?;
         let settings = session.checkpoint_settings(&kernel)?;

@@ -120,6 +120,7 @@ impl CompensationAddArgs {
     fn declared(&self) -> Result<Declared> {
         let kind = &self.kind;
         let reason = input::optional_text("--reason", kind.reason.as_deref())?.map(str::to_owned);
+        // The group of these flags lets exactly one through. So the last branch is --restore-file.
         let action = if kind.exec {
             EffectAction::Exec { argv: argv(&self.command)?, how: self.how()? }
         } else if let Some(line) = &kind.shell {
@@ -157,6 +158,7 @@ fn argv(words: &[OsString]) -> Result<Vec<String>> {
     if bytes > LONGEST_COMMAND {
         return Err(invalid(&format!("The command is {bytes} bytes long; at most {LONGEST_COMMAND} are allowed.")));
     }
+    // Refused now: the undo would fail only when it is needed.
     if words.first().is_some_and(|program| program.is_empty()) {
         return Err(invalid("The command is empty: it names no program."));
     }

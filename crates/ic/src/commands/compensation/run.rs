@@ -107,6 +107,7 @@ impl CompensationRunArgs {
                 look: Some("--dry-run"),
                 asks: "Undo?",
             };
+            // With an empty text no question is asked: there is nothing to decide.
             let is_any = !preview.results.is_empty();
             let text =
                 if is_any { views::compensation::compensation_report::report(&preview, None) } else { String::new() };
@@ -150,6 +151,7 @@ impl CompensationRunArgs {
         if report.status == CompensationStatus::Planned || report.left.is_empty() {
             return None;
         }
+        // Without --skip and --reason: a skip is on record, and holds for the next call.
         let mut call = format!("ic compensation run {}", report.run_id.short());
         let mut flag = |name: &str, value: &str| {
             // With an equals sign, a value that begins with a hyphen is not read as a flag.

@@ -32,6 +32,7 @@ impl DispatchListArgs {
         let kernel = session.kernel()?;
         let mut dispatches = kernel.read(|snapshot| {
             let run = self.run.as_ref().map(|run| kernel.run(snapshot, run)).transpose()?;
+            // A phase that the chain does not have is a typing error, which an empty list would hide.
             if let (Some(run), Some(phase)) = (&run, &self.phase) {
                 run.chain.require(phase)?;
             }

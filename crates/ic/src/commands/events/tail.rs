@@ -82,7 +82,9 @@ impl Tail {
         }
         let timeout = session.busy_timeout();
         let mut list = session.output.begin_list();
+        // Not below zero: `runs` is never empty.
         let newest = runs.len() - 1;
+        // A closure, so that an error within still reaches the end of the list below.
         let print = |list: &mut ListOutput<'_>| {
             for (at, run_id) in runs.into_iter().enumerate() {
                 let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
@@ -107,6 +109,7 @@ impl Tail {
     fn runs(&self, kernel: &Kernel, cursor: Option<&Label>) -> Result<(Vec<Option<RunId>>, bool)> {
         let Some(reference) = &self.run else { return Ok((vec![None], self.follow)) };
         let named = kernel.read(|snapshot| kernel.run(snapshot, reference)).map(|run| run.id);
+        // Looked up before the error of `@` is judged: without an open run, the rest of the ended ones decides.
         let left = match cursor {
             Some(name) if reference == "@" => consume::left_behind(kernel, name)?,
             _ => Vec::new(),
@@ -156,6 +159,8 @@ impl Tail {
                 ic_ledger::events::before_newest(snapshot, tail.run_id.as_ref(), self.limit.unwrap_or(100))
             }
         })?;
+        // The position itself may have been printed by an earlier call. Its hash tells whether it is still the same
+        // event.
         if self.follow && tail.at > 0 {
             tail.last = kernel.read(|snapshot| history::place(snapshot, tail.at))?;
         }
@@ -194,6 +199,7 @@ impl Tail {
     ) -> Result<ExitStatus> {
         let command = input::text("--each", command)?;
         let held = HeldCursor::take(kernel, name, run_id, session.busy_timeout())?;
+        // Only now: while another consumer holds the cursor, Ctrl-C ends the wait at once.
         let interrupted = signals::interrupted()?;
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
@@ -235,6 +241,7 @@ impl Position<'_> {
         let mut open = self.print_new(list)?;
         let mut version = None;
         while follows && open && self.left > 0 {
+            // Read before the events: one that is recorded in between changes it again, and the next turn finds it.
             let now = self.kernel.ledger.data_version()?;
             if version == Some(now) {
                 std::thread::sleep(POLL);
@@ -271,6 +278,7 @@ impl Position<'_> {
                 self.left -= printed;
                 self.keep(read)?;
             }
+            // A full step may have more behind it; anything less was all.
             if printed < wanted || self.left == 0 {
                 return Ok(true);
             }

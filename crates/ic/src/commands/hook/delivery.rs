@@ -32,6 +32,8 @@ pub(super) struct Hearing<'h> {
 impl Hearing<'_> {
     fn prompt(&self, said: &mut Said) -> Result<()> {
         let Self { session, kernel, client, payload, .. } = *self;
+        // No work begins with a command of ic, or with news that a task has ended: that turn continues the prompt
+        // before.
         let Some(text) = payload.prompt() else {
             if payload.is_command() {
                 hooks::command(kernel, self.teller)?;
@@ -65,6 +67,8 @@ impl Hearing<'_> {
         if client.listens_at_prompts {
             let is_late = recorded.is_first && !client.listens_at_begin;
             let welcome = if is_late { Some(self.welcome(&given)?) } else { None };
+            // Said once for each run: the welcome has it already, and later prompts of the same run do not repeat
+            // it.
             let unusable = given.unusable.filter(|_| recorded.begins_run && welcome.is_none());
             let news: Vec<String> = recorded.undone.or(welcome).into_iter().chain(unusable).collect();
             said.answer = (!news.is_empty()).then(|| tell(self.event, &news.join(" ")));
@@ -92,6 +96,8 @@ impl Hearing<'_> {
                 said.is_refused = true;
             }
             Begun::Doubtful(why, more) => {
+                // On record as begun, and not as refused: the person may allow it, and it then runs in the other
+                // places as well.
                 said.answer = Some(guard::doubt(self.client, guard, &why));
                 said.warnings.extend(more);
             }
@@ -147,6 +153,7 @@ impl Hearing<'_> {
             said.is_refused = true;
             return Ok(());
         }
+        // A function, and no number: the record may be long, and is read only if a prompt ends here.
         let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
         let stopped = hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?;
         said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
@@ -219,6 +226,7 @@ impl Hearing<'_> {
         let (hearing, client, payload) = (self, self.client, self.payload);
         match occasion {
             HookOccasion::SessionBegins => {
+                // Nothing is recorded yet: a session comes into the ledger with its first prompt.
                 let given = hearing.given(&mut said.warnings)?;
                 if client.listens_at_begin {
                     said.answer = Some(tell(self.event, &hearing.welcome(&given)?));
@@ -250,6 +258,7 @@ fn dispatch_named(kernel: &Kernel, reference: &str) -> Option<DispatchId> {
 /// Whether an agent may not stop here while the gate of its run fails, by the user's settings or the project's.
 fn holds_stops(session: &CliSession, kernel: &Kernel, warnings: &mut Vec<Warning>) -> bool {
     let own = guard::own_hooks(session, &kernel.project.root, warnings);
+    // A configuration that cannot be read must not keep an agent from stopping.
     let of_project = session.config(&config::root_of(kernel, &kernel.project.root)).ok();
     own.gate || of_project.is_some_and(|loaded| loaded.config.gate)
 }
@@ -274,6 +283,7 @@ struct Given {
 fn usable_run(kernel: &Kernel, reference: &str) -> Result<RunId> {
     let run = kernel.read(|snapshot| kernel.run(snapshot, reference))?;
     run.require_active()?;
+    // Prompts are captured in the tree where they are given, and a run has the points of one tree.
     if run.project_dir != kernel.project.root {
         let why = format!("The run {} is of another project.", run.id.short());
         return Err(Diagnosis::new(Code::InvalidValue, why));

@@ -49,6 +49,7 @@ pub(super) fn alone(
     error: Diagnosis,
 ) -> Result<Said> {
     let mut warnings = vec![warning(&error)];
+    // It can destroy nothing, so the error is all that is left to report.
     if !may_write(payload.tool()) {
         return Err(error);
     }

@@ -14,6 +14,7 @@ pub(crate) fn read(bytes: &[u8]) -> serde_json::Result<Value> {
     // JSON allows no byte order mark, so one at the beginning is skipped.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
+    // A zero is valid JSON: the parser below would accept it, and the search for what to replace would not run.
     if text.contains("\\u0000") {
         return serde_json::from_str(&whole(&text));
     }
@@ -29,6 +30,7 @@ fn whole(text: &str) -> Cow<'_, str> {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = match (half_or_zero(rest), rest.get(6..).and_then(half_or_zero)) {
+            // Two halves in their order are a character, as in `\ud83d\ude00`: both escapes stay.
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
             (Some(_), _) => {
                 out.push_str(REPLACEMENT);
@@ -41,6 +43,7 @@ fn whole(text: &str) -> Cow<'_, str> {
         out.push_str(&rest[..length]);
         rest = &rest[length..];
     }
+    // No backslash was found, and so nothing to replace.
     if out.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -51,6 +54,7 @@ fn whole(text: &str) -> Cow<'_, str> {
 /// The half of a character, or the zero, that an escape at the beginning of a text stands for; `None`: it stands for neither.
 fn half_or_zero(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
+    // `from_str_radix` takes a sign, as in `+123`, which is no escape.
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|code| is_hex && (*code == 0 || (0xD800..=0xDFFF).contains(code)))
 }

@@ -16,6 +16,7 @@ fn is_command(text: &str) -> bool {
 
 /// Whether a text is a verb with nothing but flags and references after it, and so no sentence that begins with "ic".
 fn is_verb_with_arguments(text: &str) -> bool {
+    // `undo @~2 --yes` is a command, and `should write a test` is not.
     let is_argument =
         |word: &str| word.starts_with('-') || word.contains([':', '@']) || word.contains(|c: char| c.is_ascii_digit());
     text.lines().count() <= 1 && text.split_whitespace().skip(1).all(is_argument)
@@ -37,6 +38,7 @@ pub(super) struct Payload<'p>(pub(super) &'p Value);
 
 impl<'p> Payload<'p> {
     pub(super) fn text(&self, key: &str) -> Option<&'p str> {
+        // An empty text is no id, no path and no name, so it counts as none.
         self.0[key].as_str().filter(|text| !text.is_empty())
     }
 

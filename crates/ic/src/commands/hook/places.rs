@@ -29,12 +29,14 @@ fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf>
     others.retain(|top| top.is_dir());
     // A work tree of another repository, which `git worktree list` here does not name.
     others.extend(other_above(directory, home));
+    // Most projects have one work tree, and then the words of the call are not looked up.
     if others.is_empty() {
         return others;
     }
     // A work tree may lie within another one: the innermost comes first, and is the one that is meant.
     others.sort_by_key(|top| std::cmp::Reverse(top.components().count()));
     let inner = |path: &Path| {
+        // A path below `home` is in another work tree only if the top of that is deeper than `home`.
         let own = home.components().count();
         let top = others.iter().find(|top| path.starts_with(top))?;
         (!path.starts_with(home) || top.components().count() > own).then(|| top.clone())
@@ -60,6 +62,7 @@ fn other_above(directory: &Path, home: &Path) -> Option<PathBuf> {
 
 /// The paths that the words of a shell line may name, each from the directory that `cd` and `pushd` before it lead to.
 fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
+    // Each word is looked up in the file system while the agent waits.
     const LONGEST: usize = 1_000;
     let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`');
     let (mut at, mut goes, mut found) = (directory.to_owned(), false, Vec::new());
@@ -67,6 +70,7 @@ fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     let words = line.split(is_end).map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty());
     for word in words.take(LONGEST) {
         let path = real(&at.join(word));
+        // The words that follow are seen from there, as in `cd ../api && touch a`.
         if goes {
             at.clone_from(&path);
         }
@@ -102,6 +106,7 @@ pub(super) fn refusal(hearing: &Hearing<'_>) -> Result<Option<String>> {
     let Some(key) = places::key(kernel, teller, hearing.payload.prompt_id())? else { return Ok(None) };
     for (name, _) in all {
         let there = Teller { client: teller.client, client_id: &name };
+        // A place where this prompt has not worked has no undone work of it.
         if !places::has_prompt(kernel, there, &key)? {
             continue;
         }
@@ -129,6 +134,7 @@ impl ToldEvent<'_> {
     pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: HookOccasion, said: &mut Said) -> Result<()> {
         let known = places::elsewhere(kernel, self.teller)?;
         let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
+        // Ends are told in all places where the session has worked. A beginning is told only where this call works.
         if occasion == HookOccasion::BeforeCall {
             if !may_write(self.payload.tool()) {
                 return Ok(());
@@ -157,6 +163,7 @@ impl ToldEvent<'_> {
         let kept = kept.map(|kept| CaptureSettings { busy_timeout: PATIENCE, limit: self.limit.clone(), ..kept });
         let teller = Teller { client: self.teller.client, client_id: &there.name };
         let Self { event, session, client, payload, .. } = *self;
+        // The session has another name in each place, so each has its own prompts, calls and run there.
         let hearing = Hearing { event, session, kernel, teller, client, payload, kept };
         match occasion {
             HookOccasion::BeforeCall => hearing.call_elsewhere(self.teller, said),
@@ -192,6 +199,7 @@ impl Hearing<'_> {
     fn call_elsewhere(&self, own: Teller<'_>, said: &mut Said) -> Result<()> {
         let (kernel, kept) = (self.kernel, self.kept.as_ref());
         let prompt_id = self.payload.prompt_id();
+        // First the prompt, because a call belongs to one.
         said.warnings.extend(places::begin(kernel, (own, self.teller), prompt_id, kept)?);
         let Some(key) = places::key(kernel, own, prompt_id)? else { return Ok(()) };
         let begun = self.told(Guard::Allow, |told| {

@@ -42,12 +42,15 @@ impl ClientCall {
             input["command"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect());
         let command = shell.clone().or_else(|| Some(words.as_ref()?.join(" "))).unwrap_or_default();
         let runs_in = DIRECTORIES.iter().find_map(text).map_or_else(|| directory.to_owned(), |to| directory.join(to));
+        // An edit tool names files from the directory of the client; a patch names them from where its command
+        // runs.
         let files: Vec<(&Path, &str)> = FILES
             .iter()
             .filter_map(text)
             .map(|file| (directory, file))
             .chain(patched(&command).map(|file| (runs_in.as_path(), file)))
             .collect();
+        // `path` may also be an address of the web.
         let whole = files.iter().filter(|(_, file)| !file.contains("://"));
         let whole = whole.map(|(from, file)| plain(&from.join(file))).collect();
         let named = files.iter().filter_map(|(from, file)| below(from, file, root));
@@ -57,10 +60,12 @@ impl ClientCall {
             .filter(|(_, file)| !file.contains("://") && mask(file) == *file)
             .filter_map(|(from, file)| ic_worktree::outside_files::outside(root, &plain(&from.join(file))))
             .collect();
+        // Named twice, as in two parts of a patch, a file is still looked at once.
         outside.sort();
         outside.dedup();
         let paths: Vec<String> = named.filter(|path| mask(path) == *path).collect();
         let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
+            // The first line of a patch says nothing, so its files describe it.
             _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
             (Some(file), _) => below(directory, file, root).unwrap_or_else(|| file.to_owned()),
             (None, Some(command)) => command.trim().to_owned(),
@@ -68,6 +73,7 @@ impl ClientCall {
         };
         // Words that a client gave one by one are quoted, so that the guard reads the same command that the client runs.
         let quoted = || Some(words?.into_iter().map(shell_word).collect::<Vec<_>>().join(" "));
+        // A bare patch goes to no shell, so the guard has nothing to read in it.
         let command = shell.or_else(quoted).filter(|line| !line.trim_start().starts_with(PATCH));
         Self { line, paths, outside, files: whole, command, directory: runs_in }
     }

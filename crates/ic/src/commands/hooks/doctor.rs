@@ -126,6 +126,7 @@ impl Doctor {
                 let mut record = HooksDoctorJson::new(client, &files, &lines);
                 record.failures.extend(place.as_ref().and_then(|place| missing(session, place, client)));
                 record.failures.extend(place.as_ref().and_then(|place| unsent(place, client)));
+                // A client that is not used here loses nothing by it.
                 record.failures.extend(place.as_ref().filter(|_| record.is_in_use()).and_then(unwritable));
                 record
             })

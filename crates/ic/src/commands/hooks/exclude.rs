@@ -57,11 +57,13 @@ impl Exclude {
         if is_tracked && what.has_no_copy() {
             return None;
         }
+        // In the common directory: git reads one exclude file for all work trees of a repository.
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
         exclude.covers_settings = !is_tracked;
         let [all, copy] = lines(what);
         let is_there = |lines: &[u8]| find(&exclude.after, lines).is_some();
         let lines = if is_tracked { copy } else { all.clone() };
+        // Either text may be there: git may track the settings now, or no longer, since an earlier installation.
         if !is_there(&all) && !is_there(&lines) {
             if !exclude.after.is_empty() && !exclude.after.ends_with(b"\n") {
                 exclude.after.push(b'\n');
@@ -109,6 +111,11 @@ impl Exclude {
 
 /// Our lines: one text for the settings and their copy, and one for the copy alone.
 fn lines(what: Excluded) -> [Vec<u8>; 2] {
+    // For the hooks of one client:
+    //
+    //     # ic hooks install claude-code
+    //     /.claude/settings.local.json
+    //     /.claude/settings.local.json.before-ic
     let settings = what.file();
     let (title, copy) = (format!("# {}\n", what.title()), copy_of(Path::new(settings)));
     let copy = copy.display();

@@ -49,6 +49,7 @@ impl Location {
             Ok(found) if found.permissions().mode() & 0o200 == 0 => {
                 return Err(refused("it may not be written"));
             }
+            // Any other error is met again by the read below, which names it.
             _ => {}
         }
         fs::read(&self.file).map(Some).while_doing(|| format!("reading {}", self.file.display()))
@@ -112,8 +113,11 @@ impl Edit {
 
     /// Writes the file, all or nothing. Its former content is kept beside it until the entries are uninstalled.
     pub(crate) fn write(&self) -> Result<()> {
+        // former content to FILE.before-ic ──► new content to FILE.ic-new ──► renamed to FILE ──► copy removed (uninstallation)
+        // Killed at any arrow, FILE is the old or the new one, and whole.
         let copy = copy_of(&self.location.file);
         if !self.is_change() {
+            // A copy may be left of an uninstallation that died after it wrote the file.
             self.drop_copy(&copy, Copies::Gone);
             return Ok(());
         }
@@ -122,6 +126,8 @@ impl Edit {
         let had_copy = copy.exists();
         match &self.before {
             Some(before) if self.copies == Copies::Kept => replace(&copy, before, None).while_doing(doing)?,
+            // Without a former content an older copy goes, because it would be taken for that later. In all other
+            // cases nothing happens here.
             _ => self.drop_copy(&copy, Copies::Kept),
         }
         let written = match &self.after {
@@ -182,6 +188,7 @@ pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::
 }
 
 fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
+    // A new file: a link that stands at this name is not followed.
     let mut written = File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(file)?;
     written.write_all(bytes)?;
     // Before the rename: after a power loss the name must not lead to an empty file.

@@ -43,6 +43,7 @@ impl Servers {
             let before = settings.before.as_deref().unwrap_or_default();
             let after = toml::with(settings.before.as_deref(), program)
                 .map_err(|unfit| refusal(&settings.location.file, unfit))?;
+            // The copy is of the file without our table. Where there was no file, there is nothing to copy.
             let copies = if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
         };
@@ -66,6 +67,7 @@ impl Servers {
         let ServerList::Json(key) = client.server_list else {
             let before = settings.before.as_deref().unwrap_or_default();
             let (after, is_left) = toml::without(before).map_err(|unfit| refusal(&settings.location.file, unfit))?;
+            // A file that does not exist was read as an empty text, and must not be made.
             let after = if settings.before.is_none() { None } else { after };
             // The installation ended the last line, if it had no end; then only the copy has the former content.
             let was =
@@ -89,6 +91,7 @@ impl Servers {
                 let after = settings.restored(&root)?;
                 Ok(settings.edit(after, Vec::new(), copies))
             }
+            // A person has changed the entry: it stays, and the copy with it.
             (_, Some(_)) => Ok(settings.edit(settings.before.clone(), vec![NAME.to_owned()], Copies::Older)),
             (_, None) => Ok(settings.edit(settings.before.clone(), Vec::new(), copies)),
         }

@@ -44,6 +44,7 @@ impl HooksSettings {
     pub(super) fn edited(self, edit: Option<&Edit>, is_json: bool) -> Result<Self> {
         match edit.filter(|edit| edit.location.file == self.location.file) {
             Some(Edit { after: Some(bytes), .. }) => self.saying(bytes.clone(), is_json),
+            // The other edit removes the file.
             Some(_) => Ok(Self { before: None, root: Map::new(), ..self }),
             None => Ok(self),
         }
@@ -81,6 +82,7 @@ impl HooksSettings {
         for (event, _) in client.events {
             let entries = hooks[event].take();
             let mut entries = entries.as_array().cloned().unwrap_or_default();
+            // An entry that a person changed still calls ic. With ours beside it, each event would be told twice.
             if !left.iter().any(|one| one == event) {
                 entries.push(entry(client, event, program));
             }
@@ -119,6 +121,7 @@ impl HooksSettings {
             Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
             // A blank file reads as an empty object, and must not become one by an installation and its removal.
             Some(bytes) if is_blank(&bytes) && root.is_empty() => Some(bytes),
+            // No copy: the installation made the file, and nothing else has come into it since.
             None if root.is_empty() => None,
             _ => Some(pretty(root)?),
         })
@@ -247,8 +250,10 @@ fn remove(root: &mut Map<String, Value>, client: &Client, was: Option<&Value>) -
             emptied.push(event.clone());
         }
     }
+    // `hooks` itself goes only if nothing else was in it, and the former content had none.
     let is_ours = !emptied.is_empty() && emptied.len() == hooks.len() && was.is_none();
     for event in emptied {
+        // Not `swap_remove`: the order of all other keys must stay for the file to be as before, byte for byte.
         hooks.shift_remove(&event);
     }
     if is_ours {

@@ -65,6 +65,11 @@ pub(super) fn is_in(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| ours(text).is_some())
 }
 
+// What is added, below a blank line:
+//
+//     [mcp_servers.ic]
+//     command = "/usr/local/bin/ic"
+//     args = ["mcp"]
 fn table(program: &str) -> String {
     // The escapes of a basic string that occur in a path are those of JSON.
     format!("{HEAD}command = {}\nargs = [\"mcp\"]\n", Value::from(program))

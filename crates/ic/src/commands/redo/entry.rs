@@ -26,6 +26,7 @@ impl EntryUndo<'_> {
         match entry {
             JournalEntry::Rollback(id) => {
                 let explain = |error: Diagnosis| match error.code() {
+                    // `ic undo ID` has no such flag, so its hint names the verb that has.
                     Code::EffectsUndone if self.without_effects.is_none() => {
                         error.hint(format!("everything else: ic redo {} --without-effects", id.short()))
                     }
@@ -80,6 +81,7 @@ impl EntryUndo<'_> {
 
     /// The flags that mean something only where files are restored.
     fn of_files(&self) -> (&'static str, bool) {
+        // One flag is enough: the first that was given is the error.
         if self.keep_theirs { ("--keep-theirs", true) } else { ("--force", self.force != Force::default()) }
     }
 }

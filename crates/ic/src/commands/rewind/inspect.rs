@@ -27,6 +27,7 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let database = session.directory.join(input::path("DB", &self.database)?);
+        // Without a ledger git alone says where the project ends: an inspection needs none.
         let root = match session.place() {
             Ok(place) => place.root,
             Err(_) => ic_ledger::project_root(&session.directory),

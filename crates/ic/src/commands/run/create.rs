@@ -55,6 +55,7 @@ impl RunCreateArgs {
         let gates = match (&self.gates, &self.phases) {
             (Some(given), _) => Gates::parse(&input::inline_or_file(session, "--gates", given)?, &chain)?,
             (None, None) => Gates::defaults(),
+            // The default gates are about phases of the default chain.
             (None, Some(_)) => Gates::default(),
         };
         let metadata = input::json_object("--metadata", &self.metadata)?;

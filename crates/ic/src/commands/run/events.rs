@@ -22,6 +22,7 @@ impl Events {
         let kernel = session.kernel()?;
         let mut list = session.output.begin_list();
         kernel.read(|snapshot| {
+            // One snapshot for all: an advance that is listed and the rollback that marks it are of one moment.
             let run = kernel.run(snapshot, &self.run)?;
             let taken_back = UndoneMoves::of_run(snapshot, &run.id)?;
             list.print_as_read(

@@ -84,6 +84,7 @@ impl RunRollbackArgs {
         if self.asks_for_code()? {
             return self.code(session);
         }
+        // Without --layer, too: `all` is true of an empty list.
         if self.layer.iter().all(|layer| *layer == LayerArg::Workflow) {
             return self.workflow(session);
         }
@@ -129,6 +130,8 @@ impl RunRollbackArgs {
     fn workflow(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let request = self.request()?;
         let kernel = session.kernel_to_change(self.door.as_deref())?;
+        // Of two callers that ask at once, the second finds the run rolled back. The time tells that from an
+        // earlier rollback, which is an error.
         let asked_at = session.asked_at(&kernel);
         let rollback = ic_undo::rollback_asked_at(&kernel, &request, Some(asked_at))?;
         session.output.record(&RollbackJson::from(&rollback), || {

@@ -36,6 +36,7 @@ impl ContinueArgs {
                 .hint("name a prompt of a coding agent: ic log"));
         };
         let continued = ContinuedConversation::before(session, &kernel, &work.dispatch, None)?;
+        // With --json a program reads the answer, and the client in the place of this process would print none.
         if self.print || session.output.json_was_asked_for() {
             return session.output.scalar(&continued.line(), &continued.record());
         }

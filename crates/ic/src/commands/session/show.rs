@@ -28,6 +28,7 @@ impl SessionShowArgs {
             let mut all = Vec::new();
             for prompt in ic_session::of_session(snapshot, &found.id)? {
                 let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
+                // Subagents are works of their own, and belong below the prompt that began them.
                 let subagents = dispatch::descendants(snapshot, &work.id)?;
                 for work in std::iter::once(work).chain(subagents) {
                     let calls = call::of_dispatch(snapshot, &work.id)?;

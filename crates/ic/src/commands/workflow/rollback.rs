@@ -71,6 +71,7 @@ impl WorkflowRollbackArgs {
             Some(run) => run.clone(),
             None => ic_workflow::last(&kernel)?.to_string(),
         };
+        // Before a person is asked for a point, which these flags would contradict.
         self.require_fitting_strategy()?;
         let to = match self.aim(session, &kernel, &run)? {
             Aim::LayeredRollback => None,

@@ -81,6 +81,7 @@ impl Sink for WorkflowWatch {
                 "{start}{}",
                 views::compensation::compensation_report::begins(compensation).trim_end()
             );
+            // The line has no end, and is cleared before the next one. So what follows starts at its beginning.
             (self.at_line_start, self.is_undoing) = (true, true);
         }
     }
@@ -108,6 +109,7 @@ impl WorkflowUi for WorkflowWatch {
         }
         let (dim, reset) = (style::DIM.render(), style::DIM.render_reset());
         let mut shown = String::new();
+        // Output comes in pieces, which may end within a line: the bar stands only where a line really begins.
         for piece in String::from_utf8_lossy(bytes).split_inclusive('\n') {
             if self.at_line_start {
                 shown.push_str(&format!("  {dim}│{reset} "));
@@ -123,6 +125,7 @@ impl WorkflowUi for WorkflowWatch {
     fn step_ended(&mut self, row: &StepRow) {
         let (colour, mark) = match row.state {
             WorkflowStepState::Succeeded => (style::GOOD, "✓"),
+            // It has ended and will be tried again.
             WorkflowStepState::Running => (style::WARN, "↻"),
             _ => (style::BAD, "✗"),
         };
@@ -136,6 +139,7 @@ impl WorkflowUi for WorkflowWatch {
             let (on, off) = (style::WARN.render(), style::WARN.render_reset());
             self.say(&format!("{on}warning{off}: {}", plain(&warning.message)));
         }
+        // Also in text: the record that is printed at the end is made of all of them.
         self.warnings.push(warning.clone());
     }
 

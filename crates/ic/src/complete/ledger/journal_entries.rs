@@ -31,6 +31,7 @@ impl Looked<'_> {
     /// The last restore of this working tree, by its safety checkpoint.
     pub(in crate::complete) fn last_restore(&self, typed: &str) -> Result<Vec<Candidate>> {
         let all = restores::finished(self.snapshot, &self.project.root)?;
+        // Only the newest restore that stands can be undone.
         let last = restores::stacks(&all).0.pop().map(|last| {
             let about = described(&[
                 Some("restored"),

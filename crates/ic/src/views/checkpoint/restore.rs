@@ -100,6 +100,7 @@ shape! {
 
 /// The progress of a restore, in one line.
 pub(crate) fn restoring(watch: &RestoreWatch) -> String {
+    // The tree is captured first, for the safety checkpoint.
     match watch.apply.done.load(Ordering::Relaxed) {
         0 => capturing(&watch.capture),
         done => format!("restoring: {done} paths"),
@@ -224,6 +225,7 @@ pub(crate) fn of(report: &RestoreReport) -> String {
         (true, true) => "The tree",
         (false, true) => "What was to be restored",
     };
+    // What was skipped or not compared may differ, so the sentence must not say that the tree is as in the checkpoint.
     let is_compared = report.plan.skipped.is_empty() && report.not_compared.is_empty();
     match report.status {
         RestoreStatus::UpToDate if !is_compared && !report.is_whole => {

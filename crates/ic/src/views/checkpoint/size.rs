@@ -20,6 +20,7 @@ impl StoreSize {
     pub(crate) fn of(kernel: &Kernel, settings: Option<&CaptureSettings>) -> Self {
         let path = ic_worktree::objects_path(kernel.ledger.path());
         let bytes = ic_checkpoint::objects::file_size(&path);
+        // Where the configuration cannot be read, its limit is not known, and the default one is named.
         Self { bytes, limit: settings.map_or(Some(MAX_SIZE), |settings| settings.retention.max_size) }
     }
 

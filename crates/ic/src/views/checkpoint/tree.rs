@@ -22,6 +22,7 @@ pub(crate) fn tree(all: &[ShownCheckpoint]) -> String {
     let ids: BTreeSet<&str> = all.iter().map(|shown| shown.checkpoint.id.as_str()).collect();
     let mut below: BTreeMap<Option<&str>, Vec<&ShownCheckpoint>> = BTreeMap::new();
     for shown in all {
+        // A checkpoint whose parent is not in the list is drawn as the root of a tree.
         let parent = shown.checkpoint.parent_id.as_ref().map(CheckpointId::as_str).filter(|id| ids.contains(id));
         below.entry(parent).or_default().push(shown);
     }
@@ -32,6 +33,7 @@ pub(crate) fn tree(all: &[ShownCheckpoint]) -> String {
     while let Some((shown, prefix, branch)) = stack.pop() {
         out += &format!("{prefix}{branch}{}\n", node(shown));
         let children = below.get(&Some(shown.checkpoint.id.as_str())).map_or(&[][..], Vec::as_slice);
+        // Beside what is on a branch, the line of the trunk continues to its next checkpoint.
         let inner = match branch {
             "├─" => format!("{prefix}│ "),
             _ => prefix.clone(),

@@ -96,6 +96,7 @@ pub(crate) fn report(report: &CompensationRunReport, resume: Option<&str>) -> St
     if report.status == CompensationStatus::Planned {
         return planned(report, &run) + &report.refusal.as_ref().map(refused).unwrap_or_default();
     }
+    // An undo that failed in an earlier call closes the run, even if nothing is left of what this call was asked for.
     let others = if report.is_closed {
         let rest = format!("ic compensation run {}", report.run_id.short());
         format!("The run stays closed: another undo of it failed; to resume: {rest}\n")

@@ -36,6 +36,7 @@ pub(crate) fn list(view: &PlaceView<'_>, logged: &[LoggedEntry]) -> String {
 pub(crate) fn lines(view: &PlaceView<'_>, logged: &[LoggedEntry]) -> Vec<String> {
     let names: Vec<String> = logged.iter().map(|one| name(&one.entry)).collect();
     let owners: Vec<String> = logged.iter().map(who).collect();
+    // A longer name stays whole and is not aligned: it would push all other lines to the right.
     let widest = |texts: &[String]| texts.iter().map(|text| text.width()).filter(|width| *width <= ALIGNED).max();
     let (name_width, who_width) = (widest(&names).unwrap_or(0), widest(&owners).unwrap_or(0));
     let mut all = Vec::new();
@@ -109,6 +110,7 @@ fn rest(entry: &LogEntry, taken: usize) -> String {
         What::Rollback(_) => String::new(),
     };
     let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
+    // On a narrow terminal the lines are those of a pipe, and are wrapped when they are printed.
     let width = screen().unwrap_or(WIDTH).max(WIDTH);
     // The title is cut first: the largest changes have the longest numbers, and people look for those.
     let room = width.saturating_sub(taken + facts.width() + 2).max(LEAST);

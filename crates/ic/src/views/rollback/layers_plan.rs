@@ -100,6 +100,7 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let effects = whole.parts.effects.as_ref();
     let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
     let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack);
+    // Works, files, commits, effects, rows: what a person looks for first. The record comes last.
     let is_planned = whole.status == LayeredStatus::Planned;
     if let Some(report) = &whole.parts.tree {
         out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default(), false);

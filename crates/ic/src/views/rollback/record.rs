@@ -189,6 +189,7 @@ pub(crate) fn show(
         format!("what was recorded after event {}", rollback.cut_seq)
     };
     out += &format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at);
+    // Once it counts no more, its steps say nothing of the present, but what an undo could not restore does.
     if rollback.status.stands() {
         out += &steps(all);
         out += &files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default();
@@ -201,6 +202,7 @@ pub(crate) fn show(
     } else if resume(rollback, all).is_some() {
         out += &format!("\n{}", ways_on(&rollback.id, all, files_alone));
     } else if let (Some(without_effects), None) = (way_back, files_alone) {
+        // With `files_alone` a redo is refused, and the note above has the command instead.
         let flag = if without_effects { " --without-effects" } else { "" };
         let way = format!("to bring it back: ic redo {}{flag} --yes", rollback.id.short());
         out += &format!("\n{}\n", styled(style::DIM, &way));

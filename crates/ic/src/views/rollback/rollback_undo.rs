@@ -60,6 +60,7 @@ shape! {
 
 /// The command that resumes the undo of a rollback; `None` if nothing is left to do.
 pub(crate) fn again(undone: &UndoneRollback) -> Option<String> {
+    // Its own event is the last thing that an undo records: without it something is left to do.
     (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn in_the_way(error: &Diagnosis) -> String {
 fn would_be_undone(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
+    // An undo of works moved no run, so no phase is named.
     if rollback.is_of_works() && !undone.is_rest {
         let head = if undone.course == Course::Reapply { "would stand" } else { "would undo" };
         return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));

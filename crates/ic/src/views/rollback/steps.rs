@@ -136,6 +136,7 @@ pub(crate) fn steps(all: &[RollbackStep]) -> String {
         };
         let is_outside = matches!(step.kind, StepKind::Tree | StepKind::Data);
         let state = match step.state {
+            // In an undo or an abort, a step that is still `done` has yet to be reverted.
             RollbackStepState::Done if is_back && is_outside => "to be restored",
             // People read a word here; JSON has the name of the step.
             _ if step.shown(course(all), true) == "as_before" => "as before",
@@ -187,6 +188,7 @@ pub(crate) fn ways_on(id: &RollbackId, all: &[RollbackStep], files_alone: Option
     };
     let (id, go_on) = (id.short(), next_command(id, all));
     let mut out = format!("{doing}to resume: {go_on}\n");
+    // The last step cannot be skipped: it records the end.
     let failed = all.iter().find(|step| step.state == RollbackStepState::Failed && step.kind != StepKind::Settle);
     if let Some(failed) = failed {
         if let Some(effect) = steps::failed_effect(failed) {

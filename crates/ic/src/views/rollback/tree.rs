@@ -77,6 +77,7 @@ pub(crate) fn files(tree: &RestoreReport, is_back: bool) -> String {
             FileAction::Modify | FileAction::Chmod | FileAction::Attributes | FileAction::Link => style::WARN,
         };
         let action = styled(colour, &format!("{:<width$}", step.action.as_str()));
+        // Afterwards the safety checkpoint has it.
         let note = if step.uncaptured && is_planned { "  in no checkpoint yet" } else { "" };
         out += &format!("  {action}  {}{}\n", text(&step.path), styled(style::DIM, note));
     }
@@ -118,6 +119,7 @@ pub(crate) fn conflict_line(conflict: &Conflict) -> String {
 
 /// How to restore what others changed, after a decision to replace it.
 fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
+    // A conflict at which nothing changed was decided for the others: theirs is still there.
     let is_step = |path: &PathText| tree.plan.steps.iter().any(|step| step.path == *path);
     let Some(first) = tree.conflicts.iter().map(|one| &one.path).find(|path| is_step(path)) else {
         return String::new();
@@ -144,6 +146,7 @@ fn headline(tree: &RestoreReport, is_back: bool) -> String {
     let is_exact = [&tree.plan.skipped, &tree.not_compared, &tree.failed, &tree.plan.not_kept, &tree.differs];
     let is_exact = is_exact.into_iter().all(Vec::is_empty);
     let but = if is_exact { "" } else { ", but for what is named below" };
+    // `is_without`: only what works did is taken out, so the tree need not become as a checkpoint has it.
     match steps.len() {
         // What cannot be told from the work of others stays in the tree.
         0 if tree.is_without && !tree.plan.skipped.is_empty() => {

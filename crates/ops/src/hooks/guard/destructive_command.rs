@@ -113,6 +113,7 @@ impl DangerTarget {
     fn losses(&self, root: &Path, held: StoredPaths<'_>) -> Vec<String> {
         let path = path_words::real(&self.path, self.reach == DangerReach::Content);
         let is_there = |path: &Path| {
+            // Of `data/*.csv` the directory `data` is looked for, because no file has the name of the pattern.
             let fixed = path.ancestors().find(|part| !path_words::is_pattern(&part.to_string_lossy()));
             fixed.is_some_and(|fixed| fixed.symlink_metadata().is_ok())
         };
@@ -148,16 +149,19 @@ impl DangerTarget {
     /// Whether something goes that no checkpoint holds. `inside`: where it leads, from the root.
     fn takes(&self, root: &Path, inside: &[u8], left: &[u8], why: &str) -> bool {
         let Some(meeting) = path_words::meeting(inside, left) else { return false };
+        // Both are asked: `rm -r build` has it in what is named, and `git clean -fdx` in what it meets.
         let counts = !path_words::is_made_again(left) && !path_words::is_made_again(inside);
         counts
             && match self.reach {
                 DangerReach::All => true,
+                // Commands for single files fail on a directory, so what was left out below it stays.
                 DangerReach::Name | DangerReach::Content => meeting != Meeting::Above,
                 DangerReach::Untracked { with_ignored, others } => match why {
                     "ignored" => with_ignored,
                     "git" | "store" | "ledger" => false,
                     _ => others && !is_tracked(root, left),
                 },
+                // The look before such a call has git's state, too, so an undo can restore it.
                 DangerReach::GitState => false,
             }
     }

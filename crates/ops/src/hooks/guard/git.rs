@@ -37,10 +37,12 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         "push" => {
             let is_forced = |word: &Word| {
                 let text = word.text.as_str();
+                // `--force-with-lease`, too, replaces what the remote has. `+main` forces one branch alone.
                 text.starts_with("--force") || text.starts_with('+') || text == "--mirror"
             };
             let deletes = |word: &Word| {
                 let text = word.text.as_str();
+                // `:main` pushes nothing to `main`, which deletes it. A `:` alone pushes the branches that both have.
                 matches!(text, "--delete" | "--prune") || text.len() > 1 && text.starts_with(':')
             };
             if rest.iter().any(deletes) || has_letter(&['d']) {
@@ -52,6 +54,7 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         }
         "clean" => {
             let paths = super::plain(rest).collect();
+            // `-x` removes ignored files with the rest, `-X` ignored files alone.
             let (with_ignored, others) = (has_letter(&['x', 'X']), !has_letter(&['X']));
             Some(("git clean", Destroys::Untracked { paths, with_ignored, others }))
         }

@@ -60,6 +60,7 @@ pub(super) fn real(path: &Path, follows: bool) -> PathBuf {
             && real.is_symlink()
             && let Ok(target) = std::fs::canonicalize(&real)
         {
+            // A link that leads nowhere is left in the path.
             real = target;
         }
     }
@@ -71,6 +72,7 @@ pub(super) fn is_temporary(path: &Path) -> bool {
     const PLACES: [&str; 7] =
         ["/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/var/folders", "/private/var/folders", "/dev/shm"];
     const SINKS: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/stdout", "/dev/stderr", "/dev/tty"];
+    // `/tmp` itself is not temporary: files of others lie in it.
     PLACES.iter().any(|place| path.starts_with(place) && path != Path::new(place))
         || SINKS.iter().any(|sink| path == Path::new(sink))
 }
@@ -112,10 +114,14 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && matches!(pattern.first(), Some(b'*' | b'?' | b'[')) {
         return false;
     }
+    // One place to go back to is enough. Once a later `*` is reached, an earlier one never has to stand for more. So
+    // the time is at most the product of both lengths, whatever the pattern.
     let (mut p, mut n) = (0, 0);
     // Where to go on if the last `*` stands for one more character.
     let mut again: Option<(usize, usize)> = None;
     while n < name.len() {
+        // A `]` right after the `[` is in the class, so the search for its end begins behind it. Without an end, `[` stands
+        // for itself.
         let class = (pattern.get(p) == Some(&b'['))
             .then(|| pattern[p + 1..].iter().skip(1).position(|b| *b == b']').map(|end| end + 3))
             .flatten();

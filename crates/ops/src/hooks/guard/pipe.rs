@@ -15,6 +15,7 @@ pub(super) struct PipeOutput {
 /// What a command writes that reads this.
 pub(super) fn output(words: &[Word], input: PipeOutput) -> PipeOutput {
     let inner = wrapper_command::unwrapped(words);
+    // `xargs echo` writes words that only its list knows.
     let Some((program, rest)) = inner.words.split_first().filter(|_| !inner.by_list) else {
         return PipeOutput::default();
     };
@@ -23,6 +24,7 @@ pub(super) fn output(words: &[Word], input: PipeOutput) -> PipeOutput {
         "echo" => of_text(echoed(rest)),
         "printf" => of_text(printed(rest)),
         "find" => PipeOutput { found: Some(roots(rest).0), ..PipeOutput::default() },
+        // With the name of a file, `cat` reads that file, and its content is not known.
         "cat" if rest.iter().all(|word| word.text.starts_with('-')) => input,
         "tee" => input,
         // They pass on some of what they read.
@@ -42,6 +44,7 @@ pub(super) fn removes_what_it_reads(words: &[Word]) -> bool {
 
 /// Where `find` begins, and the words after that.
 pub(super) fn roots(words: &[Word]) -> (Vec<Word>, &[Word]) {
+    // These flags stand before the paths.
     let is_own = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P");
     let words = &words[words.iter().take_while(is_own).count()..];
     let from = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!'])).count();

@@ -95,6 +95,7 @@ impl Reader<'_> {
                         self.steps.push(ShellStep::Pipe);
                     }
                 }
+                // A `)` here ends no shell that was opened: it ends a pattern of `case`.
                 ';' | '&' | ')' => self.end_command(),
                 '(' => {
                     self.end_command();
@@ -120,6 +121,7 @@ impl Reader<'_> {
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
         match (std::mem::take(&mut self.is_target), std::mem::take(&mut self.is_input)) {
+            // `<<<word` is what the command reads; the name of a file after `>` or `<` is left out.
             (true, true) => self.input = word.expanded().pop().map(|word| word.text),
             (true, false) => {}
             (false, _) => self.words.extend(word.expanded()),

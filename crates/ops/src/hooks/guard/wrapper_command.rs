@@ -53,6 +53,7 @@ const WRAPPERS: [Wrapper; 28] = [
     wrapper("coproc", "", &[], 0),
     // Its name, and then what it is.
     wrapper("function", "", &[], 1),
+    // Words of the shell's grammar stand before a command as a wrapper does.
     wrapper("then", "", &[], 0),
     wrapper("do", "", &[], 0),
     wrapper("else", "", &[], 0),
@@ -81,6 +82,7 @@ pub(super) fn unwrapped(mut words: &[Word]) -> Inner<'_> {
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
             let own = wrapper.own_words(rest);
             by_list |= name == "xargs";
+            // Where `env -C DIR` leads is not followed: after it, a relative name may be anything.
             is_elsewhere |= rest[..own].iter().any(|flag| leads_elsewhere(name, &flag.text));
             words = &rest[own..];
         // A variable that is set for the command alone: `A=1 rm`.
@@ -115,6 +117,7 @@ impl Wrapper {
         while let Some(word) = words.get(at) {
             let text = word.text.as_str();
             at += match text.strip_prefix('-') {
+                // `--` ends the flags. The operands follow it: `timeout -- 5 rm x`.
                 Some("-") => return at + 1 + operands.min(words.len() - at - 1),
                 Some(letters) => 1 + usize::from(self.takes_next(text, letters)),
                 None if operands > 0 => {

@@ -47,6 +47,8 @@ impl Undo {
 
     /// Whether it stands now, or stood at the event `at`.
     pub(super) fn stands_at(&self, at: Option<Seq>) -> bool {
+        //   work ── seq: the undo ── until: it was undone itself ── now
+        // The tree was without the work between `seq` and `until`, or is since `seq` if the undo stands.
         match at {
             None => self.stands,
             Some(at) => self.seq < at && (self.stands || self.until > at),
@@ -124,6 +126,8 @@ pub(super) fn restored(
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         let of_it = made.get(&one.safety_id);
         let is_during = |reverts: &[Range<Seq>]| reverts.iter().any(|during| during.contains(&one.seq));
+        // To restore what a rollback had replaced is its undo only while it was undone or aborted. At another time a
+        // person did that, and something else is meant.
         let of_its_end = made.get(&one.target_id).filter(|(_, reverts)| is_during(reverts));
         let known = of_it.or(of_its_end).map(|(whose, _)| *whose);
         let back = match known.or(is_again.then_some(ChangeOwner::Undone)) {
@@ -132,6 +136,7 @@ pub(super) fn restored(
             }
             known => known,
         };
+        // Oldest first: a later restore of this safety checkpoint restores what this one replaced.
         replaced.insert(&one.safety_id);
         whose_left.extend(one.restored_id.clone().zip(back));
     }
@@ -199,6 +204,7 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
     if ic_ledger::project_root(&run.project_dir) != workspace.root {
         return Ok(None);
     }
+    // A cut undoes what came after it, and a set all that its works did.
     let cut = (!record.is_of_works()).then_some(record.cut_seq);
     let work = if cut.is_some() { rolled_back(snapshot, record)? } else { record.works() };
     let Some(first) = work.first() else { return Ok(None) };

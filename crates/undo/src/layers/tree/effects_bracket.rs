@@ -36,6 +36,7 @@ pub(crate) fn keep_before_effects(
     if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
         return Ok(step.detail.clone());
     }
+    // A new go, without an end. If the process dies now, the next look at the tree ends it.
     let keep = |id: &str| {
         let mut goes = goes_of(step);
         goes.push((id.to_owned(), None));
@@ -54,6 +55,7 @@ pub(crate) fn keep_after_effects(
     known: Value,
 ) -> Result<(Value, Option<Shot>)> {
     let step = RollbackStep { detail: known, ..step.clone() };
+    // A go may be open that an earlier attempt began and did not end: it ends here, even if no effect is left.
     if !goes_of(&step).last().is_some_and(|(_, after)| after.is_none()) {
         return Ok((step.detail, None));
     }
@@ -88,6 +90,7 @@ pub(super) fn met(workspace: &Workspace<'_>, undo: Option<&RollbackRecord>) -> R
     let put_back = put_back(workspace, undo)?;
     let goes = done_by_effects(workspace.kernel, undo)?;
     let Some((before, _)) = goes.first() else { return Ok(Met { put_back, ..Met::default() }) };
+    // The looks up to this one show what others did; after it the effects changed the tree.
     let since = workspace.kernel.read(|snapshot| record::get(snapshot, before))?.seq;
     let effects = changed_by_effects(workspace, undo, &[])?;
     Ok(Met { since: Some(since), effects, put_back, ..Met::default() })
@@ -139,6 +142,7 @@ pub(super) fn tell_of_restored(
     if files.is_empty() {
         return Ok(steps);
     }
+    // What rules hid when the rollback began has no content in this checkpoint, and was in no plan.
     let newest =
         workspace.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &workspace.root, remembered.seq))?;
     let is_usual = |path: &[u8]| -> Result<bool> {
@@ -186,6 +190,8 @@ fn keep_tree(
     keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
 ) -> Result<(Value, Shot)> {
     let message = format!("{when} the effects of rollback {} are undone", remembered.id.short());
+    // `{ "before": B1, "after": A2, "goes": [[B1, A1], [B2, A2]] }`. If the second go was cut off, null is in the
+    // place of A2.
     let known = |id: &CheckpointId| {
         let goes = keep(id.as_str());
         let first = goes.first().map(|(before, _)| before);

@@ -54,6 +54,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work:
     let workspace = Workspace::of_run(site.kernel, &covered.run, site.settings)?;
     let mut changes = Vec::new();
     for (path, mut files) in of_path {
+        // The calls come oldest first. An undo goes through them newest first, and a redo in their order.
         if !course.is_back() {
             files.reverse();
         }
@@ -63,6 +64,8 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work:
             _ => one(site, place, &files, course),
         };
         let stays = change.as_ref().is_some_and(OutsideChange::is_incomplete);
+        // The list was reversed above, so its last call is the oldest: what stood there before that one is from
+        // before all of them.
         changes.extend(match files.last().filter(|_| stays && is_forced) {
             Some(oldest) => Some(force(site, step, place, &oldest.was, &mut forced)?),
             None => change,
@@ -108,6 +111,7 @@ fn unforce(
     to: &OutsideStanding,
 ) -> Option<OutsideChange> {
     let now = workspace.outside_now(path, to);
+    // An earlier attempt brought it back.
     if now.is_as(to) {
         return None;
     }
@@ -132,6 +136,8 @@ fn one(
     files: &[OutsideFile],
     course: Course,
 ) -> Option<OutsideChange> {
+    //   was ── call 1 ──▶ became, was ── call 2 ──▶ became
+    // An undo goes from right to left, a redo from left to right.
     let ends = |file: &OutsideFile| match (course.is_back(), file.became.clone()) {
         (false, became) => (became, Some(file.was.clone())),
         (true, became) => (Some(file.was.clone()), became),

@@ -49,6 +49,8 @@ impl Goal<'_> {
                     (Code::GitBusy, None) => "wait until git is done, or ".to_owned(),
                     // The way to end the operation comes before the way around it.
                     (Code::GitInProgress, _) => {
+                        // The hint of a plain restore ends with its own way around git, which is another command
+                        // here.
                         let hint = error.get_hint().unwrap_or_default();
                         hint.split("restore the files alone").next().unwrap_or_default().to_owned()
                     }

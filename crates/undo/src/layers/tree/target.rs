@@ -64,6 +64,8 @@ pub(crate) fn detail_of_skipped(
         paths.extend(steps_of(&workspace, restore)?.into_iter().map(|step| step.path));
     }
     let safety: Vec<&str> = restores.iter().map(|restore| restore.safety_id.as_str()).collect();
+    // Added to what the row has: entries of the index and files that were forced are in it, and an undo needs them,
+    // too.
     let mut detail = step.detail.as_object().cloned().unwrap_or_default();
     detail.insert("safety".to_owned(), json!(safety));
     detail.insert("changes".to_owned(), json!(paths.len()));
@@ -115,6 +117,8 @@ pub(super) fn require_not_lost(
 ) -> Result<()> {
     workspace.kernel.read(|snapshot| {
         let lost = journal::lost(snapshot, &workspace.root)?;
+        // The journal of restores names no rollback: its restores have its target, and lie between its beginning and
+        // its end.
         let is_its = |one: &&RestoreRecord| one.target_id == *target && one.seq > since && one.seq < until;
         match lost.iter().find(is_its) {
             Some(one) => ic_worktree::require_kept(&record::get(snapshot, &one.safety_id)?),

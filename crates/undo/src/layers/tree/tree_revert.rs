@@ -152,6 +152,7 @@ fn own_of<'k>(
     look: Look<'_>,
 ) -> Result<TreeBack<'k>> {
     let mut restores = ic_worktree::restores_since(&workspace, &target.id, remembered.seq, look.dry_run)?;
+    // A later restore of the same checkpoint was asked for by a person, and is not the rollback's to undo.
     restores.retain(|restore| restore.seq < look.until);
     // An abort continues without what was lost: otherwise the run would stay closed for ever.
     if remembered.status == RollbackStatus::Done {
@@ -269,11 +270,14 @@ impl TreeBack<'_> {
     /// Reverts files and git's state to before the rollback, newest restore first. A path that could not be restored ends it: the last
     /// report names it.
     fn put_back(&self, look: Look<'_>, reports: &mut Vec<RestoreReport>) -> Result<()> {
+        // Decided here again: others may have written into the tree since the check.
         if !self.is_as_left(look)?
             && let Some(report) = self.merge_back(look)?
         {
             return self.with_git(report, look, reports);
         }
+        // The safety checkpoint of each restore shows the tree as the restore before it left it, so the newest goes
+        // first.
         for at in (0..self.restores.len()).rev() {
             let report = self.undo_restore(at, look)?;
             let is_whole = report.failed.is_empty();
@@ -282,6 +286,7 @@ impl TreeBack<'_> {
                 return Ok(());
             }
         }
+        // Effects changed the tree before the restores did.
         for at in (0..self.effects.len()).rev() {
             // Asked again now that the later restores are undone: others may have written since the first check.
             if !look.dry_run && !look.force.files {

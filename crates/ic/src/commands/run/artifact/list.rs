@@ -27,6 +27,7 @@ impl RunArtifactListArgs {
         let kernel = session.kernel()?;
         let artifacts = kernel.read(|snapshot| {
             let run = kernel.run(snapshot, &self.run)?;
+            // As in `ic dispatch list`: an empty list would hide a typing error.
             if let Some(phase) = &self.phase {
                 run.chain.require(phase)?;
             }

@@ -66,6 +66,7 @@ fn braces(text: &str) -> Option<Vec<String>> {
             return None;
         }
         rest = after;
+        // `{}` and `{a}` stand for themselves.
         if !list.contains(',') {
             for one in &mut all {
                 one.extend([before, "{", list, "}"]);
@@ -73,6 +74,7 @@ fn braces(text: &str) -> Option<Vec<String>> {
             continue;
         }
         let ends: Vec<&str> = list.split(',').collect();
+        // Each list multiplies the words: twenty lists of two would make a million.
         if all.len() * ends.len() > MOST {
             return None;
         }

@@ -23,6 +23,7 @@ impl TreeBack<'_> {
         look: Look<'_>,
         reports: &mut Vec<RestoreReport>,
     ) -> Result<()> {
+        // A restore of files alone moved nothing of git's.
         for restore in self.restores.iter().rev().filter(|restore| restore.strategy == Strategy::Full) {
             match undo_git_restore(&self.workspace, restore, look) {
                 Ok(git) if git.git.as_ref().is_some_and(|git| !git.plan.is_empty()) => reports.push(git),
@@ -52,6 +53,7 @@ fn undo_git_restore(
     let request = RestoreRequest {
         dry_run,
         force,
+        // No file is changed here: the caller has merged them.
         beside_others: true,
         compares_all: false,
         ..request(restore.safety_id.as_str(), Strategy::GitOnly)

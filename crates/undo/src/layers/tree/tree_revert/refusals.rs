@@ -26,6 +26,7 @@ impl TreeBack<'_> {
                     None => error.hint("end it first; then call again"),
                 }
             }
+            // A lock in the way of an interrupted restore comes with a hint of its own.
             Code::GitBusy if !error.details().contains_key("unfinished") => {
                 error.hint("wait until git is done, or remove the lock that a dead git left; then call again")
             }
