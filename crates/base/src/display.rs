@@ -45,7 +45,9 @@ pub fn counted(n: usize, noun: &str) -> String {
 
 /// A time to the second, in UTC: what is done twice in a minute must not look like one.
 pub fn second(at: Timestamp) -> String {
-    format!("{}Z", &at.to_string()[..19])
+    let whole = at.to_string();
+    // A number that no calendar has, as a damaged row may hold, is shown as milliseconds, and shorter.
+    whole.get(..19).map_or_else(|| whole.clone(), |second| format!("{second}Z"))
 }
 
 /// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
@@ -67,7 +69,13 @@ pub fn age(now: Timestamp, at: Timestamp) -> String {
 mod tests {
     use crate::clock::Timestamp;
 
-    use super::{age, plain};
+    use super::{age, plain, second};
+
+    #[test]
+    fn a_time_beyond_the_calendar_is_shown_and_not_cut() {
+        assert_eq!(second(Timestamp(0)), "1970-01-01T00:00:00Z");
+        assert_eq!(second(Timestamp(9_000_000_000_000_000)), "9000000000000000ms");
+    }
 
     #[test]
     fn ages_are_counted_in_what_people_say() {

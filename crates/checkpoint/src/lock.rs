@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_ledger::lock::{FileLock, HeldLock, Rank, open, wait};
+use ic_ledger::sibling;
 
 pub use ic_ledger::lock::{FileLock as Lock, LockMode};
 
@@ -63,9 +64,7 @@ pub fn store(objects: &Path, mode: LockMode, timeout: Duration) -> Result<Lock> 
 
 /// The file of the store's lock.
 pub(crate) fn store_path(objects: &Path) -> PathBuf {
-    let mut name = objects.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
+    sibling(objects, ".lock")
 }
 
 /// Takes a lock. A process that waits holds the turnstile, so that others which share the lock cannot overtake it for ever. After each
@@ -84,10 +83,8 @@ fn take(
     // Said before the wait: debug builds must see a wrong order even where the lock is free.
     let held = HeldLock::new(rank);
     // A file of its own (`objects.db.lock.turn`): one process waits at the lock, all others wait here behind it.
-    let mut turnstile = path.as_os_str().to_owned();
-    turnstile.push(".turn");
     let file = open(path).while_doing(doing)?;
-    let turnstile = open(&PathBuf::from(turnstile)).while_doing(doing)?;
+    let turnstile = open(&sibling(path, ".turn")).while_doing(doing)?;
     loop {
         // First a place in the queue, then the lock. The turnstile is free again before the work begins, so the next
         // process can queue up while this one works.

@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::diagnose;
+use crate::log::sibling;
 use crate::private;
 use crate::regular_file::open_regular_itself;
 use crate::values::{path_bytes, path_from_bytes};
@@ -67,14 +68,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Copies a database whose writer died, with what it left beside it, to `to`, and brings the copy to its last commit.
 pub fn recover_copy(from: &Path, to: &Path) -> Result<()> {
-    let beside = |path: &Path, end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        std::path::PathBuf::from(name)
-    };
     // Without `-shm`: SQLite makes that index anew from the log.
     for end in ["", "-wal", "-journal"] {
-        match copy_file(&beside(from, end), &beside(to, end)) {
+        match copy_file(&sibling(from, end), &sibling(to, end)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => {
                 return Err(e).while_doing(|| format!("copying the database {}", from.display()));
             }

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use crate::connection::marked_read_only;
 use crate::error::diagnose;
 use crate::ledger::Ledger;
+use crate::log::sibling;
 use crate::log_upkeep::WHEN_BEHIND;
 use crate::{filesystem, log, migrate, note, sqlite_version};
 
@@ -124,9 +125,7 @@ fn permissions(path: &Path) -> HealthCheck {
     let check = |ok, detail| HealthCheck { name: "permissions", ok, detail };
     let mut found = String::new();
     for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let mode = match std::fs::metadata(Path::new(&name)) {
+        let mode = match std::fs::metadata(sibling(path, suffix)) {
             Ok(meta) => meta.permissions().mode() & 0o777,
             // A ledger without a log has neither of the two.
             Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => continue,

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use crate::error::diagnose;
 use crate::faults;
 use crate::foreign_database::is_database;
+use crate::log::sibling;
 
 /// Marks a file as a ledger: `icLG`.
 pub const APPLICATION_ID: i32 = 0x6963_4c47;
@@ -38,9 +39,7 @@ pub fn is_ledger(path: &Path) -> std::io::Result<bool> {
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
         read => read?,
     }
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let has_log = || std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0);
+    let has_log = || std::fs::metadata(sibling(path, "-wal")).is_ok_and(|meta| meta.len() > 0);
     let is_unmarked = is_database(&head) && head[MARK] == [0; 4];
     Ok(is_ledger_head(&head) || (is_unmarked && has_log()))
 }

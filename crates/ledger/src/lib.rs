@@ -61,6 +61,7 @@ pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use ledger::{Ledger, has_written};
 pub use ledger_identity::Identity;
 pub use locate::{FoundBy, LedgerLocation, Lookup, initial_place, locate, named_from, project_root};
+pub use log::sibling;
 pub use log_upkeep::{Behind, WHEN_BEHIND, accept};
 pub use migrate::LATEST;
 pub use server::keep_connections;

@@ -39,7 +39,7 @@ pub(crate) fn path_of(path: &Path) -> PathBuf {
 }
 
 /// The path with something after its name.
-pub(crate) fn sibling(path: &Path, suffix: &str) -> PathBuf {
+pub fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::log::sibling;
 use crate::private;
 
 /// The size of the reserve in bytes: the logs of a prune in small steps stay below it.
@@ -85,9 +86,7 @@ fn noise() -> Vec<u8> {
 }
 
 fn path_of(ledger: &Path) -> PathBuf {
-    let mut name = ledger.as_os_str().to_owned();
-    name.push(".reserve");
-    PathBuf::from(name)
+    sibling(ledger, ".reserve")
 }
 
 #[cfg(test)]

@@ -55,8 +55,6 @@ pub(crate) struct Server {
     url: ServerUrl,
     options: OpenOptions,
     client: RefCell<Option<Arc<Client>>>,
-    /// The schema is of the version that this program knows.
-    is_of_version: Cell<bool>,
     hurries: Cell<bool>,
     /// The connection is still in a transaction that only read.
     dangles: Cell<bool>,
@@ -81,7 +79,6 @@ impl Server {
             url: url.clone(),
             options,
             client: RefCell::new(client),
-            is_of_version: Cell::new(false),
             hurries: Cell::new(false),
             dangles: Cell::new(false),
             was_connected: Cell::new(false),
@@ -196,16 +193,12 @@ impl Server {
         )
     }
 
+    /// Asked in each transaction, because another host may have migrated the ledger since the one before.
+    ///
     /// Errors: `newer_schema`, `migration_needed`, `no_ledger`.
     fn require_version(&self, version: Option<i32>) -> Result<()> {
-        if self.is_of_version.get() {
-            return Ok(());
-        }
         match version {
-            Some(LATEST) => {
-                self.is_of_version.set(true);
-                Ok(())
-            }
+            Some(LATEST) => Ok(()),
             Some(version) if version > LATEST => Err(migrate::newer(&self.url.to_string(), version)),
             Some(version) => Err(Diagnosis::new(
                 Code::MigrationNeeded,
@@ -214,9 +207,7 @@ impl Server {
             .hint("bring it up to date once every ic that uses it is of this version: ic migrate")
             .detail("schema_version", version)
             .detail("supported", LATEST)),
-            None => Err(Diagnosis::new(Code::NoLedger, format!("There is no ledger {}.", self.url))
-                .hint("create it with: ic init --db URL")
-                .detail("db", self.url.to_string())),
+            None => Err(schema::no_ledger(&self.url)),
         }
     }
 

@@ -111,7 +111,8 @@ impl ServerUrl {
             connect_timeout: None,
             channel_binding: None,
         };
-        let mut named = hosts.to_owned();
+        // A host in the place of hosts is escaped on its own; one in `host=` as a part of the query, which is decoded already.
+        let mut named = hosts.split(',').map(decode).collect::<Result<Vec<_>>>()?;
         let mut port = DEFAULT_PORT;
         let mut seen = std::collections::BTreeSet::new();
         // Names from before the `?` count too: otherwise a parameter could silently replace what a reader sees first.
@@ -128,7 +129,7 @@ impl ServerUrl {
             return Err(password());
         }
         url.require_no_zero(&named)?;
-        for host in named.split(',') {
+        for host in named {
             url.hosts.push(parse_host(host, port)?);
         }
         if url.database.is_empty() {
@@ -139,9 +140,13 @@ impl ServerUrl {
         Ok(url)
     }
 
-    fn require_no_zero(&self, hosts: &str) -> Result<()> {
+    fn require_no_zero(&self, hosts: &[String]) -> Result<()> {
         let user = self.user.as_deref().unwrap_or_default();
-        if [self.database.as_str(), user, hosts].iter().any(|text| text.contains('\0')) {
+        if [self.database.as_str(), user]
+            .into_iter()
+            .chain(hosts.iter().map(String::as_str))
+            .any(|text| text.contains('\0'))
+        {
             return Err(wrong("The URL of a ledger has a zero character.".to_owned()));
         }
         Ok(())
@@ -156,11 +161,11 @@ impl ServerUrl {
         Ok(())
     }
 
-    fn set(&mut self, key: &str, value: &str, hosts: &mut String, port: &mut u16) -> Result<()> {
+    fn set(&mut self, key: &str, value: &str, hosts: &mut Vec<String>, port: &mut u16) -> Result<()> {
         let bad = |what: &str| wrong(format!("{key}={value:?} in the URL of a ledger is not {what}."));
         match key {
             "ledger" => value.clone_into(&mut self.ledger),
-            "host" => value.clone_into(hosts),
+            "host" => *hosts = value.split(',').map(str::to_owned).collect(),
             "port" => *port = value.parse().map_err(|_| bad("a port"))?,
             "user" => self.user = Some(value.to_owned()),
             "sslmode" => {
@@ -252,8 +257,7 @@ fn encode(text: &str) -> String {
 }
 
 /// A host of the URL: a name, an address, or the directory of a socket.
-fn parse_host(text: &str, port: u16) -> Result<Host> {
-    let text = decode(text)?;
+fn parse_host(text: String, port: u16) -> Result<Host> {
     if text.starts_with('/') {
         return Ok(Host::Socket(PathBuf::from(text), port));
     }

@@ -78,21 +78,6 @@ impl StepOrder {
         self.graph.descendants([step])
     }
 
-    /// The steps that `step` needs, directly or through others, without itself.
-    pub fn ancestors(&self, step: usize) -> BTreeSet<usize> {
-        self.graph.ancestors([step])
-    }
-
-    /// The steps that may be running while `step` is: those of its phase that neither it needs nor need it.
-    pub fn overlaps(&self, step: usize) -> BTreeSet<usize> {
-        let Some(phase) = self.phase_of.get(step) else { return BTreeSet::new() };
-        let (before, after) = (self.ancestors(step), self.descendants(step));
-        self.phases[*phase]
-            .clone()
-            .filter(|other| *other != step && !before.contains(other) && !after.contains(other))
-            .collect()
-    }
-
     /// Two steps that may run at the same time; `None` if there is only one order in which all steps can run.
     pub fn first_overlap(&self) -> Option<(usize, usize)> {
         // No step between neighbours in the order could connect them, so they overlap unless one needs the other. If all neighbours are

@@ -114,19 +114,13 @@ pub(super) fn verdict(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> 
         b'?' | b'&' => &[query],
         _ => &[],
     };
+    let shapes = shapes(rest[0]).filter(|shape| begins(rest, shape.prefix));
     // A judge that needs more input may cover more than one that is sure: then the sure one waits, too.
     let mut is_open = false;
-    // What covers more than a shape does comes first.
-    for judge in judges {
-        match judge(rest, before, at_end) {
-            MaskVerdict::No => {}
-            MaskVerdict::More => is_open = true,
-            found @ (MaskVerdict::Token { .. } | MaskVerdict::Header) if !is_open => return found,
-            MaskVerdict::Token { .. } | MaskVerdict::Header => return MaskVerdict::More,
-        }
-    }
-    for shape in shapes(rest[0]).filter(|shape| begins(rest, shape.prefix)) {
-        match token(shape, rest, before.two(), at_end) {
+    // The judges first, because what they cover may be more than a shape does.
+    let found = judges.iter().map(|judge| judge(rest, before, at_end));
+    for verdict in found.chain(shapes.map(|shape| token(shape, rest, before.two(), at_end))) {
+        match verdict {
             MaskVerdict::No => {}
             MaskVerdict::More => is_open = true,
             found @ (MaskVerdict::Token { .. } | MaskVerdict::Header) if !is_open => return found,

@@ -12,6 +12,7 @@ use super::flight::{Answer, ServerRequest, fly};
 use super::value::bind;
 use super::{Server, ServerRow};
 use crate::error::changed_other_than_one;
+use crate::events::parse_hex;
 use crate::faults;
 use crate::transaction::EventHead;
 use crate::values::{LedgerRow, Param, RowSource};
@@ -256,7 +257,7 @@ impl<'s> OpenTransaction<'s> {
             self.fault.set(Some(ServerFault::Final));
             return Err(error);
         }
-        self.head.set(rows.next().and_then(|row| Some((row.get(0)?.parse().ok()?, from_hex(row.get(1)?)?))));
+        self.head.set(rows.next().and_then(|row| Some((row.get(0)?.parse().ok()?, parse_hex(row.get(1)?)?))));
         Ok(())
     }
 
@@ -310,12 +311,4 @@ fn is_commit(request: &ServerRequest) -> bool {
 
 fn spoilt() -> Diagnosis {
     Diagnosis::new(Code::Internal, "A statement was run after one that failed in the same transaction.")
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
-    }
-    Some(bytes)
 }

@@ -90,16 +90,19 @@ pub(crate) fn migrate(server: &Server) -> Result<i32> {
         SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
         _ => None,
     });
-    let from = version.ok_or_else(|| no_ledger(url))?;
-    if from > LATEST {
-        return Err(newer(&url.to_string(), from));
-    }
+    let from = match version {
+        Some(from) if from <= LATEST => from,
+        refused => {
+            // The head's lock must not stay with a connection that another ledger of this process may be given.
+            let _ = run(server, &client, "ROLLBACK");
+            return Err(refused.map_or_else(|| no_ledger(url), |from| newer(&url.to_string(), from)));
+        }
+    };
     if from < LATEST {
         apply(server, &client)?;
     }
     run(server, &client, "COMMIT").map_err(said)?;
     faults::statement("-- committed");
-    server.is_of_version.set(false);
     Ok(from)
 }
 
@@ -204,7 +207,7 @@ pub(super) fn closed_to(url: &ServerUrl) -> Diagnosis {
         .detail("db", url.to_string())
 }
 
-fn no_ledger(url: &ServerUrl) -> Diagnosis {
+pub(super) fn no_ledger(url: &ServerUrl) -> Diagnosis {
     Diagnosis::new(Code::NoLedger, format!("There is no ledger {url}."))
         .hint("create it with: ic init --db URL")
         .detail("db", url.to_string())

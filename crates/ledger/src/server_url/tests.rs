@@ -33,6 +33,9 @@ fn a_url_is_read_and_shown_alike() {
     let url = ServerUrl::parse("postgres://[::1]:1/app").unwrap();
     assert_eq!(url.hosts, [Host::Tcp("::1".to_owned(), 1)]);
     assert_eq!(ServerUrl::parse(&url.to_string()).unwrap(), url);
+    let socket = ServerUrl::parse("postgres:///app?host=/tmp/a%2520b").unwrap();
+    assert_eq!(socket.hosts, [Host::Socket("/tmp/a%20b".into(), 5432)]);
+    assert_eq!(ServerUrl::parse(&socket.to_string()).unwrap(), socket);
     let odd = ServerUrl::parse("postgres://a%40b@db/a%20b%2Fc%3F").unwrap();
     assert_eq!((odd.user.as_deref(), odd.database.as_str()), (Some("a@b"), "a b/c?"));
     assert_eq!(ServerUrl::parse(&odd.to_string()).unwrap(), odd);

@@ -26,7 +26,7 @@ const MAX_RETRIES: u64 = 1_000;
 const LONGEST_DURATION: Duration = Duration::from_hours(365 * 24);
 
 /// The variables that the executor sets for every step.
-const RESERVED: &[&str] = &["IC_RUN", "IC_DISPATCH", "IC_STEP", "IC_OUTPUTS", "IC_IDEMPOTENCY_KEY"];
+const RESERVED: &[&str] = &["IC_DB", "IC_RUN", "IC_DISPATCH", "IC_STEP", "IC_OUTPUTS", "IC_IDEMPOTENCY_KEY"];
 
 /// A place in a file, where a value is right or wrong.
 #[derive(Clone, Copy)]

@@ -6,6 +6,21 @@ use proptest::prelude::*;
 use super::StepOrder;
 use crate::definition::{Definition, StepCommand, StepRetries, WorkflowStep};
 
+impl StepOrder {
+    /// The steps that `step` needs, directly or through others, without itself.
+    fn ancestors(&self, step: usize) -> BTreeSet<usize> {
+        self.graph.ancestors([step])
+    }
+
+    /// The steps that may be running while `step` is: those of its phase that neither it needs nor need it.
+    fn overlaps(&self, step: usize) -> BTreeSet<usize> {
+        let Some(phase) = self.phase_of.get(step) else { return BTreeSet::new() };
+        let (before, after) = (self.ancestors(step), self.descendants(step));
+        let of_phase = self.phases[*phase].clone();
+        of_phase.filter(|other| *other != step && !before.contains(other) && !after.contains(other)).collect()
+    }
+}
+
 fn parse(text: &str) -> Definition {
     Definition::parse(text.as_bytes(), Path::new("flow.yaml")).unwrap_or_else(|e| panic!("{e}"))
 }

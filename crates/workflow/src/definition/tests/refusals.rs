@@ -152,6 +152,7 @@ fn bad_values_of_a_step_are_refused() {
         ("env: {A: b, A: c}", 17, "the key `A` appears twice"),
         ("env: {A: \"\\0\"}", 14, "a NUL byte, which no program can be given"),
         ("env: {IC_RUN: a}", 11, "the variable IC_RUN is set by ic for every step, and cannot be set here"),
+        ("env: {IC_DB: a}", 11, "the variable IC_DB is set by ic for every step, and cannot be set here"),
         ("needs: b", 12, "a list is expected, as in [a, b]"),
         ("needs: [[b]]", 13, "a single text is expected"),
     ] {
