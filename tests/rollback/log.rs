@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use ic_testkit::{Random, TestWorld, rounds};
 use serde_json::Value;
 
-use crate::project::{Work as _, in_git};
-use crate::statements::dead_before_the_end;
+use crate::project::{WHOLE, Work as _, asked, in_git};
+use crate::statements::{dead_before, dead_before_the_end};
+use crate::story::story;
 
 fn work(world: &TestWorld, name: &str) -> String {
     let id = world.ic(&["dispatch", "create", &world.run, "--name", name]);
@@ -298,6 +299,26 @@ fn a_rollback_that_was_killed_is_told_as_unfinished_and_then_as_done() {
     assert_eq!(entry(&world)["status"], "done");
     assert!(!text(&world, &[]).contains("unfinished"));
     assert_honest(&world, "resumed");
+}
+
+#[test]
+fn what_a_killed_undo_restored_is_no_restore_by_hand() {
+    let world = story();
+    let id = world.roll_back("a", &[])["rollback_id"].as_str().expect("an id").to_owned();
+    world.save(&WHOLE);
+    let mut restored = 0;
+    for from_the_last in 1..8 {
+        world.reset(&WHOLE);
+        dead_before(&world, &["redo", &id, "--without-effects", "--yes"], from_the_last);
+        if asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'in_progress'") == 0 {
+            break;
+        }
+        restored += asked(&world.cli, "SELECT count(*) - 1 FROM restores WHERE state = 'applied'");
+        let all = world.cli.json(["log", "--json"]);
+        let kinds: Vec<&Value> = all.as_array().expect("a list").iter().map(|entry| &entry["kind"]).collect();
+        assert!(!kinds.contains(&&"restore".into()), "{from_the_last}. from the last: {all}");
+    }
+    assert!(restored > 1, "{restored}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The events that tell how far a rollback is, and how much of the record it changes.
 
-use ic_base::Result;
+use std::ops::{ControlFlow, Range};
+
+use ic_base::{Result, RollbackId, RunId, Seq};
 use ic_kernel::journal::table::RollbackRecord;
 use ic_kernel::journal::{Course, StepKind};
 use ic_ledger::Snapshot;
-use ic_ledger::events::{EventType, NewEvent};
+use ic_ledger::events::{Event, EventType, NewEvent};
 use ic_phase::run;
 use serde_json::{Value, json};
 
@@ -45,6 +47,60 @@ pub(super) fn event_back<'r>(
         payload: Some(json!({ "course": course.as_str() })),
         ..NewEvent::of(&remembered.run_id, epoch, event_type)
     })
+}
+
+/// The time in which a rollback was undone or aborted, whether or not that came to its end: restores in it reverted the rollback.
+pub(crate) struct Revert {
+    /// The event with which it began.
+    pub(crate) begun: Event,
+    /// The event with which it ended; the greatest number while it is under way.
+    pub(crate) until: Seq,
+}
+
+impl Revert {
+    /// The events from its beginning to its end.
+    pub(crate) fn during(&self) -> Range<Seq> {
+        self.begun.seq..self.until
+    }
+
+    /// Whether it undid a rollback that was done.
+    pub(crate) fn is_undo(&self) -> bool {
+        self.begun.event_type == EventType::RollbackUndoBegun.as_str()
+    }
+
+    /// Whether it is under way, or stopped.
+    pub(crate) fn is_open(&self) -> bool {
+        self.until == Seq::MAX
+    }
+}
+
+/// The reverts of a run's rollbacks after the event `since`, oldest first; with `by`, of this rollback alone. An undo that was aborted itself is
+/// one of them, because its restores count although the rollback stands again.
+pub(crate) fn reverts(
+    snapshot: &Snapshot<'_>,
+    run: &RunId,
+    since: Seq,
+    by: Option<&RollbackId>,
+) -> Result<Vec<Revert>> {
+    use EventType as T;
+    let is = |event: &Event, kinds: &[T]| kinds.iter().any(|kind| kind.as_str() == event.event_type);
+    let (mut reverts, mut open) = (Vec::new(), None);
+    ic_ledger::events::each_since(snapshot, Some(run), since, i64::MAX, |event| {
+        if by.is_some_and(|by| event.subject_id.as_deref() != Some(by.as_str())) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if is(&event, &[T::RollbackUndoBegun, T::RollbackAbortBegun]) {
+            open = Some(event);
+        } else if is(&event, &[T::RollbackUndone, T::RollbackAborted, T::RollbackUndoAborted]) {
+            reverts.extend(open.take().map(|begun| Revert { begun, until: event.seq }));
+        } else if is(&event, &[T::Rollback]) {
+            // An abort that could not begin has no end, and the rollback was finished after it.
+            open = None;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    reverts.extend(open.map(|begun| Revert { begun, until: Seq::MAX }));
+    Ok(reverts)
 }
 
 /// The key of the phases that a run leaves which goes back to a point. `rolled_back_phases` of a plan are those whose records it covers.

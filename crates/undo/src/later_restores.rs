@@ -11,7 +11,7 @@ use ic_kernel::journal::steps;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::Snapshot;
 
-use crate::{dispatch_changes, manual_restores};
+use crate::{events, manual_restores};
 
 /// Whether any restore of a root after an event is not of work that began after it.
 pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq) -> Result<bool> {
@@ -31,9 +31,9 @@ pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq)
         }
         let all = steps::of_rollback(snapshot, &one.id)?;
         let made: Vec<CheckpointId> = all.iter().flat_map(safety_of).collect();
-        let reverts = dispatch_changes::reverts(snapshot, &one)?;
+        let reverts = events::reverts(snapshot, &one.run_id, one.seq, Some(&one.id))?;
         let is_its = |restore: &journal::RestoreRecord| {
-            made.contains(&restore.safety_id) || reverts.iter().any(|during| during.contains(&restore.seq))
+            made.contains(&restore.safety_id) || reverts.iter().any(|revert| revert.during().contains(&restore.seq))
         };
         if restores.iter().any(is_its) {
             return Ok(true);

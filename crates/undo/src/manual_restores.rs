@@ -1,7 +1,6 @@
 //! The restores of a tree that a person or a script asked for: those that no rollback made, and none of its undo or abort.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
@@ -11,8 +10,9 @@ use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{LayerName, steps};
 use ic_ledger::Snapshot;
-use ic_ledger::events::EventType;
 use ic_phase::run;
+
+use crate::events;
 
 /// A restore, with what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,29 +86,13 @@ fn leave_reverts(
         runs.entry(one.run_id.clone()).or_insert(one.seq);
     }
     for (id, first) in runs {
-        let Some((from, to)) = meant.first().map(|one| one.seq).zip(meant.last().map(|one| one.seq)) else {
-            return Ok(());
-        };
+        let Some(to) = meant.last().map(|one| one.seq) else { return Ok(()) };
         if to < first || ic_ledger::project_root(&run::get(snapshot, &id)?.project_dir) != root {
             continue;
         }
-        let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
-        let ended = [EventType::RollbackUndone, EventType::RollbackAborted, EventType::RollbackUndoAborted];
-        let ended = ended.map(EventType::as_str);
-        // Until an event tells, a revert may have begun before the first restore.
-        let (mut reverts, mut start) = (Vec::new(), Some(0));
-        ic_ledger::events::each_since(snapshot, Some(&id), from, i64::MAX, |event| {
-            let what = event.event_type.as_str();
-            if begun.contains(&what) {
-                start = Some(event.seq);
-            } else if ended.contains(&what) {
-                reverts.extend(start.take().map(|start| start..event.seq));
-            } else {
-                return Ok(ControlFlow::Continue(()));
-            }
-            Ok(if event.seq > to { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        meant.retain(|one| !reverts.iter().any(|during| during.contains(&one.seq)));
+        // From the first rollback on: a revert that began before the first of these restores may still be under way.
+        let reverts = events::reverts(snapshot, &id, first, None)?;
+        meant.retain(|one| !reverts.iter().any(|revert| revert.during().contains(&one.seq)));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::layer::{LayerDriver, LayerWork, Site, until};
 use crate::compensation::Saga;
 use crate::coverage::cut_of;
-use crate::events::{PlanCounts, event, left_phases};
+use crate::events::{PlanCounts, event, left_phases, reverts};
 use crate::rollback_marks::{self, marked_dispatches, unmark};
 use crate::undo_preconditions::undone_effects;
 
@@ -133,19 +133,11 @@ pub(crate) fn end_of_undo(
     Ok(seq)
 }
 
-/// The reason that was given when the undo or abort began.
+/// The reason that was given when the undo or abort began. The last one counts: an undo may have been aborted, and begun again for another
+/// reason.
 fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Option<String>> {
-    let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
-    let mut reason = None;
-    ic_ledger::events::each_since(snapshot, Some(&remembered.run_id), remembered.seq, i64::MAX, |event| {
-        let is_own = event.subject_id.as_deref() == Some(remembered.id.as_str());
-        // The last one counts: an undo may have been aborted, and begun again for another reason.
-        if is_own && begun.contains(&event.event_type.as_str()) {
-            reason = event.reason;
-        }
-        Ok(std::ops::ControlFlow::Continue(()))
-    })?;
-    Ok(reason)
+    let reverts = reverts(snapshot, &remembered.run_id, remembered.seq, Some(&remembered.id))?;
+    Ok(reverts.into_iter().next_back().and_then(|revert| revert.begun.reason))
 }
 
 fn append_rollback(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord, cut: &Cut) -> Result<Seq> {

@@ -1,7 +1,7 @@
 //! What rollbacks and their undos did to the tree of a piece of work: whose work does not count, and who left what a restore left.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::Path;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
@@ -15,13 +15,13 @@ use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::RollbackRecord;
 use ic_kernel::journal::{Choices, LayerName, RollbackStatus, steps};
 use ic_ledger::Snapshot;
-use ic_ledger::events::EventType;
 use ic_phase::run;
 use ic_session::attribution::Window;
 use ic_worktree::Workspace;
 
 use super::super::span::WorkSpan;
 use super::PathWork;
+use crate::events::{self, Revert};
 
 /// An undo of works, or a rollback of a run.
 pub(super) struct Undo {
@@ -228,36 +228,15 @@ fn rolled_back(snapshot: &Snapshot<'_>, record: &RollbackRecord) -> Result<Vec<D
     Ok(all.filter(|one| one.rolled_back_by.as_ref() == Some(&record.id)).map(|one| one.id).collect())
 }
 
-/// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it. An undo that was aborted
-/// itself is one of them, because its restores count although the rollback stands again.
+/// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it.
 pub(crate) fn reverts(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Vec<Range<Seq>>> {
-    let begun = [EventType::RollbackUndoBegun, EventType::RollbackAbortBegun].map(EventType::as_str);
-    let ended = [EventType::RollbackUndone, EventType::RollbackAborted, EventType::RollbackUndoAborted];
-    let ended = ended.map(EventType::as_str);
-    let (mut reverts, mut start) = (Vec::new(), None);
-    ic_ledger::events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
-        let what = event.event_type.as_str();
-        if event.subject_id.as_deref() == Some(one.id.as_str()) {
-            if begun.contains(&what) {
-                start = Some(event.seq);
-            } else if ended.contains(&what) {
-                reverts.extend(start.take().map(|start| start..event.seq));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(reverts)
+    let reverts = events::reverts(snapshot, &one.run_id, one.seq, Some(&one.id))?;
+    // While it is under way, each of its restores still counts for itself.
+    Ok(reverts.iter().filter(|revert| !revert.is_open()).map(Revert::during).collect())
 }
 
 /// The event with which the last undo of a rollback began; the rollback's own event where it has none.
 pub(crate) fn undo_begun(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Seq> {
-    let mut begun = one.seq;
-    ic_ledger::events::each_since(snapshot, Some(&one.run_id), one.seq, i64::MAX, |event| {
-        let is_own = event.subject_id.as_deref() == Some(one.id.as_str());
-        if is_own && event.event_type.as_str() == EventType::RollbackUndoBegun.as_str() {
-            begun = event.seq;
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(begun)
+    let reverts = events::reverts(snapshot, &one.run_id, one.seq, Some(&one.id))?;
+    Ok(reverts.iter().rfind(|revert| revert.is_undo()).map_or(one.seq, |undo| undo.begun.seq))
 }
