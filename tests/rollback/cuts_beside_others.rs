@@ -110,6 +110,39 @@ fn lines_that_others_changed_too_are_a_conflict_of_a_cut() {
 }
 
 #[test]
+fn a_cut_that_left_lines_counts_its_work_as_undone() {
+    let world = in_git();
+    world.write("list", &lines(&[]));
+    world.commit("base");
+    let gates = r#"{"b->c":[{"check":"verdict_clean"}]}"#;
+    let run = world.ic(&["run", "create", "--goal", "g", "--phases", "a,b,c", "--gates", gates]);
+    let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
+    let world = world.with_run(run);
+    world.ic(&["run", "advance", &world.run]);
+    let mine = world.ic(&["dispatch", "create", &world.run]);
+    world.ic(&["dispatch", "start", &mine]);
+    world.write("list", &lines(&[(3, "three of mine")]));
+    world.write("mine", "mine\n");
+    world.ic(&["run", "artifact", "add", &world.run, "--path", "mine"]);
+    world.ic(&["dispatch", "complete", &mine, "--verdict", "pass"]);
+    let gate = || world.cli.run(["gate", "check", &world.run, "--json"]).json()["gate_result"].clone();
+    assert_eq!(gate(), "pass");
+    work(&world, &other, &[("list", &lines(&[(3, "three of theirs")]))]);
+    let done = world.cli.run(cut(&world, &["--yes", "--keep-theirs"]));
+    let (code, done) = (done.code, done.json());
+    assert_eq!((code, &done["status"], world.status().as_str()), (Some(4), &json!("rolled_back_in_part"), "active@a"));
+    for table in ["dispatches", "run_artifacts"] {
+        let by = format!("SELECT rolled_back_by FROM {table} WHERE run_id = '{}'", world.run);
+        assert_eq!(json!(world.cli.sql(&by)), done["rollback_id"], "{table}");
+    }
+    let log = world.cli.json(["log", &world.run, "--all", "--json"]);
+    let entry = log.as_array().into_iter().flatten().find(|one| one["kind"] == "dispatch").expect("the work").clone();
+    assert_eq!((&entry["undone"], &entry["undone_in_part"]), (&json!(true), &json!(null)), "{entry}");
+    world.ic(&["run", "advance", &world.run]);
+    assert_eq!(gate(), "fail");
+}
+
+#[test]
 fn what_a_person_changed_in_a_file_of_two_runs_stays_in_a_cut() {
     let (world, ..) = beside_another();
     world.write("list", &world.text("list").replace("\n9\n", "\nnine by hand\n"));

@@ -40,13 +40,15 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_undo::Fil
     out
 }
 
-/// A sentence about an undo of works that left a part of its work.
+/// A sentence about a rollback that left a part of the work. A run that goes back counts as undone: only works have a rest.
 fn in_part_of(whole: &LayeredRollback) -> String {
     let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
-    let only = whole.rollback.plan.chosen.first().map_or("", |only| only.short());
     let stays = format!("undone in part: something of it stays at {}", text::counted(paths, "path"));
-    let rest = format!("the work does not count as undone; the rest: ic undo --only {only} --dry-run");
-    format!("{}\n{}\n", styled(style::BAD, &stays), styled(style::DIM, &rest))
+    let rest = whole.rollback.plan.chosen.first().map(|only| {
+        let rest = format!("the work does not count as undone; the rest: ic undo --only {} --dry-run", only.short());
+        styled(style::DIM, &rest) + "\n"
+    });
+    format!("{}\n{}", styled(style::BAD, &stays), rest.unwrap_or_default())
 }
 
 /// All refusals of a plan, and how to override each. The undo of the work alone, which `point` names, comes first, because it forces
