@@ -154,11 +154,16 @@ fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
 
 #[test]
 fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
-    // Of a rollback that is done, and of one that is not.
-    let done = story_with_rows();
+    // Of a rollback that is done, of one that skipped its effects, and of one that is not done.
+    let (done, skipped) = (story_with_rows(), story_with_rows());
     done.roll_back("a", &[]);
+    skipped.effect("last", &["exit 3"]);
+    assert_eq!(skipped.cli.run(skipped.all("a", &["--yes"])).code, Some(4));
+    skipped.ic(&["rollback", "resume", &skipped.run, "--skip-step", "--yes"]);
+    let undo = ["rollback_undo_begun", "rollback_undo_aborted"];
     let cases = [
-        (done, &["redo"][..], &["--without-effects"][..], ["rollback_undo_begun", "rollback_undo_aborted"]),
+        (done, &["redo"][..], &["--without-effects"][..], undo),
+        (skipped, &["redo"], &[], undo),
         (dead_before_the_end(), &["rollback", "abort"], &[], ["rollback_abort_begun", "rollback_stopped"]),
     ];
     for (world, verb, more, names) in cases {
@@ -183,7 +188,8 @@ fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
         let course = if *verb == ["redo"] { "undo" } else { "abort" };
         assert_eq!((&events[1][4], &events[1][5]), (&json!("data"), &json!(course)));
         assert_eq!(code_of(&events[1]), "busy", "{events:?}");
-        assert_eq!((world.status(), stands()), (before, as_before));
+        assert_eq!((world.status(), stands()), (before.clone(), as_before));
+        assert_eq!(outcome.stderr.contains("the run stays closed"), before.starts_with("rolling_back"), "{outcome:?}");
     }
 }
 

@@ -183,7 +183,9 @@ impl Drive<'_, '_> {
             // In this order: to set the course makes the settlement pending, and the loop gives it its former state
             // back.
             steps::set_course(tx, now, self.id, &before.steps, steps::course(&before.steps))?;
-            for step in &before.steps {
+            // Only what the turn set: a step that it left alone may be `failed` or `skipped`, and stays so.
+            let is_set = |step: &&RollbackStep| step.kind == StepKind::Settle || is_turned(step, &before.steps);
+            for step in before.steps.iter().filter(is_set) {
                 steps::restore(tx, now, self.id, step)?;
             }
             table::set_status(tx, now, self.id, before.status)?;
@@ -215,6 +217,11 @@ fn next<'s>(remembered: &RollbackRecord, all: &'s [RollbackStep], course: Course
 /// Whether a step changes something outside of the ledger that can be restored.
 pub(super) fn is_outside(step: &RollbackStep) -> bool {
     matches!(step.kind, StepKind::Tree | StepKind::Data)
+}
+
+/// Whether an undo or abort that begins sets a step to be undone: whatever came of it, there may be something to restore.
+pub(super) fn is_turned(step: &RollbackStep, all: &[RollbackStep]) -> bool {
+    is_outside(step) && steps::may_have_changed(step, all)
 }
 
 /// The reason that is recorded with a step that failed: the code and the message. For lost content also the hint, which no rollback can

@@ -16,7 +16,7 @@ use ic_worktree::{CaptureSettings, RestoreWatch};
 
 use super::coverage::Covered;
 use super::events::{event, event_back, step_event};
-use super::execute::{Drive, Driven, Turned, is_outside};
+use super::execute::{Drive, Driven, Turned, is_outside, is_turned};
 use super::layered_rollback::{require_undisturbed, take_unfinished};
 use super::layers::{self, LayerWork, Site, end_of_undo, require_own};
 use super::outcome::{Refusal, UndoneRollback};
@@ -207,8 +207,12 @@ fn drive_back(
     let effects = effects_undone(saga, remembered, course)?;
     let drive = Drive { saga, id: &remembered.id, force: Force::default(), seen: None, turned, watch };
     let driven = drive.to_its_end(None).map_err(|error| {
-        let id = remembered.id.short();
-        error.hint(format!("the run stays closed; resume it: ic rollback resume {id} --yes"))
+        let id = &remembered.id;
+        // An undo that could not begin leaves the run open.
+        match saga.kernel.read(|snapshot| table::get(snapshot, id)) {
+            Ok(now) if now.status.is_over() => error,
+            _ => error.hint(format!("the run stays closed; resume it: ic rollback resume {} --yes", id.short())),
+        }
     })?;
     Ok(UndoneRollback::of(driven, course, effects))
 }
@@ -248,8 +252,7 @@ fn turn(
         ic_ledger::events::append(tx, now, &begun)?;
         let before = steps::of_rollback(tx, id)?;
         //   any state ── turns back ──▶ done ── begins back ──▶ running ── is undone ──▶ pending
-        for step in before.iter().filter(|step| is_outside(step) && steps::may_have_changed(step, &before)) {
-            // Whatever came of the step, there may be something to restore.
+        for step in before.iter().filter(|step| is_turned(step, &before)) {
             steps::set(tx, now, id, step.ord, StepEvent::TurnsBack, None)?;
         }
         steps::set_course(tx, now, id, &before, course)?;
