@@ -62,6 +62,17 @@ fn the_plan_that_was_shown_is_the_plan_that_is_done() {
 }
 
 #[test]
+fn an_undo_of_the_record_alone_keeps_the_hash_of_its_plan() {
+    let project = Project::new();
+    chain(&project, "a,b,c", "b");
+    let undo = "undo phase:a --layer=workflow";
+    let hash = project.json(&format!("{undo} --dry-run"))["plan_hash"].as_str().expect("a hash").to_owned();
+    let done = project.json(&format!("{undo} --expect-plan {hash} --yes"));
+    assert_eq!(done["plan_hash"], hash.as_str());
+    assert_eq!(project.json("rollback list")[0]["plan_hash"], hash.as_str());
+}
+
+#[test]
 fn the_refusal_names_the_plan_as_it_is_now() {
     let project = Project::new();
     chain(&project, "a,b,c", "b");

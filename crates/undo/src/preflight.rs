@@ -47,10 +47,7 @@ pub(super) fn plan(
     require_any(kernel, &plan, &parts)?;
     let mut rollback = RollbackSummary::planned(plan, request.base.reason);
     refused.extend(refusals(&parts, request, rollback.plan.point_of_one()));
-    // The record alone keeps the hash of its own plan, which `ic run rollback` prints for the same target.
-    if layers != [Name::Workflow] {
-        rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
-    }
+    rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     require_expected(&rollback, request.base.expect_plan)?;
     let is_everything = request.layers.is_everything(request.base.to);
     let rows_stay = if is_everything { layers::rows_that_stay(kernel, layers, rollback.plan.cut.seq)? } else { None };
@@ -188,6 +185,10 @@ pub(super) fn hash(
     effects: Option<&Effects>,
     parts: &Parts,
 ) -> String {
+    // The record alone keeps the hash of its own plan, which `ic run rollback` prints for the same target.
+    if layers == [Name::Workflow] {
+        return rollback.plan_hash.clone();
+    }
     let effects = effects.map(|effects| {
         let ids = |list: &mut dyn Iterator<Item = &CompensationId>| list.map(ToString::to_string).collect::<Vec<_>>();
         json!([ids(&mut effects.compensations.iter().map(|c| &c.id)), ids(&mut effects.left.iter().map(|c| &c.id))])
