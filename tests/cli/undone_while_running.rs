@@ -174,3 +174,26 @@ fn the_undo_of_running_work_that_committed_decides_as_its_preview() {
         assert_eq!(status, "cancelled", "{what}");
     }
 }
+
+#[test]
+fn a_commit_of_a_call_marks_no_work_that_had_ended() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    let run = project.json("session show A")["run_id"].as_str().expect("its run").to_owned();
+    let [idle, later] = ["idle", "later"].map(|name| {
+        let id = project.ok(&format!("dispatch create {run} --name {name}")).trim().to_owned();
+        project.ok(&format!("dispatch start {id}"));
+        id
+    });
+    before(&project, "A", "a1", "Bash", json!({ "command": "make" }));
+    project.write("made", "made\n");
+    after(&project, "A", "a1", "Bash");
+    project.ok(&format!("dispatch complete {idle}"));
+    before(&project, "A", "a2", "Bash", json!({ "command": "git commit" }));
+    commit(&project, "made");
+    let undo = format!("run rollback {run} --to dispatch:{later} --layer=workflow,git --yes");
+    let done = project.json(&undo);
+    let by = |id: &str| project.json(&format!("dispatch show {id}"))["rolled_back_by"].clone();
+    assert_eq!(by(&work_of(&project, "A")), done["rollback_id"], "{done}");
+    assert_eq!(by(&idle), Value::Null, "{done}");
+}

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::{DispatchId, Result, Seq};
+use ic_base::{DispatchId, Result, Seq, Timestamp};
 use ic_checkpoint::diff;
-use ic_checkpoint::record::{CheckpointKind, CheckpointRecord};
+use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
@@ -56,12 +56,7 @@ pub(super) fn recorded(snapshot: &Snapshot<'_>, plan: RollbackPlan) -> Result<Ro
         return Ok(plan);
     }
     let ids = code::recorders_since(snapshot, &plan.run.id, plan.cut.seq)?;
-    let known = |id: &DispatchId| {
-        let mut all = plan.cancelled_dispatches.iter().chain(&plan.marked_dispatches);
-        all.any(|one| one.id == *id)
-    };
-    let ids = ids.into_iter().filter(|id| !known(id)).collect();
-    with(snapshot, plan, ids)
+    with(snapshot, plan, ids.into_iter().collect())
 }
 
 fn with(snapshot: &Snapshot<'_>, plan: RollbackPlan, ids: BTreeSet<DispatchId>) -> Result<RollbackPlan> {
@@ -114,7 +109,7 @@ impl Lost {
         let mut seen = looked.by_paths(&workspace, &lost.paths)?;
         seen.extend(looked.since_the_newest(&workspace, &tree.plan.steps)?);
         if moves_unknown {
-            seen.extend(looked.by_git());
+            seen.extend(looked.by_git(kernel.context.now()));
         }
         Ok(Self { seen, ..lost })
     }
@@ -165,9 +160,8 @@ impl Looked {
     /// The work that may have changed what differs from the newest checkpoint.
     fn since_the_newest(&self, workspace: &Workspace<'_>, steps: &[RestoreStep]) -> Result<BTreeSet<DispatchId>> {
         let mut seen = BTreeSet::new();
-        let Some(newest) = self.attribution.looks.last() else { return Ok(seen) };
-        // Stands for the tree of now, so that the time since the newest checkpoint is a window, too.
-        let now = CheckpointRecord { seq: Seq::MAX, kind: CheckpointKind::Auto, ..newest.clone() };
+        // The time since the newest checkpoint is a window, too.
+        let Some((newest, now)) = self.attribution.until_now(workspace.kernel.context.now()) else { return Ok(seen) };
         let window = self.attribution.window(newest, &now);
         for step in steps {
             let known = diff::find(&workspace.objects, &newest.tree, &step.path.0)?;
@@ -179,13 +173,15 @@ impl Looked {
     }
 
     /// The work that ran while git's state changed; where no checkpoint shows that, the work that runs now.
-    fn by_git(&self) -> BTreeSet<DispatchId> {
-        let moved = self.attribution.windows().filter(|window| !window.to.has_git_as(window.from));
+    fn by_git(&self, now: Timestamp) -> BTreeSet<DispatchId> {
+        // The looks of calls are at files alone: a window of git leads from one other look to the next.
+        let looks: Vec<_> = self.attribution.looks.iter().filter(|look| !look.link.of_call).collect();
+        let windows = looks.windows(2).map(|pair| self.attribution.window(pair[0], pair[1]));
+        let moved = windows.filter(|window| !window.is_restore() && !window.to.has_git_as(window.from));
         // No record names the empty path, so all work that was under way as git moved is meant.
         let mut seen: BTreeSet<DispatchId> = moved.flat_map(|window| self.owners(&window, b"")).collect();
         // Git moved between no two checkpoints, so it moved after the newest one.
-        if let (true, Some(newest)) = (seen.is_empty(), self.attribution.looks.last()) {
-            let now = CheckpointRecord { seq: Seq::MAX, kind: CheckpointKind::Auto, ..newest.clone() };
+        if let (true, Some(newest), Some((_, now))) = (seen.is_empty(), looks.last(), self.attribution.until_now(now)) {
             seen.extend(self.owners(&self.attribution.window(newest, &now), b""));
         }
         seen
