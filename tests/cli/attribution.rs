@@ -254,6 +254,10 @@ fn a_commit_that_others_made_of_the_same_content_changes_nothing_about_whose_a_l
         assert_eq!((has(&project, "own"), git(&project, &["rev-parse", "HEAD"])), (false, head.clone()), "{how}");
         let commits = report["own_commits"].as_array().expect("the commits that have it");
         assert!(commits.iter().any(|one| one["sha"] == head.as_str()), "{how}: {report}");
+        if how == "a hook after each call" {
+            let subjects: Vec<&Value> = commits.iter().map(|one| &one["subject"]).collect();
+            assert_eq!(subjects, ["wip 2", "wip"], "git can revert the newest first: {report}");
+        }
         assert_eq!(has(&project, "g"), how == "another agent with all files", "{how}");
         project.json("redo --yes");
         assert_eq!(read(&project, "f"), whole, "{how}");

@@ -153,6 +153,7 @@ impl OthersCommits {
                 asked.extend(paths.map(|path| (commit.sha.clone(), path)));
             }
         }
+        others.took.reverse();
         let contents = git::contents(&workspace.root, &asked);
         for ((_, path), content) in asked.into_iter().zip(contents) {
             others.brought.entry(path.clone()).or_default().insert(content.as_deref().map(hash_of));
