@@ -99,7 +99,8 @@ impl RelationalRollbackEngine {
     /// Rewinds the tables to a mark, as [`rollback_to_task`](Self::rollback_to_task) does to a task.
     ///
     /// `scope` gives every scope column of the anchor; it is empty when there is none. A scope that had no task when
-    /// the mark was made loses all of its rows. Errors: also `invalid_value` for another scope.
+    /// the mark was made loses all of its rows. Errors: also `invalid_value` for another scope, and `no_checkpoint` for a mark that was
+    /// made with other scope columns.
     pub fn rollback_to_mark(
         &mut self,
         mark: &StateMark,
@@ -155,12 +156,29 @@ fn is_after(a: &SqlScalar, b: &SqlScalar) -> bool {
         }
 }
 
+fn other_columns(plan: &CutPlan, mark: &ScopeMark) -> Diagnosis {
+    let listed = |names: &mut dyn Iterator<Item = &str>| match names.collect::<Vec<_>>() {
+        names if names.is_empty() => "no columns".to_owned(),
+        names => names.join(", "),
+    };
+    let then = listed(&mut mark.scope.iter().map(|(name, _)| name.as_str()));
+    let now = listed(&mut plan.anchor.scope.iter().map(String::as_str));
+    Diagnosis::new(
+        Code::NoCheckpoint,
+        format!("When the position of the state database was recorded, rows were scoped by {then}, and now they are by {now}."),
+    )
+    .hint("configure `anchor: scope` as it was; or roll the rows back by themselves: ic rewind to TASK --yes")
+}
+
 fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Result<Moment> {
     let columns = &plan.anchor.scope;
-    let value =
-        |column: &String| scope.iter().find(|(name, _)| name.eq_ignore_ascii_case(column)).map(|(_, v)| v.clone());
-    let values: Option<Vec<SqlScalar>> = columns.iter().map(value).collect();
-    let Some(values) = values.filter(|values| values.len() == scope.len()) else {
+    // By their names: a column at the same place may be another one since the configuration was changed.
+    let values_of = |given: &[NamedMoment]| -> Option<Vec<SqlScalar>> {
+        let value = |column: &String| given.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
+        let values = columns.iter().map(|column| value(column).map(|(_, value)| value.clone())).collect();
+        if given.len() == columns.len() { values } else { None }
+    };
+    let Some(values) = values_of(scope) else {
         return Err(Diagnosis::new(
             Code::InvalidValue,
             format!("The scope of {} has other columns than those that were given.", plan.anchor.table),
@@ -170,11 +188,12 @@ fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Re
             columns => format!("give each of: {}", columns.join(", ")),
         }));
     };
-    let is_it = |mark: &&ScopeMark| {
-        mark.scope.len() == values.len() && mark.scope.iter().zip(&values).all(|((_, a), b)| a == b)
-    };
     // A scope that is not in the mark counts as one without a row at that moment: all of its rows are newer then.
-    let found = mark.scopes.iter().find(is_it);
+    // A mark by other columns has none of these scopes, and says nothing about their rows.
+    if let Some(other) = mark.scopes.iter().find(|mark| values_of(&mark.scope).is_none()) {
+        return Err(other_columns(plan, other));
+    }
+    let found = mark.scopes.iter().find(|mark| values_of(&mark.scope).as_ref() == Some(&values));
     if let Some(found) = found {
         order::check_target(&found.key.to_string(), &plan.anchor.order, &found.order)?;
     }

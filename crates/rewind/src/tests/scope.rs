@@ -135,8 +135,8 @@ fn a_mark_is_gone_back_to_without_a_task() {
     }
     assert_eq!(app.dump(), before);
     let unscoped = StateMark { scopes: vec![crate::ScopeMark { scope: vec![], order: "x".into(), key: "x".into() }] };
-    let snapshot = app.engine().get_mark_snapshot(&unscoped, &scope("a")).unwrap();
-    assert_eq!(snapshot.task_id, None, "a mark of another configuration has no such scope");
+    let refused = app.engine().get_mark_snapshot(&unscoped, &scope("a")).unwrap_err();
+    assert_eq!(refused.code(), Code::NoCheckpoint, "a mark of another configuration says nothing about a scope");
     for wrong in [
         vec![],
         vec![("thread".to_owned(), "a".into())],

@@ -118,7 +118,9 @@ fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &RewindTarget, w
     };
     let now = engine.mark()?;
     // A scope id is text, and the column may hold numbers: both are compared as text.
-    let is_own = |scope: &Scope| scope.iter().any(|(column, value)| column == first && value.to_string() == *own);
+    let is_own = |scope: &Scope| {
+        scope.iter().any(|(column, value)| column.eq_ignore_ascii_case(first) && value.to_string() == *own)
+    };
     Ok(now.scopes.into_iter().map(|mark| mark.scope).filter(is_own).collect())
 }
 
