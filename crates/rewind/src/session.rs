@@ -94,6 +94,12 @@ impl DatabaseSession {
             .map_err(|e| diagnose(e, &format!("opening {}", path.display())))
     }
 
+    /// Detaches what is attached as `name`, if anything is. Outside of a transaction only.
+    pub(crate) fn detach(&self, name: &str) {
+        // SQLite refuses it where nothing is attached, which is what is wanted.
+        let _ = self.connection.execute_batch(&format!("DETACH {name}"));
+    }
+
     /// Runs one statement; returns the number of rows that it changed, without those that triggers changed.
     pub(crate) fn execute(&self, sql: &str, params: &[SqlScalar]) -> Result<u64> {
         faults::statement(sql)?;

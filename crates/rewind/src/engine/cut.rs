@@ -4,7 +4,7 @@ use ic_base::{Code, Diagnosis, Result};
 
 use super::audit;
 use super::moment::{Moment, RelationalRollbackEngine, Rewind, RollbackResult, count_rows, unexpected};
-use crate::archive::{self, Archive, ArchiveManifest, ArchiveState};
+use crate::archive::{self, Archive, ArchiveManifest, ArchiveState, SCHEMA};
 use crate::order;
 use crate::plan::{COMPLETED, CutPlan, CutTable, PlanLine, SqlCondition};
 use crate::references;
@@ -20,6 +20,8 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         self.refuse_used_archive(archive, rewind)?;
         let result = self.session.writing(|| self.take_away(rewind, archive, moment));
+        // After the transaction, in which SQLite detaches nothing. The next rewind of this engine has another archive.
+        self.session.detach(SCHEMA);
         if result.is_err() {
             self.discard_if_unused(archive, rewind);
         }

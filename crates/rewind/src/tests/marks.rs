@@ -57,6 +57,53 @@ fn every_scope_has_a_mark_behind_its_newest_row() {
 }
 
 #[test]
+fn a_mark_made_with_other_scope_columns_is_refused() {
+    let mut app = projects("ALTER TABLE tasks ADD COLUMN team; ALTER TABLE notes ADD COLUMN team;");
+    app.sql("INSERT INTO tasks VALUES ('A', 'a', 10, 't'); INSERT INTO notes VALUES (1, 'a', 20, 't')");
+    let of = |name: &str, value: &str| (name.to_owned(), SqlScalar::from(value));
+    let both = [of("project", "a"), of("team", "t")];
+    let before = app.full_dump();
+    for (then, now) in [(&[][..], &["project"][..]), (&["project"], &[]), (&["team"], &["project"])] {
+        app.target.anchor.scope = then.iter().map(|name| (*name).to_owned()).collect();
+        let mark = app.engine().mark().unwrap();
+        app.target.anchor.scope = now.iter().map(|name| (*name).to_owned()).collect();
+        let scope: Vec<_> = both.iter().filter(|(name, _)| now.contains(&name.as_str())).cloned().collect();
+        let refused = app.engine().get_mark_snapshot(&mark, &scope).unwrap_err();
+        assert_eq!(refused.code(), Code::NoCheckpoint, "{then:?}, {now:?}: {refused}");
+        let mut archive = Archive::at(app.file("mark"));
+        let rewind = Rewind { id: "mark", now: NOW };
+        let refused = app.engine().rollback_to_mark(&mark, &scope, &rewind, &mut archive).unwrap_err();
+        assert_eq!(refused.code(), Code::NoCheckpoint, "{then:?}, {now:?}: {refused}");
+        assert_eq!(app.full_dump(), before);
+    }
+    // The same columns in another order are the same scopes.
+    app.target.anchor.scope = vec!["project".to_owned(), "team".to_owned()];
+    let mark = app.engine().mark().unwrap();
+    app.target.anchor.scope.reverse();
+    assert_eq!(app.engine().get_mark_snapshot(&mark, &both).unwrap().affected_row_counts.total(), 0);
+}
+
+#[test]
+fn one_engine_rewinds_scopes_one_after_the_other() {
+    let app = projects("INSERT INTO tasks VALUES ('A', 'a', 10), ('B', 'b', 10)");
+    // A row without its parent makes the check of references look into the archive.
+    app.sql(
+        "CREATE TABLE files (task REFERENCES tasks(id)); PRAGMA foreign_keys=OFF; INSERT INTO files VALUES ('gone')",
+    );
+    let (mark, before) = (app.engine().mark().unwrap(), app.full_dump());
+    app.sql("INSERT INTO tasks VALUES ('A2', 'a', 20), ('B2', 'b', 20)");
+    let mut engine = app.engine();
+    for project in ["a", "b"] {
+        let mut archive = Archive::at(app.file(project));
+        let scope = [("project".to_owned(), SqlScalar::from(project))];
+        let rewind = Rewind { id: project, now: NOW };
+        let result = engine.rollback_to_mark(&mark, &scope, &rewind, &mut archive).unwrap();
+        assert_eq!(result.deleted_row_counts.total(), 1, "{project}");
+    }
+    assert_eq!(app.full_dump(), before);
+}
+
+#[test]
 fn numbers_of_both_kinds_are_compared() {
     for (task, note, marked) in [
         ("10", "10.5", SqlScalar::Real(10.5)),
