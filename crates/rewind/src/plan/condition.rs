@@ -57,21 +57,22 @@ impl CutPlan {
                     .map(|(child, up)| format!("{inner}.{} = {alias}.{}", quote(up), column_or_rowid(child)))
                     .collect();
                 // A parent that is not cut was refused when the plan was made (`follow_parent`).
-                let above = self
-                    .cut(parent)
-                    .map_or_else(|| "FALSE".to_owned(), |parent| self.doomed_sql(parent, line, &inner, depth + 1));
-                let at_the_end = last.as_ref().and_then(|last| self.is_last_sql(parent, last, line, &inner));
+                let Some(parent) = self.cut(parent) else { return "FALSE".to_owned() };
+                let above = self.doomed_sql(parent, line, &inner, depth + 1);
+                let at_the_end = last.as_ref().and_then(|last| Self::is_last_sql(parent, last, line, &inner));
                 // Where rows are listed, ids do not sort by time, and a copy of the parent's id sorts no better.
                 let order = order.as_ref().filter(|_| line.rows.is_none());
                 let (own, goes) = match (order, at_the_end) {
                     // The row's own copies of the parent's columns are compared too: their index finds the rows at once.
-                    (Some(column), None) => (format!("{} AND ", after(line, alias, column, ">")), above),
+                    (Some(column), None) => {
+                        (format!("{} AND ", after(line, alias, column, parent.comparison())), above)
+                    }
                     (None, None) => (String::new(), above),
                     (_, Some(at_the_end)) => (String::new(), format!("({above} OR {at_the_end})")),
                 };
                 // For rows of `logs` that follow `tasks`:
                 // EXISTS (SELECT 1 FROM main."tasks" AS p0 WHERE p0."id" = c."task_id" AND p0."created_at" > ?1)
-                let (parent, joined) = (quote(parent), joined.join(" AND "));
+                let (parent, joined) = (quote(&parent.info.name), joined.join(" AND "));
                 format!("{own}EXISTS (SELECT 1 FROM main.{parent} AS {inner} WHERE {joined} AND {goes})")
             }
         };
@@ -83,23 +84,27 @@ impl CutPlan {
     }
 
     /// SQL that is true for the last rows of `parent` that stay; `None` when none stays.
-    fn is_last_sql(&self, parent: &str, last: &LastParent, line: &PlanLine, alias: &str) -> Option<String> {
+    fn is_last_sql(parent: &CutTable, last: &LastParent, line: &PlanLine, alias: &str) -> Option<String> {
         let CutBound::After(_) = line.bound else { return None };
         if line.rows.is_some() {
             return Some(among(line, alias, "last"));
         }
         let (later, order) = (format!("{alias}l"), quote(&last.order));
-        let scope = |alias: &str| self.cut(parent).map(|cut| in_scope(cut, line, alias)).unwrap_or_default();
+        // The inverse is written out: SQLite uses no index for `NOT a > b`.
+        let stays = match parent.boundary {
+            Boundary::Exclusive => "<=",
+            Boundary::Inclusive => "<",
+        };
+        let stays = |alias: &str| format!("{alias}.{order} {stays} ?1{}", in_scope(parent, line, alias));
         // `IS`, because a part of a key may be NULL, and `=` would take two of them for different.
         let apart: String =
             last.apart.iter().map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column))).collect();
-        // At or before the bound, and no other parent of the same group is between it and the bound.
+        // Not beyond the bound, and no other parent of the same group is between it and the bound.
         Some(format!(
-            "({alias}.{order} <= ?1{} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} \
-             WHERE {apart}{later}.{order} > {alias}.{order} AND {later}.{order} <= ?1{}))",
-            scope(alias),
-            quote(parent),
-            scope(&later),
+            "({} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} WHERE {apart}{later}.{order} > {alias}.{order} AND {}))",
+            stays(alias),
+            quote(&parent.info.name),
+            stays(&later),
         ))
     }
 

@@ -51,6 +51,48 @@ fn what_was_written_after_the_target_goes_where_the_boundary_is_inclusive() {
     }
 }
 
+/// Tasks, events and lines of events at 10, 20 and 30, where the boundary of the events is inclusive.
+fn lines(on: &[(&str, &str)], is_inclusive: bool) -> TestApp {
+    let on = on.iter().map(|(own, up)| ((*own).to_owned(), (*up).to_owned())).collect();
+    let lines = TableConfig::following("lines", Follow::Columns { table: "events".to_owned(), on });
+    TestApp::new(
+        "CREATE TABLE tasks (id INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+         CREATE TABLE events (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, UNIQUE (n, at));
+         CREATE TABLE lines (event INTEGER, at INTEGER);
+         INSERT INTO tasks VALUES (1, 10), (2, 20), (3, 30);
+         INSERT INTO events SELECT * FROM tasks; INSERT INTO lines SELECT * FROM tasks",
+        |path| RewindTarget {
+            database: path.to_owned(),
+            anchor: anchor("tasks", "id", "at"),
+            tables: vec![
+                if is_inclusive { lines.inclusive() } else { lines },
+                TableConfig::by_column("events", "at").inclusive(),
+                TableConfig::by_column("tasks", "at"),
+            ],
+            audit: None,
+            profile: None,
+        },
+    )
+}
+
+#[test]
+fn rows_follow_a_parent_whose_own_boundary_is_inclusive() {
+    let left = |mut app: TestApp| {
+        let before = app.dump();
+        let (_, archive) = app.rewind("2").unwrap();
+        let left = app.texts(
+            "SELECT (SELECT group_concat(n) FROM events) || '|' || coalesce(group_concat(event), '') FROM lines",
+        );
+        app.undo(&archive).unwrap();
+        assert_eq!(app.dump(), before);
+        left
+    };
+    let (by_key, by_copies) = ([("event", "n")], [("event", "n"), ("at", "at")]);
+    assert_eq!(left(lines(&by_key, false)), ["1|1"]);
+    assert_eq!(left(lines(&by_copies, false)), ["1|1"], "a copy of the order is compared as the parent's");
+    assert_eq!(left(lines(&by_key, true)), ["1|"], "the event at the bound goes, so the one before is the last");
+}
+
 #[test]
 fn an_inclusive_boundary_needs_something_to_stand_at() {
     let mut app = jobs(
