@@ -9,6 +9,7 @@ use crate::error::{RowNames, row_name};
 use crate::plan::{CutBound, CutOrder, CutPlan, CutTable, PlanLine, SqlCondition};
 use crate::session::{DatabaseSession, quote};
 use crate::value::SqlScalar;
+use rusqlite::types::FromSql as _;
 
 mod format;
 
@@ -141,7 +142,7 @@ pub(crate) fn check(session: &DatabaseSession, cut: &CutTable, line: &PlanLine) 
             }
         },
     };
-    let key: Vec<String> = cut.info.key().iter().map(|k| format!("c.{k}")).collect();
+    let key = cut.info.key("c");
     let sql = format!(
         "SELECT {order}, {} FROM main.{} AS c WHERE {compared} AND ({wrong}) LIMIT {}",
         key.join(", "),
@@ -182,20 +183,24 @@ pub(crate) fn check_target(task: &str, column: &str, order: &SqlScalar) -> Resul
     }
 }
 
-/// A value of a key in the form for people, whatever its bytes are.
-pub(crate) fn shown(value: rusqlite::types::ValueRef<'_>) -> SqlScalar {
-    use rusqlite::types::ValueRef as V;
-    match value {
-        V::Null => SqlScalar::Null,
-        V::Integer(n) => SqlScalar::Integer(n),
-        V::Real(r) => SqlScalar::Real(r),
-        V::Text(text) => SqlScalar::Text(String::from_utf8_lossy(text).into_owned()),
-        V::Blob(blob) => SqlScalar::Blob { blob: blob.to_owned() },
+/// The names of the rows of `table` that `sql` finds, of which it selects the `columns` of a key.
+pub(crate) fn names_of(
+    session: &DatabaseSession,
+    table: &str,
+    columns: usize,
+    sql: &str,
+    params: &[SqlScalar],
+) -> Result<RowNames> {
+    let mut names = RowNames::default();
+    for key in session.query_all(sql, params, |row| shown_key(row, 0, columns))? {
+        names.push(row_name(table, &key));
     }
+    Ok(names)
 }
 
-/// The `columns` values of a row after the first `skipped`, in the form for people.
-pub(crate) fn shown_key(row: &rusqlite::Row<'_>, skipped: usize, columns: usize) -> rusqlite::Result<Vec<SqlScalar>> {
+/// The `columns` values of a row after the first `skipped`, in the form for people, whatever their bytes are.
+fn shown_key(row: &rusqlite::Row<'_>, skipped: usize, columns: usize) -> rusqlite::Result<Vec<SqlScalar>> {
+    let shown = |value| SqlScalar::column_result(value).unwrap_or_else(|_| SqlScalar::Text(SqlScalar::shown(value)));
     (skipped..skipped + columns).map(|i| row.get_ref(i).map(shown)).collect()
 }
 

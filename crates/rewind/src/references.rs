@@ -8,11 +8,11 @@ use std::thread::{self, available_parallelism};
 use ic_base::{Diagnosis, Result};
 
 use crate::archive::{Archive, ArchiveManifest, ArchivedTable, SCHEMA, archived_column, rows_table};
-use crate::error::{RowNames, row_name};
-use crate::order::shown_key;
+use crate::error::RowNames;
+use crate::order::names_of;
 use crate::plan::{CutPlan, CutTable, PlanLine};
 use crate::schema::parent::{has_parent, is_reference, same_parent};
-use crate::schema::{Catalog, ForeignKey, TableInfo};
+use crate::schema::{Catalog, ForeignKey};
 use crate::session::{DatabaseSession, quote};
 
 /// Looks for rows that would stay and refer to rows of `cuts` to be removed: [`check_survivors`] before anything is deleted. Where the
@@ -80,8 +80,7 @@ fn refuse_survivors_by(
     let stays = plan
         .cut(&key.child)
         .map_or_else(String::new, |child| format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c")));
-    let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
-    let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+    let row_key = row_key(catalog, key);
     // The last condition: the parent's columns need not be unique here, and another row with the same values may stay.
     let sql = format!(
         "SELECT {} FROM main.{} AS c WHERE {refers} \
@@ -91,11 +90,13 @@ fn refuse_survivors_by(
         quote(&key.child),
         RowNames::LIMIT + 1
     );
-    let mut names = RowNames::default();
-    for values in session.query_all(&sql, &doomed.params, |row| shown_key(row, 0, row_key.len()))? {
-        names.push(row_name(&key.child, &values));
-    }
+    let names = names_of(session, &key.child, row_key.len(), &sql, &doomed.params)?;
     if names.is_empty() { Ok(()) } else { Err(refused(&names, key)) }
+}
+
+/// SQL for the columns that name a row `c` which refers by `key`.
+fn row_key(catalog: &Catalog, key: &ForeignKey) -> Vec<String> {
+    catalog.table(&key.child).map(|child| child.key("c")).unwrap_or_default()
 }
 
 fn refused(names: &RowNames, key: &ForeignKey) -> Diagnosis {
@@ -138,13 +139,9 @@ pub(crate) fn check_survivors(
         // A reference by a column that is not archived may be new, so it counts as one to a deleted row.
         let was_deleted = points_into_archive(session, key, name, n, table)?;
         let was_deleted = was_deleted.unwrap_or_else(|| "TRUE".to_owned());
-        let row_key = catalog.table(&key.child).map(TableInfo::key).unwrap_or_default();
-        let row_key: Vec<String> = row_key.iter().map(|k| format!("c.{k}")).collect();
+        let row_key = row_key(catalog, key);
         let sql = format!("SELECT {} {dangling} AND {was_deleted} LIMIT {}", row_key.join(", "), RowNames::LIMIT + 1);
-        let mut names = RowNames::default();
-        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, row_key.len()))? {
-            names.push(row_name(&key.child, &values));
-        }
+        let names = names_of(session, &key.child, row_key.len(), &sql, &[])?;
         if !names.is_empty() {
             return Err(refused(&names, key));
         }

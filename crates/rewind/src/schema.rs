@@ -46,6 +46,9 @@ pub struct ForeignKey {
     pub parent: String,
     /// Pairs of a column of the child and a column of the parent.
     pub columns: Vec<(String, String)>,
+    /// Its place among all foreign keys of the child, also those to tables that do not exist.
+    #[serde(skip)]
+    pub(crate) place: usize,
 }
 
 /// A trigger of a table.
@@ -102,15 +105,16 @@ impl TableInfo {
         self.columns.iter().filter(|c| !c.generated)
     }
 
-    /// SQL for the columns that identify a row to a person: its primary key, else its rowid.
-    pub(crate) fn key(&self) -> Vec<String> {
+    /// SQL for the columns that identify a row to a person, where the table is named `alias`: its primary key, else its rowid.
+    pub(crate) fn key(&self, alias: &str) -> Vec<String> {
+        let column = |name: &str| format!("{alias}.{}", quote(name));
         let mut key: Vec<&Column> = self.columns.iter().filter(|c| c.key_place > 0).collect();
         key.sort_by_key(|c| c.key_place);
         match (key.is_empty(), &self.rowid) {
-            (true, Rowid::Hidden(name)) => vec![(*name).to_owned()],
-            (true, Rowid::Column(column)) => vec![quote(column)],
-            (true, _) => self.columns.iter().map(|c| quote(&c.name)).collect(),
-            (false, _) => key.iter().map(|c| quote(&c.name)).collect(),
+            (true, Rowid::Hidden(name)) => vec![format!("{alias}.{name}")],
+            (true, Rowid::Column(name)) => vec![column(name)],
+            (true, _) => self.columns.iter().map(|c| column(&c.name)).collect(),
+            (false, _) => key.iter().map(|c| column(&c.name)).collect(),
         }
     }
 
@@ -303,7 +307,7 @@ fn read_foreign_keys(session: &DatabaseSession, tables: &[TableInfo]) -> Result<
             &[child.name.as_str().into()],
             |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get(3)?)),
         )?;
-        for parts in rows.chunk_by(|(a, ..), (b, ..)| a == b) {
+        for (place, parts) in rows.chunk_by(|(a, ..), (b, ..)| a == b).enumerate() {
             // A key to a table that does not exist cannot refer to a removed row.
             let named = |t: &&TableInfo| t.name.eq_ignore_ascii_case(&parts[0].1);
             let Some(parent) = tables.iter().find(named) else { continue };
@@ -317,7 +321,7 @@ fn read_foreign_keys(session: &DatabaseSession, tables: &[TableInfo]) -> Result<
             };
             // Where a column is missing, SQLite calls the key a mismatch: no row can refer to anything by it.
             if let Some(columns) = parts.iter().enumerate().map(column).collect() {
-                keys.push(ForeignKey { child: child.name.clone(), parent: parent.name.clone(), columns });
+                keys.push(ForeignKey { child: child.name.clone(), parent: parent.name.clone(), columns, place });
             }
         }
     }

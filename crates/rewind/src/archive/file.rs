@@ -65,7 +65,7 @@ pub struct ArchivedTable {
     pub rows: u64,
     /// The SHA-256 of the text that made the table, and of its triggers', in hex.
     pub schema: String,
-    /// For each of the table's foreign keys, the number of rows that had no parent at that time already.
+    /// By the place of each foreign key of the table, the number of rows that had no parent at that time already.
     pub orphans: Vec<u64>,
 }
 

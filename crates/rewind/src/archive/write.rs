@@ -137,8 +137,7 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanL
             let found = cut.info.stored().find(|c| c.name.eq_ignore_ascii_case(column));
             found.map(|c| format!("+c.{}", quote(&c.name)))
         };
-        // A generated column is in no archive, so an undo asks nothing of its key either. The zero keeps the place: the undo
-        // pairs these numbers with the keys in their order.
+        // A generated column is in no archive, so an undo asks nothing of its key either.
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
             return Ok(0);
         };
@@ -148,7 +147,13 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanL
         session.query_one(&sql, &doomed.params, |row| row.get::<_, i64>(0)).map(crate::order::unsigned)
     };
     let of_table = |cut: &CutTable| {
-        plan.keys.iter().filter(|key| key.child == cut.info.name).map(|key| of_key(cut, key)).collect()
+        let mut counts = Vec::new();
+        for key in plan.keys.iter().filter(|key| key.child == cut.info.name) {
+            // A key to a table that does not exist is not in the plan: by that one all rows may be without a parent.
+            counts.resize(key.place, u64::MAX);
+            counts.push(of_key(cut, key)?);
+        }
+        Ok(counts)
     };
     plan.cuts.iter().map(of_table).collect()
 }

@@ -94,7 +94,3 @@ pub(super) fn unexpected(table: &str, what: &str) -> Diagnosis {
 
 /// A value with the name of its column.
 pub(super) type NamedMoment = (String, SqlScalar);
-
-pub(super) fn is_empty(named: &[NamedMoment]) -> bool {
-    named.is_empty()
-}

@@ -5,7 +5,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 
-use super::moment::{NamedMoment, is_empty};
+use super::moment::NamedMoment;
 use crate::config::Anchor;
 use crate::error::UnknownTaskError;
 use crate::lineage::CheckpointDescription;
@@ -27,7 +27,7 @@ pub struct AnchorTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The values of the scope columns.
-    #[serde(skip_serializing_if = "is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<NamedMoment>,
     /// The checkpointer's description of it; `None` in the database of another program.
     #[serde(skip_serializing_if = "Option::is_none")]

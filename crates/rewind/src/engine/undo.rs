@@ -10,8 +10,8 @@ use crate::archive::{
     missing_from, rows_table,
 };
 use crate::config::Triggers;
-use crate::error::{RowNames, UndoError, row_name};
-use crate::order::{shown_key, unsigned};
+use crate::error::{RowNames, UndoError};
+use crate::order::{names_of, unsigned};
 use crate::plan::{CutPlan, UNDONE, refuse_triggers};
 use crate::references::points_into_archive;
 use crate::schema::parent::{has_parent, is_reference};
@@ -203,7 +203,7 @@ fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &Archive
         };
         ways.extend(unique.iter().map(same).collect::<Option<Vec<_>>>().map(|parts| parts.join(" AND ")));
     }
-    let key: Vec<String> = info.key().iter().map(|k| format!("m.{k}")).collect();
+    let key = info.key("m");
     for way in ways {
         let sql = format!(
             "SELECT {} FROM {} AS a JOIN main.{} AS m ON {way} LIMIT {}",
@@ -213,10 +213,7 @@ fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &Archive
             // One more than is named, so that the message can say that there are others.
             RowNames::LIMIT + 1
         );
-        let mut names = RowNames::default();
-        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, key.len()))? {
-            names.push(row_name(&info.name, &values));
-        }
+        let names = names_of(session, &info.name, key.len(), &sql, &[])?;
         if !names.is_empty() {
             return Err(names
                 .refuse("These rows were written since the rewind, and have the keys of rows that would come back")
@@ -271,9 +268,9 @@ fn refuse_lost_parents(
     n: usize,
     to_come: &[ArchivedTable],
 ) -> Result<()> {
-    let keys = plan.keys.iter().filter(|key| key.child == info.name);
-    // Paired by their places, as `archive::write` counted them.
-    for (key, were_orphans) in keys.zip(&table.orphans) {
+    for key in plan.keys.iter().filter(|key| key.child == info.name) {
+        // By its place: the table of another key may have been made or dropped since. No number: its own table was made since.
+        let Some(were_orphans) = table.orphans.get(key.place) else { continue };
         let name = |column: &str| archived_column(&table.columns, column).map(|c| format!("a.{c}"));
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };
         let mut orphans = format!("FROM {} AS a WHERE {refers} AND NOT {parent}", rows_table(n));
@@ -289,11 +286,7 @@ fn refuse_lost_parents(
         }
         let of_key: Vec<String> = key.columns.iter().filter_map(|(from, _)| name(from)).collect();
         let sql = format!("SELECT DISTINCT {} {orphans} LIMIT {}", of_key.join(", "), RowNames::LIMIT + 1);
-        let mut names = RowNames::default();
-        for values in session.query_all(&sql, &[], |row| shown_key(row, 0, of_key.len()))? {
-            names.push(row_name(&key.parent, &values));
-        }
-        return Err(names
+        return Err(names_of(session, &key.parent, of_key.len(), &sql, &[])?
             .refuse(&format!("Rows of {} would come back whose parents are gone", info.name))
             .hint("restore these parents, and undo again")
             .detail("table", info.name.as_str()));

@@ -137,6 +137,28 @@ fn a_new_constraint_is_respected() {
 }
 
 #[test]
+fn keys_keep_their_counts_when_tables_are_made_since() {
+    let mut app = TestApp::new(
+        "PRAGMA foreign_keys=OFF; CREATE TABLE tasks (id TEXT PRIMARY KEY, at INTEGER);
+         CREATE TABLE logs (task REFERENCES tasks(id), extra REFERENCES extras(id), at INTEGER);
+         INSERT INTO tasks VALUES ('T1', 1), ('T2', 2); INSERT INTO logs VALUES ('T1', 7, 2)",
+        |path| RewindTarget {
+            database: path.to_owned(),
+            anchor: anchor("tasks", "id", "at"),
+            tables: vec![TableConfig::by_column("logs", "at"), TableConfig::by_column("tasks", "at")],
+            audit: None,
+            profile: None,
+        },
+    );
+    let (_, archive) = app.rewind("T1").unwrap();
+    app.sql("CREATE TABLE extras (id PRIMARY KEY); PRAGMA foreign_keys=OFF; UPDATE tasks SET id = 'T0'");
+    app.undo_is_refused(&archive, "tasks 'T1'");
+    app.sql("UPDATE tasks SET id = 'T1'");
+    app.undo(&archive).unwrap();
+    assert_eq!(app.texts("SELECT extra FROM logs"), ["7"], "it had no parent in a table that was not there");
+}
+
+#[test]
 fn a_parent_that_is_gone_stands_in_the_way() {
     let mut app = TestApp::devs();
     app.sql("PRAGMA foreign_keys=OFF; INSERT INTO requirements VALUES ('lost', 'never was', '', 900)");
