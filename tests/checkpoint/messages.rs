@@ -446,6 +446,27 @@ fn a_repository_inside_is_named_where_its_files_go_back() {
     assert_eq!(git_in(&library, &["log", "-1", "--format=%s"]).trim(), "two");
 }
 
+#[test]
+fn the_command_for_a_detached_repository_leaves_its_branches() {
+    let cli = project();
+    let library = repository(cli.root().join("lib"));
+    let branch = git_in(&library, &["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
+    git_in(&library, &["checkout", "-q", "--detach"]);
+    let id = create(&cli);
+    git_in(&library, &["checkout", "-q", &branch]);
+    write_in(&library, "l", "two\n");
+    git_in(&library, &["commit", "-qam", "two"]);
+    let report = restore_in_part(&cli, &id);
+    let told = told(&report, "repositories", "reason");
+    let (_, command) = told[0].1.split_once("to move it back: ").expect("a command");
+    let ended = std::process::Command::new("sh").args(["-c", command]).status().expect("start sh");
+    assert!(ended.success(), "{command}");
+    assert_eq!(git_in(&library, &["log", "--format=%s", &branch]), "two\none", "{command}");
+    assert_eq!(git_in(&library, &["rev-parse", "--symbolic-full-name", "HEAD"]), "HEAD", "{command}");
+    assert_eq!(git_in(&library, &["log", "--format=%s"]), "one", "{command}");
+    assert_eq!(git_in(&library, &["status", "--short"]), "", "{command}");
+}
+
 /// Git applies nothing of a patch that changes a binary file.
 #[test]
 fn a_patch_names_the_binary_files_in_it() {

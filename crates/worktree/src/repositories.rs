@@ -73,11 +73,15 @@ impl Workspace<'_> {
             let head = one.head.as_deref().map_or("no commit", |head| head.get(..8).unwrap_or(head)).to_owned();
             branch.map_or(head.clone(), |branch| format!("{branch} ({head})"))
         };
-        let branch = was.branch.as_ref().filter(|_| was.branch != now.branch);
-        let switch = branch.map(|branch| {
-            let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
-            format!("{git} symbolic-ref HEAD {}", shell_word(&name))
-        });
+        let switch = match (&was.branch, &was.head) {
+            _ if was.branch == now.branch => None,
+            (Some(branch), _) => {
+                let name = format!("refs/heads/{}", String::from_utf8_lossy(&branch.0));
+                Some(format!("{git} symbolic-ref HEAD {}", shell_word(&name)))
+            }
+            // No branch was checked out: a reset alone would move the one that is now.
+            (None, head) => head.as_ref().map(|head| format!("{git} update-ref --no-deref HEAD {head}")),
+        };
         let reset = match &was.head {
             Some(head) => Some(format!("{git} reset -q {head}")),
             // Its first commit was made since: the branch was not there.
