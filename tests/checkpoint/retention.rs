@@ -162,6 +162,24 @@ fn what_the_newest_prompts_need_stays_however_large_the_store_is() {
 }
 
 #[test]
+fn deleting_keeps_the_points_that_a_prune_keeps() {
+    let cli = configured("points: 2");
+    let run = cli.ok(["run", "create", "--goal", "g", "--phases", "a,b"]);
+    let mut before = Vec::new();
+    for n in 0..4 {
+        fs::write(cli.root().join("work"), n.to_string()).expect("a file");
+        let work = cli.ok(["dispatch", "create", &run, "--no-checkpoint"]);
+        cli.ok(["dispatch", "start", &work]);
+        before.push(ids(&cli).pop().expect("the look before it"));
+        cli.ok(["dispatch", "complete", &work, "--no-checkpoint"]);
+    }
+    cli.ok(["checkpoint", "delete", &before[1]]);
+    for id in &before[2..] {
+        assert_eq!(cli.refused(["checkpoint", "delete", id]), (Some(1), "checkpoint_needed".to_owned()));
+    }
+}
+
+#[test]
 fn the_size_of_a_store_and_its_limit_are_told() {
     let cli = configured("max-size: 50KB, keep-last: 5");
     take(&cli, 0, &["--auto"]);

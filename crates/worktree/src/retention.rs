@@ -12,7 +12,6 @@ use ic_checkpoint::restore::journal::{self, RestoreProgress, RestoreRecord};
 use ic_checkpoint::retention::{self, Damage, Policy};
 use ic_checkpoint::{capture, git, scratch};
 use ic_kernel::Kernel;
-use ic_kernel::config::Config;
 use ic_kernel::journal::kept_checkpoints;
 use ic_ledger::Snapshot;
 use ic_ledger::events::Hash;
@@ -106,7 +105,7 @@ pub fn delete(workspace: &Workspace<'_>, which: Which<'_>, force: bool, grace: D
     let _lock = workspace.lock_store(false)?;
     let (checkpoint, all, pinned) = workspace.kernel.read(|snapshot| {
         let checkpoint = find(snapshot, &workspace.root, which)?;
-        let pinned = pinned(workspace.kernel, snapshot, Config::default().retention.policy().points)?;
+        let pinned = pinned(workspace.kernel, snapshot, workspace.settings.retention.policy().points)?;
         Ok((checkpoint, record::all_kept(snapshot)?, pinned))
     })?;
     super::workspace::require_kept(&checkpoint)?;
@@ -184,8 +183,10 @@ impl Workspace<'_> {
             let goes = retention::given_up(&all, request.policy, now, &pinned);
             let goes: HashSet<CheckpointId> = goes.into_iter().map(|one| one.id.clone()).collect();
             all.retain(|checkpoint| !goes.contains(&checkpoint.id));
-            // What is damaged is met again under the lock, and is no reason to mark nothing.
-            retention::readable(retention::mark(&self.objects, &all, &mut live))?;
+            // What is damaged must be met again under the lock, where it stops the sweep: what is marked is not looked at again.
+            if retention::readable(retention::mark(&self.objects, &all, &mut live))?.is_none() {
+                return Ok(HashSet::new());
+            }
         }
         Ok(live)
     }
