@@ -353,3 +353,21 @@ fn going_back_with_keep_theirs_leaves_what_another_agent_did() {
     project.json(&format!("redo --run {run} --yes"));
     assert_eq!(read(&project, "a.txt"), "A");
 }
+
+#[test]
+fn what_changed_while_a_rule_hid_it_may_be_of_each_who_worked_then() {
+    let project = in_git();
+    project.write("f.txt", "one\n");
+    prompt(&project, "A", "A works");
+    before(&project, "A", "a", "Bash", json!({ "command": "echo f.txt > .gitignore; echo two > f.txt" }));
+    project.write(".gitignore", "f.txt\n");
+    project.write("f.txt", "two\n");
+    after(&project, "A", "a", "Bash");
+    stop(&project, "A");
+    prompt(&project, "B", "B works");
+    before(&project, "B", "b", "Bash", json!({ "command": "rm .gitignore" }));
+    std::fs::remove_file(project.root().join(".gitignore")).expect("the rule");
+    after(&project, "B", "b", "Bash");
+    stop(&project, "B");
+    assert_eq!(blamed(&project, "f.txt"), [told("modified", "A works+B works", "Bash+Bash")]);
+}

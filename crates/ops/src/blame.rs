@@ -118,7 +118,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
     workspace.kernel.read(|snapshot| {
         let changes = found
             .iter()
-            .map(|(at, difference)| changed(snapshot, workspace, (&looks[*at], &looks[*at + 1]), difference));
+            .map(|(from, to, difference)| changed(snapshot, workspace, (&looks[*from], &looks[*to]), difference));
         let changes = changes.collect::<Result<_>>()?;
         let maker = |commit: &PathCommit| -> Result<Option<BlameOwner>> {
             let maker = code::maker_of(snapshot, &commit.sha)?;
@@ -129,8 +129,8 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
     })
 }
 
-/// Before which look a path had changed, with the number of the look before it, oldest first; and how the newest look that knows it has it.
-type Found = (Vec<(usize, Difference)>, Option<DiffState>);
+/// Between which two looks a path changed, oldest first; and how the newest look that knows it has it.
+type Found = (Vec<(usize, usize, Difference)>, Option<DiffState>);
 
 fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8]) -> Result<Found> {
     let mut found = Vec::new();
@@ -138,6 +138,9 @@ fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8
     for (at, look) in looks.iter().enumerate() {
         // Most looks show the same tree, and none of these needs a read of the store.
         if at > 0 && look.tree == looks[at - 1].tree {
+            if let Some((last, _)) = before.as_mut().filter(|(last, _)| *last == at - 1) {
+                *last = at;
+            }
             continue;
         }
         let state = diff::find(&workspace.objects, &look.tree, path)?;
@@ -145,10 +148,11 @@ fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8
         if matches!(state, Some(DiffState::Passed(_))) {
             continue;
         }
-        if let Some((_, known)) = before.as_ref().filter(|(_, known)| *known != state) {
+        if let Some((last, known)) = before.as_ref().filter(|(_, known)| *known != state) {
             let difference = Difference { path: path.to_vec(), before: known.clone(), after: state.clone() };
             if difference.change().is_some() {
-                found.push((at - 1, difference));
+                // Not from the look right before: those that left the path out may lie in between, and it may have changed there.
+                found.push((*last, at, difference));
             }
         }
         before = Some((at, state));
@@ -167,10 +171,17 @@ fn changed(
     let (mut owners, mut calls) = (Vec::new(), Vec::new());
     for window in attribution.windows() {
         let of_path = window.owners(&difference.path);
-        let is_owned = |call: &&&ToolCall| of_path.iter().any(|owner| owner.id == call.dispatch_id);
-        calls.extend(window.calls(&difference.path).iter().filter(is_owned).map(|call| (*call).clone()));
+        // What lasts is in several windows.
+        for call in window.calls(&difference.path) {
+            let is_known = calls.iter().any(|known: &ToolCall| known.id == call.id);
+            if !is_known && of_path.iter().any(|owner| owner.id == call.dispatch_id) {
+                calls.push(call.clone());
+            }
+        }
         for owner in of_path {
-            owners.push(BlameOwner::new(snapshot, owner.clone())?);
+            if !owners.iter().any(|known: &BlameOwner| known.dispatch.id == owner.id) {
+                owners.push(BlameOwner::new(snapshot, owner.clone())?);
+            }
         }
     }
     Ok(BlamedChange {
