@@ -74,6 +74,17 @@ fn the_order_of_the_help_captures_the_tree_before_the_agent_begins() {
 }
 
 #[test]
+fn a_process_that_is_named_later_may_be_silent_as_long_as_it_says() {
+    let (world, dispatch) = handed_out();
+    world.ic(&["dispatch", "start", &dispatch]);
+    let child = agent(&world);
+    let named = ["dispatch", "start", &dispatch, "--pid", &child.id().to_string(), "--ttl", "5m", "--json"];
+    let named = world.cli.json(named);
+    ended(child);
+    assert!(named["due_at"].is_string(), "{named}");
+}
+
+#[test]
 fn an_agent_that_has_ended_by_then_breaks_no_script() {
     let (world, dispatch) = handed_out();
     let mut child = Command::new("true").spawn().expect("a process");

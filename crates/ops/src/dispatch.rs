@@ -83,7 +83,7 @@ pub fn start(
     // `agent & ic dispatch start ID --pid $!`: the agent runs already, and may have reported its own beginning or end.
     // Then there is no point to record, and only the process is added.
     if let Some(process) = &process
-        && let Some(met) = begun_before(kernel, reference, process)?
+        && let Some(met) = begun_before(kernel, reference, process, ttl)?
     {
         warnings.extend(beginning::ended(&met));
         return Ok((met, warnings));
@@ -117,7 +117,12 @@ pub fn beat(kernel: &Kernel, reference: &str, ttl: Option<Duration>) -> Result<D
 }
 
 /// Work that is begun, with its process on record now, or that has ended before it was said to begin; `None`: it is to begin.
-fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<Option<Dispatch>> {
+fn begun_before(
+    kernel: &Kernel,
+    reference: &str,
+    process: &Process,
+    ttl: Option<Duration>,
+) -> Result<Option<Dispatch>> {
     let is_met = |dispatch: &Dispatch| beginning::is_ended_by_itself(dispatch) || beginning::is_unnamed(dispatch);
     let known = kernel.read(|snapshot| {
         kernel.calling_dispatch(snapshot)?;
@@ -126,11 +131,14 @@ fn begun_before(kernel: &Kernel, reference: &str, process: &Process) -> Result<O
     if !is_met(&known) {
         return Ok(None);
     }
-    let met = kernel.write(|tx, _| {
+    let met = kernel.write(|tx, now| {
         let (dispatch, _) = settled(tx, reference)?;
-        // Work that has ended since the read above keeps the process that it had.
+        // Work that has ended since the read above keeps the process that it had, and is silent for good.
         dispatch::set_process(tx, &dispatch.id, Some(process))?;
-        dispatch::resolve(tx, dispatch.id.as_str())
+        if let Some(ttl) = ttl.filter(|_| dispatch.status == DispatchStatus::Running) {
+            dispatch::set_heartbeat(tx, now, &dispatch.id, ttl)?;
+        }
+        dispatch::get(tx, &dispatch.id)
     })?;
     Ok(Some(met))
 }
