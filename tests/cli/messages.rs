@@ -206,6 +206,19 @@ fn status_names_the_prompts_that_agents_work_on_beside_the_run() {
 }
 
 #[test]
+fn status_names_a_prompt_at_work_after_many_newer_ones() {
+    let project = in_git();
+    prompt(&project, "A", "A works");
+    for n in 0..21 {
+        let said = Said::new("claude-code", "B", "UserPromptSubmit");
+        say(&project, &said.prompt(&format!("p-{n}"), "B works"));
+        stop(&project, "B");
+    }
+    project.ok("run create --goal mine --phases x,y");
+    assert_eq!(project.json("status")["elsewhere"][0]["name"], "A works");
+}
+
+#[test]
 fn at_a_terminal_lines_break_at_spaces() {
     let project = in_git();
     turn(&project, "A", "a.txt");

@@ -234,20 +234,27 @@ fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<
     if !ic_session::are_any_prompts(snapshot)? {
         return Ok(found);
     }
-    for prompt in ic_session::standing(snapshot, &kernel.project.root, NAMED)? {
+    // From what runs, and not from the newest prompts: one that works for long is older than many that have ended.
+    let running = Some(DispatchStatus::Running);
+    let filter = DispatchFilter { run_id: None, phase: None, status: running, limit: i64::MAX };
+    for work in dispatch::list(snapshot, &filter)? {
         if found.len() == OTHERS {
             break;
         }
-        if prompt.ended_at.is_some() {
-            continue;
-        }
-        let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
-        if work.run_id != run.id && work.status == DispatchStatus::Running {
+        if work.run_id != run.id && is_open_prompt(kernel, snapshot, &work)? {
             let life = life(&work);
             found.push(Working::Dispatch(Box::new(work), life));
         }
     }
     Ok(found)
+}
+
+/// Whether work is a prompt of this project that its agent works on, in a run made for its session.
+fn is_open_prompt(kernel: &Kernel, snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<bool> {
+    let prompt = ic_session::prompt_of(snapshot, &work.id)?.filter(|prompt| prompt.ended_at.is_none());
+    let Some(prompt) = prompt.filter(|_| work.rolled_back_by.is_none()) else { return Ok(false) };
+    let project = ic_session::get(snapshot, &prompt.session_id)?.project_dir;
+    Ok(project == kernel.project.root && ic_session::is_own_run(snapshot, &work.run_id)?)
 }
 
 impl RunOverview {
