@@ -89,6 +89,18 @@ fn a_redo_is_done_as_it_was_shown_or_not_at_all() {
 }
 
 #[test]
+fn a_rollback_that_was_redone_is_counted_no_more() {
+    let world = world();
+    let page = Served::of_world(&world);
+    world.ic(&["undo", "--run", &world.run, "--yes"]);
+    let runs = page.page("/runs").main();
+    assert!(runs.contains(">1 rollback<"), "{runs}");
+    world.ic(&["redo", "--run", &world.run, "--yes"]);
+    let runs = page.page("/runs").main();
+    assert!(!runs.contains(" rollback"), "{runs}");
+}
+
+#[test]
 fn one_dispatch_is_undone_alone() {
     let world = world();
     let page = Served::of_world(&world);

@@ -3,6 +3,7 @@
 use ic_base::{Result, RunId};
 use ic_dispatch::token_totals;
 use ic_dispatch::worker::Life;
+use ic_kernel::journal::table;
 use ic_ops::status::{self, RunOverview, Working};
 use ic_phase::run::{self, RunFilter};
 use ic_phase::{Run, RunStatus};
@@ -63,6 +64,7 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
     let status = status_of(ask, run)?;
     let (all, undone) = token_totals::total(&ask.read(|snapshot| token_totals::of_run(snapshot, &run.id))?);
     let tokens = all.input.saturating_add(all.output);
+    let rollbacks = standing_rollbacks(ask, run)?;
     let elsewhere = (run.project_dir != ask.kernel.project.root).then(|| of_path(&run.project_dir));
     Ok(html! {
         article.run.card {
@@ -86,12 +88,18 @@ fn card(ask: &Ask<'_>, run: &Run) -> Result<Markup> {
                 @if let Some(point) = &status.last_point {
                     span { "last point " (when(ask.now, point.created_at)) }
                 }
-                @if run.epoch > 0 { span { (counted(usize::try_from(run.epoch).unwrap_or(0), "rollback")) } }
+                @if rollbacks > 0 { span { (counted(rollbacks, "rollback")) } }
                 @if let Some(elsewhere) = &elsewhere { span.path { (ShownText(elsewhere)) } }
                 span { "begun " (when(ask.now, run.created_at)) }
             }
         }
     })
+}
+
+/// How many rollbacks of a run were not undone.
+pub(crate) fn standing_rollbacks(ask: &Ask<'_>, run: &Run) -> Result<usize> {
+    let all = ask.read(|snapshot| table::of_run(snapshot, &run.id))?;
+    Ok(all.iter().filter(|rollback| rollback.status.stands()).count())
 }
 
 /// The status of a run, as `ic status` shows it.

@@ -2,7 +2,6 @@
 
 use ic_base::Result;
 use ic_dispatch::dispatch;
-use ic_kernel::journal::table;
 use ic_ledger::Snapshot;
 use ic_session::AgentSession;
 use maud::html;
@@ -10,7 +9,7 @@ use maud::html;
 use crate::dispatch::{SHOWN, line, more};
 use crate::layout::{PageLayout, trail};
 use crate::page_request::Ask;
-use crate::runs::address;
+use crate::runs::{address, standing_rollbacks};
 use crate::text::{PageLine, ShownText, counted, of_path, when};
 
 /// The title of a session: its first prompt, or its client and its id before there is one.
@@ -32,7 +31,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
         }
         Ok((session, title, run, work, prompts.len()))
     })?;
-    let undone = ask.read(|snapshot| table::of_run(snapshot, &run.id))?.len();
+    let rollbacks = standing_rollbacks(ask, &run)?;
     let body = html! {
         (trail(&[("Runs", "/runs".to_owned()), (&ic_base::title(&run.goal), address(&run))]))
         div.heading { h1 { (ShownText(&title)) } span class={ "badge " @if session.ended_at.is_some() { "quiet" } @else { "live" } } { @if session.ended_at.is_some() { "ended" } @else { "open" } } }
@@ -40,7 +39,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
             span { (ShownText(&session.client)) " " code { (session.id.short()) } }
             span { "begun " (when(ask.now, session.created_at)) }
             span { (counted(count, "prompt")) }
-            @if undone > 0 { span { (counted(undone, "undo")) " in its run" } }
+            @if rollbacks > 0 { span { (counted(rollbacks, "rollback")) " in its run" } }
             span.path { (PageLine(&of_path(&session.project_dir))) }
         }
         h2 { "Prompts" }
