@@ -603,3 +603,50 @@ fn what_could_not_come_comes_with_the_next_adoption() {
     ok(&project, "adopt u");
     assert_eq!(text(project.root().join("d/e")).as_deref(), Some("new\n"));
 }
+
+#[test]
+fn an_adoption_replaces_the_mark_of_a_fork_as_a_whole() {
+    let project = project();
+    let fork = forked(&project);
+    write(&fork, "made", "x");
+    let (mark, other) = (project.root().join(".git/worktrees/x/ic-fork"), project.root().with_file_name("other-name"));
+    std::fs::hard_link(&mark, &other).expect("another name");
+    let before = text(mark.clone()).expect("the mark");
+    ok(&project, "adopt x");
+    // What a call that is killed meanwhile leaves is the old mark, and not an empty one.
+    assert_eq!(text(other), Some(before.clone()));
+    assert!(text(mark).is_some_and(|now| now.starts_with(&before) && now.lines().count() == 2));
+}
+
+#[test]
+fn a_fork_of_another_ledger_leaves_the_others_usable() {
+    let project = project();
+    let fork = forked(&project);
+    write(&fork, "made", "x");
+    let other = PathBuf::from(ok(&project, "fork --name other"));
+    let mark = project.root().join(".git/worktrees/other/ic-fork");
+    std::fs::write(mark, "00000000-0000-7000-8000-000000000000").expect("as another ledger marks it");
+    let table = ok(&project, "compare --format text");
+    assert!(table.contains("of another ledger") && !table.contains("unfinished"), "{table}");
+    ok(&project, "adopt x");
+    let refused = run(&project, "adopt other");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    assert!(!refused.stderr.contains("unfinished"), "{refused:?}");
+    ok(&project, "drop other");
+    assert!(!other.exists());
+}
+
+#[test]
+fn a_fork_with_forks_of_its_own_is_not_dropped() {
+    let project = project();
+    let fork = forked(&project);
+    let inner = in_place(&project, &fork, "fork --name inner").stdout.trim().to_owned();
+    for line in ["drop x", "drop x --force"] {
+        let refused = run(&project, line);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{line}: {refused:?}");
+        assert!(refused.stderr.contains(&inner), "{line}: {refused:?}");
+    }
+    ok(&project, &format!("drop {inner}"));
+    ok(&project, "drop x");
+    assert!(!fork.exists());
+}

@@ -4,7 +4,7 @@ use ic_checkpoint::diff::TreeChange;
 use ic_ledger::path_from_bytes;
 use ic_ops::forks::{AdoptedFork, ComparedFork};
 use ic_worktree::Warning;
-use ic_worktree::forks::{DroppedFork, Fork};
+use ic_worktree::forks::{self, DroppedFork, Fork};
 
 use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
 use crate::views::PathJson;
@@ -20,7 +20,7 @@ shape! {
         /// Its directory, a linked work tree.
         #[serde(flatten)]
         path: PathJson = fork.root.as_path().into(),
-        /// The checkpoint with which it began; null: the call that made it was killed, so it can only be dropped.
+        /// The checkpoint with which it began; null: the call that made it was killed, or another ledger has it.
         checkpoint_id: Option<String> = fork.base.as_ref().map(|base| base.id.to_string()),
         /// The client's own command that continues the conversation in it; left out if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,12 @@ pub(crate) fn compared(forks: &[ComparedFork]) -> String {
         let work = one.newest.as_ref();
         table.row(vec![
             Cell::new(style::STRONG, &plain(&one.fork.name)),
-            if one.fork.base.is_none() { "unfinished" } else { work.map_or("", |work| work.status.as_str()) }.into(),
+            match (&one.fork.base, forks::require_finished(&one.fork.root)) {
+                (Some(_), _) => work.map_or("", |work| work.status.as_str()),
+                (None, Ok(())) => "of another ledger",
+                (None, Err(_)) => "unfinished",
+            }
+            .into(),
             one.files.len().to_string().as_str().into(),
             one.commits.to_string().as_str().into(),
             (one.tokens.input + one.tokens.output).to_string().as_str().into(),

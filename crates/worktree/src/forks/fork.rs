@@ -8,7 +8,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{DispatchStatus, dispatch};
 use ic_kernel::Kernel;
-use ic_ledger::Snapshot;
+use ic_ledger::{Snapshot, path_bytes};
 
 use super::super::workspace::require_kept;
 
@@ -23,7 +23,7 @@ pub struct Fork {
     pub name: String,
     /// The directory, without links.
     pub root: PathBuf,
-    /// The tree with which it began; `None`: the call that made it was killed.
+    /// The tree with which it began; `None`: the call that made it was killed, or another ledger has it.
     pub base: Option<CheckpointRecord>,
     /// The tree that was adopted last, where that adoption stands: what is adopted next is what changed since.
     pub adopted: Option<CheckpointRecord>,
@@ -32,7 +32,14 @@ pub struct Fork {
 impl Fork {
     /// The tree with which it began. Errors: `file_conflict` where that is not known; `checkpoint_not_found` if it was pruned.
     pub(super) fn require_base(&self) -> Result<&CheckpointRecord> {
-        let Some(base) = &self.base else { return Err(unfinished(&self.name)) };
+        let Some(base) = &self.base else {
+            require_finished(&self.root)?;
+            let message = format!("This ledger does not know with which files the fork {} began.", self.name);
+            return Err(Diagnosis::new(Code::FileConflict, message).hint(format!(
+                "name the ledger with which it was made: --db FILE; or remove it: ic drop {}",
+                self.name
+            )));
+        };
         require_kept(base)?;
         Ok(base)
     }
@@ -58,10 +65,18 @@ fn newest_adopted(snapshot: &Snapshot<'_>, mark: &str) -> Result<Option<Checkpoi
         let work = dispatch::find(snapshot, &DispatchId::from_ledger(work.to_owned()))?;
         let stands = work.is_some_and(|work| work.rolled_back_by.is_none() && work.status == DispatchStatus::Completed);
         if stands {
-            return record::get(snapshot, &CheckpointId::from_ledger(checkpoint.to_owned())).map(Some);
+            return known(snapshot, checkpoint);
         }
     }
     Ok(None)
+}
+
+/// The checkpoint that a mark names; `None`: this ledger does not have it. The forks of a repository may be of several ledgers.
+fn known(snapshot: &Snapshot<'_>, id: &str) -> Result<Option<CheckpointRecord>> {
+    match record::get(snapshot, &CheckpointId::from_ledger(id.to_owned())) {
+        Err(error) if error.code() == Code::CheckpointNotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 fn unfinished(name: &str) -> Diagnosis {
@@ -125,8 +140,13 @@ pub(super) fn mark(directory: &Path, checkpoint: &str) -> Result<()> {
         let message = format!("{} is no work tree.", directory.display());
         return Err(Diagnosis::new(Code::GitFailed, message).hint("see: git worktree list"));
     };
-    let path = dirs.git_dir.join(MARK);
-    fs::write(&path, checkpoint).while_doing(|| format!("writing {}", path.display()))
+    replace(&dirs.git_dir.join(MARK), checkpoint)
+}
+
+/// Writes a file as a whole or not at all: an empty mark would say that the fork is unfinished.
+pub(super) fn replace(path: &Path, text: &str) -> Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).while_doing(|| format!("writing {}", path.display()))
 }
 
 /// What the mark of a work tree says; `None`: it has none, so it is no fork.
@@ -139,8 +159,7 @@ fn all(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Fork>> {
     let mut forks = Vec::new();
     for other in git::other_work_trees(root) {
         let Some(mark) = marked(&other) else { continue };
-        let first = mark.lines().next().map(|id| CheckpointId::from_ledger(id.to_owned()));
-        let base = first.map(|id| record::get(snapshot, &id)).transpose()?;
+        let base = mark.lines().next().map_or(Ok(None), |id| known(snapshot, id))?;
         let adopted = newest_adopted(snapshot, &mark)?;
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
         forks.push(Fork { name, root: other, base, adopted });
@@ -153,8 +172,14 @@ fn all(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Fork>> {
 pub fn of_here(kernel: &Kernel) -> Result<Vec<Fork>> {
     let root = &kernel.project.root;
     let mut forks = kernel.read(|snapshot| all(snapshot, root))?;
-    forks.retain(|fork| fork.root == directory_of(root, &fork.name));
+    forks.retain(|fork| name_at(root, &fork.root).is_some());
     Ok(forks)
+}
+
+/// The directories of the forks that a fork has itself.
+pub(super) fn forks_in(root: &Path) -> Vec<Vec<u8>> {
+    let is_of = |other: &PathBuf| name_at(root, other).is_some() && marked(other).is_some();
+    git::other_work_trees(root).iter().filter(|other| is_of(other)).map(|other| path_bytes(other).to_vec()).collect()
 }
 
 /// The fork of the work tree here with this name, or any of the repository in this directory. Errors: `fork_not_found`.

@@ -8,7 +8,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::tree::Reason;
 
 use super::super::workspace::Workspace;
-use super::fork::{Fork, directory_of, records_of};
+use super::fork::{Fork, directory_of, forks_in, records_of, replace};
 
 /// The file in git's record of a fork that says that all of it is kept, and that it may go.
 const DROPPED: &str = "ic-fork-dropped";
@@ -24,14 +24,19 @@ pub struct DroppedFork {
 
 /// Removes a fork after a last checkpoint of it. `place`: its workspace; `main`: another work tree of the repository.
 ///
-/// Errors: `work_running` while work goes on in it; `file_conflict` where it has another work tree in it, or files that no checkpoint can
-/// hold and `force` does not say that they may go. Then nothing was removed.
+/// Errors: `work_running` while work goes on in it; `file_conflict` where it has forks of its own or another work tree in it, or files that
+/// no checkpoint can hold and `force` does not say that they may go. Then nothing was removed.
 pub fn remove(place: &Workspace<'_>, main: &Path, fork: &Fork, force: bool) -> Result<DroppedFork> {
     place.require_no_workers().map_err(|error| match error.code() {
         // No flag removes a fork in which work goes on.
         Code::WorkRunning => error.hint("wait for its end: ic wait; or end it: ic dispatch show ID names its process"),
         _ => error,
     })?;
+    // They are known by their names in it alone.
+    let forks = forks_in(&fork.root);
+    if !forks.is_empty() {
+        return Err(in_the_way(fork, "forks of its own", &forks, "drop those first: ic drop DIR"));
+    }
     let last = place.record_look(Some(&format!("{} as it was dropped", fork.name)))?;
     let inside = place.left_out(&last.tree, |_, reason| reason == Reason::WorkTree)?;
     if !inside.is_empty() {
@@ -52,8 +57,7 @@ pub fn remove(place: &Workspace<'_>, main: &Path, fork: &Fork, force: bool) -> R
     let dropped = DroppedFork { checkpoint: last.id, kept_ref: is_kept.then(|| format!("refs/ic/{name}")) };
     // From here on nothing is lost: what a killed git leaves of it is removed by the same call again.
     if let Some(dirs) = ic_ledger::git_dirs(&place.root) {
-        let path = dirs.git_dir.join(DROPPED);
-        fs::write(&path, dropped.checkpoint.as_str()).while_doing(|| format!("writing {}", path.display()))?;
+        replace(&dirs.git_dir.join(DROPPED), dropped.checkpoint.as_str())?;
     }
     git::remove_work_tree(main, &fork.root)?;
     remove_if_empty(&fork.root);
