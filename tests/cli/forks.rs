@@ -1,7 +1,7 @@
 //! Forks: work trees beside one another, compared, adopted, undone and dropped.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ic_testkit::{CliOutcome, git_in};
 use serde_json::Value;
@@ -649,4 +649,26 @@ fn a_fork_with_forks_of_its_own_is_not_dropped() {
     ok(&project, &format!("drop {inner}"));
     ok(&project, "drop x");
     assert!(!fork.exists());
+}
+
+#[test]
+fn a_command_in_a_fork_whose_caller_was_undone_ends_as_it_does() {
+    let project = project();
+    let of_caller = ok(&project, "run create --goal g --phases a,b");
+    let caller = ok(&project, &format!("dispatch create {of_caller}"));
+    ok(&project, &format!("dispatch start {caller}"));
+    let (begun, go) = (project.root().with_file_name("begun"), project.root().with_file_name("go"));
+    let line = format!("touch {}; while ! test -e {}; do sleep 0.01; done; exit 7", begun.display(), go.display());
+    let mut call = project.command(["exec", "--isolate=k", "--", "sh", "-c", &line]);
+    call.env_remove("IC_TEST_IDS").env("IC_DISPATCH", &caller);
+    call.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = call.spawn().expect("start ic");
+    ic_testkit::wait_for("the command runs", || begun.exists());
+    ok(&project, &format!("dispatch cancel {caller}"));
+    ok(&project, &format!("run rollback {of_caller} --to-phase a --include-target"));
+    write(project.root().parent().expect("a directory"), "go", "");
+    let ended = CliOutcome::at_end_of(child);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let of_fork = json(&project, &format!("run list --project {}", fork_of(&project, "k").display()));
+    assert_eq!(of_fork[0]["status"], "completed", "{of_fork}");
 }

@@ -86,6 +86,12 @@ pub fn advance(
     go(kernel, reference, kept, judged)
 }
 
+/// As [`advance`], in the transaction of the caller, and without a look at the tree.
+pub(crate) fn advance_in(kernel: &Kernel, tx: &Transaction<'_>, now: Timestamp, run: &Run) -> Result<()> {
+    let outcome = by_hand(kernel, tx, run, verdict(tx, run)?)?;
+    record(tx, now, run, outcome, &TakenTree::nothing()).map(drop)
+}
+
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: AdvanceOutcome) -> Result<AdvanceOutcome> {
     // Only looked at: this runs under the ledger's write lock, too, where no other lock may be waited for. The operating

@@ -116,16 +116,17 @@ pub(crate) fn own(project: &Path, goal: String) -> NewRun {
     }
 }
 
-/// Completes a run that was made for a session or for a command, if it is open.
+/// Completes a run that was made for a session or for a command, if it is open. Accepted from rolled-back work too, as the end of the work is.
 pub(crate) fn complete_own(kernel: &Kernel, run: &RunId) -> Result<()> {
-    let run = kernel.read(|snapshot| run::get(snapshot, run))?;
     // A run that a person cancelled, or that is in the middle of a rollback, is left alone.
-    if run.require_active().is_ok() {
-        // One advance is enough: its chain is `work`, `done`, and it was made without gates. Where trees are captured, the
-        // end of its last work has one, so none is taken here.
-        advance::advance(kernel, run.id.as_str(), &advance::AdvanceRequest::default(), None)?;
+    let open = |snapshot: &Snapshot<'_>| Ok(Some(run::get(snapshot, run)?).filter(|run| run.require_active().is_ok()));
+    // Most have ended: only for the others the write lock is taken.
+    if kernel.read(open)?.is_none() {
+        return Ok(());
     }
-    Ok(())
+    // One advance is enough: its chain is `work`, `done`, and it was made without gates. Where trees are captured, the
+    // end of its last work has one, so none is taken here.
+    kernel.write_late_too(|tx, now| open(tx)?.map_or(Ok(()), |run| advance::advance_in(kernel, tx, now, &run)))
 }
 
 /// Changes settings of a run. Errors: `rolling_back`.

@@ -150,7 +150,8 @@ pub fn end(
     count: Counted<'_>,
 ) -> Result<()> {
     end_newest(kernel, teller, kept, count, true)?;
-    let session = kernel.write(|tx, now| {
+    // Accepted where the work that began the session was undone, too: the session has ended in any case.
+    let session = kernel.write_late_too(|tx, now| {
         let session = session::by_client(tx, teller.client, teller.client_id)?;
         if let Some(session) = &session {
             subagents::end_left(tx, now, session, true)?;
