@@ -192,6 +192,22 @@ fn damaged_bytes_are_told_from_whole_ones() {
 }
 
 #[test]
+fn pruning_a_store_with_a_damaged_directory_sweeps_nothing() {
+    let Three { cli, kept, .. } = world();
+    let tree =
+        cli.json(["checkpoint", "show", &kept[1].0, "--json"])["tree_sha256"].as_str().expect("a hash").to_owned();
+    sql(&cli, &format!("DELETE FROM objects WHERE lower(hex(hash)) = '{tree}'"));
+    let count = || {
+        Connection::open(objects(&cli))
+            .and_then(|store| store.query_row("SELECT count(*) FROM objects", [], |row| row.get::<_, i64>(0)))
+    };
+    let before = count().expect("a count");
+    let pruned = cli.json(["checkpoint", "prune", "--grace", "0s", "--json"]);
+    assert_eq!(pruned["warnings"][0]["code"], "not_swept", "{pruned}");
+    assert_eq!(count().expect("a count"), before, "{pruned}");
+}
+
+#[test]
 fn deleting_in_a_damaged_store_succeeds_and_says_that_nothing_was_swept() {
     let world = world();
     fs::remove_file(objects(&world.cli)).expect("the store");

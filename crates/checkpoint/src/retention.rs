@@ -75,20 +75,10 @@ pub fn given_up<'c>(
 
 /// Every object that these checkpoints need, pieces included, added to `live`.
 ///
-/// Errors: `corrupt` if a directory or manifest cannot be read: then nothing may be swept.
+/// Errors: `corrupt` if a directory or manifest cannot be read: then nothing may be swept, and `live` is of no use. It has the damaged
+/// object and lacks what that names, and a further call skips what it has.
 pub fn mark(objects: &Objects, checkpoints: &[CheckpointRecord], live: &mut HashSet<Hash>) -> Result<()> {
-    for checkpoint in checkpoints {
-        mark_one(objects, &checkpoint.manifest, live)?;
-        for hash in CheckpointManifest::read(objects, &checkpoint.manifest)?
-            .git
-            .iter()
-            .flat_map(crate::git::state::GitState::objects)
-        {
-            mark_one(objects, &hash, live)?;
-        }
-        mark_tree(objects, &checkpoint.tree, live)?;
-    }
-    Ok(())
+    checkpoints.iter().try_for_each(|checkpoint| mark_checkpoint(objects, checkpoint, live, false))
 }
 
 /// As [`mark`], of what can be read: what cannot is skipped, and with it what only that names. `named`: single objects.
@@ -101,34 +91,31 @@ pub fn mark_readable(
     for hash in named {
         readable(mark_one(objects, hash, live))?;
     }
-    for checkpoint in checkpoints {
-        readable(mark_one(objects, &checkpoint.manifest, live))?;
-        let manifest = readable(CheckpointManifest::read(objects, &checkpoint.manifest))?;
-        for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::state::GitState::objects) {
-            readable(mark_one(objects, &hash, live))?;
-        }
-        let mut waiting = vec![checkpoint.tree];
-        while let Some(hash) = waiting.pop() {
-            if live.contains(&hash) {
-                continue;
-            }
-            readable(mark_one(objects, &hash, live))?;
-            for entry in readable(objects.tree(&hash))?.into_iter().flat_map(|tree| tree.entries) {
-                match entry.node {
-                    TreeNode::Directory(below) => waiting.push(below),
-                    TreeNode::File { hash, .. } => drop(readable(mark_one(objects, &hash, live))?),
-                    _ => {}
-                }
-            }
-        }
+    checkpoints.iter().try_for_each(|checkpoint| mark_checkpoint(objects, checkpoint, live, true))
+}
+
+fn mark_checkpoint(
+    objects: &Objects,
+    checkpoint: &CheckpointRecord,
+    live: &mut HashSet<Hash>,
+    skips: bool,
+) -> Result<()> {
+    unless_skipped(mark_one(objects, &checkpoint.manifest, live), skips)?;
+    let manifest = unless_skipped(CheckpointManifest::read(objects, &checkpoint.manifest), skips)?;
+    for hash in manifest.iter().flat_map(|m| &m.git).flat_map(crate::git::state::GitState::objects) {
+        unless_skipped(mark_one(objects, &hash, live), skips)?;
     }
-    Ok(())
+    mark_below(objects, checkpoint.tree, live, skips)
 }
 
 /// `None` for what is damaged or lost.
 pub fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+    unless_skipped(result, true)
+}
+
+fn unless_skipped<T>(result: Result<T>, skips: bool) -> Result<Option<T>> {
     match result {
-        Err(error) if error.code() == Code::Corrupt => Ok(None),
+        Err(error) if skips && error.code() == Code::Corrupt => Ok(None),
         result => result.map(Some),
     }
 }
@@ -141,21 +128,25 @@ pub fn mark_one(objects: &Objects, hash: &Hash, live: &mut HashSet<Hash>) -> Res
     Ok(())
 }
 
-/// A directory and all below it.
+/// A directory and all below it. Errors: as [`mark`].
 pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Result<()> {
+    mark_below(objects, *root, live, false)
+}
+
+fn mark_below(objects: &Objects, root: Hash, live: &mut HashSet<Hash>, skips: bool) -> Result<()> {
     // A list and no recursion: trees may be thousands of directories deep.
-    let mut waiting = vec![*root];
+    let mut waiting = vec![root];
     while let Some(hash) = waiting.pop() {
         if live.contains(&hash) {
             continue;
         }
-        mark_one(objects, &hash, live)?;
-        for entry in objects.tree(&hash)?.entries {
+        unless_skipped(mark_one(objects, &hash, live), skips)?;
+        for entry in unless_skipped(objects.tree(&hash), skips)?.into_iter().flat_map(|tree| tree.entries) {
             match entry.node {
                 TreeNode::Directory(below) => waiting.push(below),
                 // A smaller content has no pieces, so the index need not be asked for each small file.
                 TreeNode::File { hash, size, .. } if size >= crate::objects::PIECE as u64 => {
-                    mark_one(objects, &hash, live)?;
+                    unless_skipped(mark_one(objects, &hash, live), skips)?;
                 }
                 TreeNode::File { hash, .. } => {
                     live.insert(hash);
