@@ -223,6 +223,29 @@ fn what_a_writer_has_not_finished_is_nobody_elses_and_is_given_back() {
 }
 
 #[test]
+fn a_writer_whose_flush_failed_enters_no_list_without_its_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let options = OpenOptions { busy_timeout: std::time::Duration::ZERO, ..OpenOptions::default() };
+        Objects::open(&dir.path().join("objects.db"), options).unwrap()
+    };
+    let (objects, other) = (open(), open());
+    let content = noise(6_000_000, 1);
+    let mut writer = objects.writer(Timestamp(1)).unwrap();
+    writer.keep_progress();
+    let put = || writer.put_reader(&mut content.as_slice()).map(|_| ());
+    // By another thread: one thread takes no lock twice.
+    let failed =
+        other.side().write(Durability::Synced, |_| std::thread::scope(|scope| scope.spawn(put).join().unwrap()));
+    assert_eq!(failed.unwrap_err().code(), Code::Busy);
+    // Another thread has the same content, and takes the pieces for added.
+    let _ = put();
+    drop(writer);
+    let hash = hash_of(&content);
+    assert!(!objects.has(&hash).unwrap() || objects.read(&hash).is_ok(), "its pieces were lost with the flush");
+}
+
+#[test]
 fn a_store_belongs_to_the_ledger_that_claimed_it_first() {
     let (_dir, objects) = store();
     let [one, two] = ["one", "two"].map(|id| ic_base::LedgerId::from_ledger(id.to_owned()));

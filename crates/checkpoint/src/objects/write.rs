@@ -71,7 +71,8 @@ pub struct Writer<'o> {
     progress: Option<progress::Last>,
     /// Held alone while added objects enter the index, and shared while objects are added: a list never enters before its pieces.
     gate: RwLock<()>,
-    /// Whether the disk has too little room. From then on objects are only counted, to say how much room would be needed.
+    /// Whether the disk has too little room, or a write has failed. From then on objects are only counted, to say how much room would be
+    /// needed.
     is_too_much: AtomicBool,
     new_objects: AtomicU64,
     stored_bytes: AtomicU64,
@@ -169,7 +170,8 @@ impl Writer<'_> {
         // What is cut before its first byte is not cut there: it would be a list of itself.
         let cuts: Vec<usize> = encoded.cuts().filter(|cut| *cut > 0).collect();
         if bytes.len() <= SMALL_DIRECTORY || (cuts.is_empty() && bytes.len() <= PIECE) {
-            return self.put(&self.trees, hash, Form::Whole, bytes);
+            self.put(&self.trees, hash, Form::Whole, bytes, Heeds::Nothing)?;
+            return Ok(hash);
         }
         if !self.is_new(&hash)? {
             return Ok(hash);
@@ -179,10 +181,13 @@ impl Writer<'_> {
         let mut start = 0;
         for end in ends {
             for piece in bytes[start..end].chunks(PIECE) {
-                pieces.extend_from_slice(&self.put(&self.trees, hash_of(piece), Form::Whole, piece)?);
+                let hash = hash_of(piece);
+                self.put(&self.trees, hash, Form::Whole, piece, Heeds::Nothing)?;
+                pieces.extend_from_slice(&hash);
             }
             start = end;
         }
+        let _shared = self.share_gate()?;
         self.add(&self.trees, hash, Form::Pieces, &pieces)?;
         Ok(hash)
     }
@@ -231,17 +236,21 @@ impl Writer<'_> {
     }
 
     fn close_one(&self, builder: &mut Builder) -> Result<()> {
-        if let Some(pack) = builder.close()? {
+        if let Some(pack) = self.or_stop(builder.close())? {
             self.wait(pack);
         }
         Ok(())
     }
 
-    fn put(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<Hash> {
-        if self.is_new(&hash)? {
+    /// Adds an object unless it is here, or what `heeds` says of it forbids that; returns which of these it was.
+    fn put(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Presence> {
+        // From the question on: another thread may take the object for added, and what it adds then must not enter without this one.
+        let _shared = self.share_gate()?;
+        let presence = self.presence(&hash, heeds)?;
+        if heeds.keeps(presence) {
             self.add(to, hash, form, bytes)?;
         }
-        Ok(hash)
+        Ok(presence)
     }
 
     /// Whether neither the store nor this writer has the object; asked once, it answers no from then on.
@@ -254,20 +263,18 @@ impl Writer<'_> {
         self.keeps || !self.is_news.load(Relaxed)
     }
 
+    /// Adds an object to an open pack. The caller shares the gate.
     fn add(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8]) -> Result<()> {
         if !self.keeps {
             return Ok(());
         }
-        // Before the gate is taken shared: entering takes it alone, and this thread would wait for itself.
-        self.enter_if_due()?;
-        let _shared = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         let is_of_trees = std::ptr::eq(to, &raw const self.trees);
         // Taken out of the list: the lock is not held while a full pack is compressed.
         let mut builder =
             locked(to).pop().unwrap_or_else(|| if is_of_trees { Builder::of_trees() } else { Builder::default() });
         builder.add(hash, form, bytes);
         self.new_objects.fetch_add(1, Relaxed);
-        let full = if builder.is_full() { builder.close()? } else { None };
+        let full = if builder.is_full() { self.or_stop(builder.close())? } else { None };
         locked(to).push(builder);
         if full.is_some_and(|pack| self.wait(pack) >= BATCH) {
             self.flush()?;
@@ -292,14 +299,14 @@ impl Writer<'_> {
             return Ok(());
         }
         // It need not wait for the disk: no index names these packs until the last transaction, which does wait.
-        let ids = self.objects.side().write(Durability::Buffered, |tx| {
+        let ids = self.or_stop(self.objects.side().write(Durability::Buffered, |tx| {
             let ids = packs.iter().map(|pack| insert(tx, self.now, pack)).collect::<Result<Vec<i64>>>()?;
             for id in &ids {
                 // By these rows the next process finds the packs of a writer that was killed.
                 tx.execute_one("INSERT INTO writing (pack) VALUES ($1)", &[id])?;
             }
             Ok(ids)
-        })?;
+        }))?;
         let mut written = locked(&self.written);
         for (id, pack) in ids.into_iter().zip(packs) {
             // Of what is not in the index yet, only directories are read: the tree of a capture is compared before its
@@ -319,7 +326,7 @@ impl Writer<'_> {
     fn enter(&self, packs: &[ObjectPack]) -> Result<()> {
         let mut written = locked(&self.written);
         let earlier = std::mem::take(&mut written.objects);
-        let entered = self.objects.side().write(Durability::Synced, |tx| {
+        self.or_stop(self.objects.side().write(Durability::Synced, |tx| {
             let mut objects = earlier;
             for pack in packs {
                 let id = insert(tx, self.now, pack)?;
@@ -329,12 +336,7 @@ impl Writer<'_> {
             objects.sort_unstable_by_key(|(_, placed)| placed.hash);
             objects.iter().try_for_each(|(pack, placed)| index(tx, *pack, placed))?;
             written.packs.iter().try_for_each(|pack| tx.execute_one("DELETE FROM writing WHERE pack = $1", &[pack]))
-        });
-        if entered.is_err() {
-            // What is in none of both, the index and this list, must not be entered half: all of it is given back.
-            self.is_too_much.store(true, Relaxed);
-            return entered;
-        }
+        }))?;
         // Nothing of it is to be given back any more.
         written.packs.clear();
         Ok(())

@@ -1,7 +1,7 @@
 //! Entering what was added before the end: a capture that is killed half-way leaves what it stored to the next one.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use ic_base::Result;
@@ -22,8 +22,15 @@ impl Writer<'_> {
         self.progress = self.keeps.then(|| Mutex::new(Instant::now()));
     }
 
+    /// Enters what is due, and keeps others from entering as long as the guard lives.
+    pub(super) fn share_gate(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        // Before the gate is taken shared: entering takes it alone, and this thread would wait for itself.
+        self.enter_if_due()?;
+        Ok(self.gate.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Enters what was added, if it is time.
-    pub(super) fn enter_if_due(&self) -> Result<()> {
+    fn enter_if_due(&self) -> Result<()> {
         // Of several threads one does it: the others wait at the gate, if they come so far.
         let Some(mut last) = self.progress.as_ref().and_then(|last| last.try_lock().ok()) else {
             return Ok(());
@@ -51,9 +58,17 @@ impl Writer<'_> {
         self.enter(&packs)
     }
 
+    /// After a failure nothing enters any more: packs that were on their way are lost, and what is left may be a list of what they held.
+    pub(super) fn or_stop<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.is_too_much.store(true, Relaxed);
+        }
+        result
+    }
+
     /// Enters what is left, if the writer ends early. What does not fit is not kept in part: others need the disk, too.
     pub(super) fn enter_rest(&self) {
-        // `is_too_much` is also set where entering failed: what it left is removed, and never entered in part.
+        // `is_too_much` is also set where writing failed: what is left is removed, and never entered in part.
         if self.progress.is_some() && !self.is_too_much.load(Relaxed) {
             // A failure is ignored: what has not entered is removed next, and the next capture stores it again.
             let _ = self.enter_progress();

@@ -31,7 +31,7 @@ pub(super) enum Heeds {
 }
 
 impl Heeds {
-    fn keeps(self, presence: Presence) -> bool {
+    pub(super) fn keeps(self, presence: Presence) -> bool {
         match presence {
             Presence::Here => false,
             Presence::Absent => true,
@@ -87,7 +87,7 @@ impl Writer<'_> {
             let hash = hash_of(&buffer);
             // Lost content is kept again by the first file that has it.
             let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
-            let is_gone = self.put_content(hash, Form::Whole, &buffer, heeds)? == Kept::Gone(Presence::Purged);
+            let is_gone = self.put_content(hash, Form::Whole, &buffer, heeds)?.is_some();
             return Ok(if is_gone { Put::Purged } else { Put::Kept(hash, first as u64) });
         }
         let (mut whole, mut pieces, mut length) = (Sha256::new(), Vec::new(), 0);
@@ -99,10 +99,9 @@ impl Writer<'_> {
             let piece = if is_hole { *NOTHING } else { hash_of(&buffer) };
             match self.put_content(piece, Form::Whole, &buffer, heeds)? {
                 // Only whole contents have this mark: the piece is a purged content by itself.
-                Kept::Gone(Presence::Purged) => return Ok(Put::Purged),
+                Some(Presence::Purged) => return Ok(Put::Purged),
                 // It is read to its end anyway: only the hash of the whole tells whether it was purged.
-                Kept::Gone(_) => lacks_any = true,
-                Kept::Yes => {}
+                gone => lacks_any |= gone.is_some(),
             }
             pieces.extend_from_slice(&piece);
             length += buffer.len() as u64;
@@ -117,22 +116,17 @@ impl Writer<'_> {
         // A content of one piece is that piece, and has its name.
         if pieces.len() > 32 {
             let heeds = if heeds == Heeds::Losses { Heeds::Purges } else { heeds };
-            if self.put_content(hash, Form::Pieces, &pieces, heeds)? != Kept::Yes {
+            if self.put_content(hash, Form::Pieces, &pieces, heeds)?.is_some() {
                 return Ok(Put::Purged);
             }
         }
         Ok(Put::Kept(hash, length))
     }
 
-    /// Adds content, or a part of it, unless it is heeded that it is gone.
-    fn put_content(&self, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Kept> {
-        let presence = self.presence(&hash, heeds)?;
-        if heeds.keeps(presence) {
-            self.add(&self.contents, hash, form, bytes)?;
-        } else if presence != Presence::Here {
-            return Ok(Kept::Gone(presence));
-        }
-        Ok(Kept::Yes)
+    /// Adds content, or a part of it. Returns what became of it where it is heeded that it is gone.
+    fn put_content(&self, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Option<Presence>> {
+        let presence = self.put(&self.contents, hash, form, bytes, heeds)?;
+        Ok(Some(presence).filter(|presence| *presence != Presence::Here && !heeds.keeps(*presence)))
     }
 
     /// What there is of an object. What is to be added now is here from then on.
@@ -157,13 +151,6 @@ impl Writer<'_> {
         // Another writer may have kept the same since: both packs hold it then, and the index names the first.
         if self.is_first { Ok(Presence::Absent) } else { self.objects.presence(hash) }
     }
-}
-
-/// Whether an object is in the store, or will be; if not, because of what is said of it there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    Yes,
-    Gone(Presence),
 }
 
 fn fill(source: &mut (impl Read + ?Sized), buffer: &mut Vec<u8>) -> Result<usize> {
