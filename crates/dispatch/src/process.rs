@@ -82,6 +82,7 @@ impl ProcessIdentity {
 
     /// A process of this boot that had this number and has ended.
     pub fn of_ended(pid: u32) -> Self {
+        // Tick 0 is the boot itself: a later process with this number started after it, and is not taken for this one.
         Self { pid, start_time: 0, boot_id: own_boot() }
     }
 
@@ -103,6 +104,12 @@ impl ProcessIdentity {
     }
 
     fn place(&self) -> Place {
+        // BOOT MACHINE SPACE, as in `0c9d4f1e-… 9f3a0c51d2e84b67 4026531836`:
+        //
+        //     boot     machine   space
+        //     same     any       same     Here
+        //     another  same      any      Past
+        //     all others                  Elsewhere
         let own = own_boot();
         let (boot, place) = self.boot_id.split_once(' ').unwrap_or((&self.boot_id, ""));
         let (own_boot, own_place) = own.split_once(' ').unwrap_or((&own, ""));
@@ -162,6 +169,7 @@ impl ProcessIdentity {
         let leader = table::entry(self.pid)?;
         let mut members = table::members(self.pid)?;
         let same_group = match leader {
+            // Another process has the number by now: then the group of this one is gone.
             Some(leader) => leader.start_time == self.start_time,
             // The kernel does not reuse a pid that still names a group, and no process joins a group before it is made.
             None => table::starts_are_ordered() && members.iter().all(|m| m.start_time >= self.start_time),
@@ -223,6 +231,7 @@ pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedPro
     let ended = until_gone(
         grace,
         || Ok(identity.living_members()?.is_empty()),
+        // A group has no pidfd. A member was found just now, and with one the kernel does not reuse the number.
         |signal| sent(kill_process_group(pid, signal), &format!("process group {pid}")),
     )?;
     let ended = ended.ok_or_else(|| outlived(&format!("Process group {pid}")))?;
@@ -258,6 +267,7 @@ fn until_gone(
 }
 
 fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
+    // Polled: the process need not be a child of this one, and a group has no handle that could be waited for.
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {

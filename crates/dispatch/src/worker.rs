@@ -41,6 +41,7 @@ pub fn life(dispatch: &Dispatch) -> Option<Life> {
         None => Life::Unknown,
     });
     match (of_process, dispatch.heartbeat) {
+        // Work that has not begun or has ended owes no heartbeat.
         (None | Some(Life::Unknown), Some(beats)) if dispatch.status == DispatchStatus::Running => {
             Some(if SystemClock.now() > beats.due { Life::Lost } else { Life::Alive })
         }

@@ -17,6 +17,8 @@ pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The way in which an effect is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// As the column `args` has it: `{"do":"exec","argv":["rm","x"],"retries":0,"backoff_ms":0}`. A redaction writes one by
+// hand (`compensation/redact.rs`), so a change of the tag or of `skip` is a change there, too.
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum EffectAction {
     /// A program is run, without a shell.
@@ -97,6 +99,7 @@ impl How {
     pub fn pause_after(&self, attempt: u32) -> Option<Duration> {
         // Without a bound, a backoff of one minute is two hours by the eighth attempt, and the run is closed all that time.
         const LONGEST: Duration = Duration::from_mins(5);
+        // The shift has no result from attempt 65 on, and the product saturates: no count of attempts overflows.
         let doubled = 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         (attempt <= self.retries).then(|| Duration::from_millis(self.backoff_ms.saturating_mul(doubled)).min(LONGEST))
     }
@@ -188,6 +191,7 @@ impl EffectAction {
         };
         files.iter().filter_map(|file| match file.before {
             EffectBefore::File { hash, .. } => Some(hash),
+            // The row itself holds the text of a link.
             EffectBefore::Absent | EffectBefore::Symlink { .. } => None,
         })
     }

@@ -137,6 +137,7 @@ impl Compensation {
         updated_at";
 
     fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
+        // A null is no text that could be parsed, so it is asked about first.
         let step_ended = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "compensations", StepEnd::parse)?),
             None => None,
@@ -219,6 +220,7 @@ pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> R
         payload: Some(json!({ "step": new.step, "phase": new.phase, "kind": new.action.kind() })),
         ..NewEvent::of(run_id, epoch, EventType::CompensationRegistered)
     };
+    // Two events and one row: what is declared is armed with the same commit, so no row stays `registered`.
     let seq = ic_ledger::events::append(tx, now, &event)?;
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
@@ -286,8 +288,10 @@ pub fn begin_step_again(
         CompensationState::Failed => next(one.state, CompensationEvent::ArmedAgain)?,
         state => state,
     };
+    // With the new `seq`, a rollback to a point between the two attempts covers the effect, which is made again.
     let event = one.event(EventType::CompensationArmed, state);
     let seq = ic_ledger::events::append(tx, now, &NewEvent { payload: Some(json!({ "step": one.step })), ..event })?;
+    // The error of a failed undo goes with its state. $4: whether the state stays; a bool is bound as 0 or 1.
     tx.execute_one(
         "UPDATE compensations SET seq = $1, dispatch_id = $2, state = $3, step_ended = NULL, \
          last_error = CASE WHEN $4 = 1 THEN last_error END, updated_at = $5 WHERE id = $6",
@@ -375,6 +379,7 @@ pub fn finish(
 
 /// The contents that compensations need.
 pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
+    // In every state: an effect that is done, or was left, can be armed again. With `seq > 0` SQLite searches an index.
     let sql = format!("SELECT {} FROM compensations WHERE kind = 'file' AND seq > 0", Compensation::COLUMNS);
     let all = snapshot.query_all(&sql, &[], Compensation::from_row)?;
     Ok(all.iter().flat_map(|compensation| compensation.action.contents()).collect())

@@ -56,11 +56,16 @@ pub fn undo_order(started: &[StartedStep], scope: &OrderScope) -> Vec<usize> {
     let steps = match scope {
         OrderScope::All => (0..started.len()).collect(),
         OrderScope::Dependents(name) => {
+            // A step that was not started has no entry here. Then those that need it by its name are the first.
             let is_first = |at: &usize| started[*at].name == *name || started[*at].needs.contains(name);
             let first: BTreeSet<usize> = (0..started.len()).filter(is_first).collect();
             &graph.descendants(first.iter().copied()) | &first
         }
     };
+    // A step waits for what depends on it, so the graph is reversed. Of those that are free, the latest is next:
+    //
+    //     started   0 a    1 b (needs a)    2 c (needs b)    3 a again, because it was resumed
+    //     undone    2 c    1 b    3 a    0 a
     graph.reversed().order_within(steps, Reverse, |left| left.last().copied())
 }
 
@@ -90,6 +95,7 @@ pub fn blocked_by(started: &[StartedStep], order: &[usize], unfinished: &[usize]
     let graph = links(started);
     let mut because: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for failed in unfinished {
+        // Through any number of steps: one between them may be undone already, and so be missing in `order`.
         for needed in graph.ancestors([*failed]) {
             because.entry(needed).or_default().insert(*failed);
         }
@@ -126,8 +132,10 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
     let pivot = started.iter().rposition(|step| step.pivot && step.succeeded);
     let stays = match pivot {
         Some(pivot) if !force => {
+            // A later attempt at its step that failed is undone: a pivot that failed blocks nothing.
             let is_same_step = |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
             let later = (pivot..started.len()).filter(is_same_step);
+            // With what these need: one from before the pivot may need a step that was resumed after it.
             let held: BTreeSet<usize> = (0..=pivot).chain(later).collect();
             &links(started).ancestors(held.iter().copied()) | &held
         }
@@ -144,6 +152,7 @@ fn links(started: &[StartedStep]) -> Graph {
         named.entry(&step.name).or_default().push(at);
     }
     let needs_of = |step: &StartedStep| {
+        // A step that names itself would be a circle. Attempts of one name are chained below instead.
         let others = step.needs.iter().filter(|need| **need != step.name);
         others.filter_map(|need| named.get(need.as_str())).flatten().copied().collect()
     };

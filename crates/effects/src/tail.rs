@@ -28,11 +28,13 @@ fn last_line(tail: &[u8]) -> Option<String> {
 
 /// Whether a line is JSON, or its end: of the output only the last `kept` bytes are known, so it may begin anywhere.
 fn is_json(line: &str, kept: usize) -> bool {
+    // With its line end it fills all that was kept, so its beginning may be missing.
     line.starts_with(['{', '[']) || (line.ends_with(['}', ']']) && line.len() + 1 >= kept)
 }
 
 /// The error that a line of `ic` tells, if it is one.
 fn error_of(line: &str) -> Option<String> {
+    // A program may write something before it: `prefix: {"error":{"code":...}}`.
     let whole: Value = serde_json::from_str(line.get(line.find("{\"error\"")?..)?).ok()?;
     let error = whole.get("error")?;
     let (code, message) = (error.get("code")?.as_str()?, error.get("message")?.as_str()?);

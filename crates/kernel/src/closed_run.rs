@@ -64,6 +64,7 @@ pub fn way_out(snapshot: &Snapshot<'_>, run_id: &RunId) -> ic_base::Result<Optio
             Course::Abort => "it is being aborted; finish that",
         };
         let command = steps::next_command(&rollback.id, &all);
+        // `Reapply` is the abort of an undo already.
         let is_abortable = matches!(steps::course(&all), Course::Forward | Course::Undo);
         let abort = is_abortable.then(|| format!("ic rollback abort {} --yes", rollback.id.short()));
         return Ok(Some(WayOut { kind: "rollback", id: rollback.id.to_string(), what, command, abort }));

@@ -18,6 +18,7 @@ pub struct StepLeft {
 }
 
 /// The questions about workflows and sessions. A program without workflows and sessions has [`Above::default`], which answers no.
+// Functions, and no trait: the answers are a constant (`ic_workflow::ABOVE`), of which a kernel has a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     /// Whether the run is of a workflow.

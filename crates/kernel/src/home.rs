@@ -13,6 +13,11 @@ use crate::kernel::Kernel;
 /// Errors: `foreign_root` when the run's project has a ledger of its own and this one is that of another project: what is done there
 /// belongs into the other one; or when this one is a copy of that.
 pub fn require_own_project(kernel: &Kernel, run: &Run) -> Result<()> {
+    //     the run's project      this ledger
+    //     has no other ledger    any                                  allowed
+    //     has another ledger     is a copy of that one                refused: a backup
+    //     has another ledger     is that of the caller's project      refused: a copied repository
+    //     has another ledger     was named (--db, IC_DB)              allowed
     let own = real(kernel.ledger.path());
     let Some(other) = ledger_of(&run.project_dir).filter(|ledger| *ledger != own) else { return Ok(()) };
     let is_backup = kernel.ledger.is_also(&other);
@@ -36,5 +41,6 @@ fn ledger_of(directory: &Path) -> Option<PathBuf> {
 }
 
 fn real(path: &Path) -> PathBuf {
+    // One ledger may be found by two paths, through a link.
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -17,6 +17,7 @@ pub fn standing(above: &Above, store: &Path, snapshot: &Snapshot<'_>, run: &Run)
     if run.require_settled().is_err() {
         return Ok(RunStanding::Busy);
     }
+    // A lock that cannot be looked at counts as held: a run that may be at work is not taken for idle.
     let is_idle = (above.is_of_session)(snapshot, &run.id)?
         || ((above.has_workflow)(snapshot, &run.id)? && OwnerLock::require_free(store, &run.id).is_ok());
     Ok(if is_idle { RunStanding::Idle } else { RunStanding::Busy })

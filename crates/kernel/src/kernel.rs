@@ -44,6 +44,7 @@ pub struct Kernel {
     /// The questions to the floors above.
     pub above: Above,
     /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
+    // A cell, because it is set when the rollback has begun: by then others hold a reference to this kernel.
     accepts_late: Cell<bool>,
 }
 
@@ -70,6 +71,7 @@ impl Kernel {
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
+        // Outside of the closure, which is run again if a server rolled it back: both runs record the same time.
         let now = self.context.now();
         // Checked inside of the transaction: a rollback that is recorded first makes this write late.
         self.ledger.write(|tx| {
@@ -166,6 +168,7 @@ impl Kernel {
         if !self.accepts_late.get() {
             dispatch.require_current()?;
             // The dispatch that began it may have been undone alone: then nothing of this one counts either.
+            // The chain ends: a parent is written once, when its dispatch is made, and is older than that.
             let mut next = dispatch.work.parent_id.clone();
             while let Some(parent) = next {
                 let parent = dispatch::get(snapshot, &parent)?;

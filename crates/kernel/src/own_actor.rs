@@ -8,6 +8,7 @@ use ic_ledger::git_dirs;
 /// The user of this process in the clone that `root` is of: all work trees of a repository are one clone.
 pub(crate) fn own_actor(root: &Path) -> Actor {
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    // Session and dispatch are of a call: `Kernel` adds them to each write.
     Actor { user: user(), seat: format!("{machine}:{}", clone_of(root).display()), session: None, dispatch: None }
 }
 
@@ -15,6 +16,7 @@ pub(crate) fn own_actor(root: &Path) -> Actor {
 fn clone_of(root: &Path) -> std::path::PathBuf {
     // Read from files: a process of git would take longer than the write for which it is asked.
     let Some(dirs) = git_dirs(root) else { return root.to_owned() };
+    // `/home/ann/p/.git` is that of the clone `/home/ann/p`; a bare one, `/srv/p.git`, is the clone itself.
     match (dirs.common_dir.file_name(), dirs.common_dir.parent()) {
         (Some(name), Some(parent)) if name == ".git" => parent.to_owned(),
         _ => dirs.common_dir,

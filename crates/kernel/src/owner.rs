@@ -29,6 +29,7 @@ impl OwnerLock {
         private::directory(&directory).while_doing(doing)?;
         // A process that only checks holds the lock for a moment; an owner keeps it for hours, so a longer wait is useless.
         let path = directory.join(run.as_str());
+        // The file stays when the lock ends. If it were removed, two processes could each lock a file of this name.
         let taken = FileLock::take(&path, Rank::Owner, LockMode::Exclusive, LOOK).while_doing(doing)?;
         taken.map(|lock| Self { _lock: lock }).ok_or_else(|| is_held(run))
     }
@@ -37,9 +38,11 @@ impl OwnerLock {
     pub fn require_free(store: &Path, run: &RunId) -> Result<()> {
         let doing = || format!("looking who has the run {}", run.short());
         let file = match File::open(store.join("owners").join(run.as_str())) {
+            // No process has ever owned the run.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             file => file.while_doing(doing)?,
         };
+        // Shared: two processes that look at once do not take each other for an owner.
         let is_free = lock::wait(&file, LockMode::Shared, Duration::ZERO).while_doing(doing)?;
         if is_free { Ok(()) } else { Err(is_held(run)) }
     }
@@ -62,6 +65,7 @@ pub fn claim(tx: &Transaction<'_>, now: Timestamp, run: &RunId, token: &str) -> 
     // The process is recorded for people alone: one that cannot be looked up owns the run anyway.
     let own = ProcessIdentity::of(std::process::id()).ok().flatten();
     let process = own.and_then(|own| serde_json::to_string(&own).ok());
+    // `status_before` is not touched: the next owner of a run that a dead process closed needs it to open the run.
     tx.execute_one(
         "INSERT INTO run_owners (run_id, token, taken_at, process) VALUES ($1, $2, $3, $4) ON CONFLICT (run_id) \
          DO UPDATE SET token = excluded.token, taken_at = excluded.taken_at, process = excluded.process",
@@ -77,6 +81,7 @@ pub fn holder(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Option<ProcessIden
 
 /// Errors: `work_running` if another process has claimed the run since.
 pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> {
+    // The caller asks in the transaction of its write: no claim can come between this and the commit.
     let sql = "SELECT token FROM run_owners WHERE run_id = $1";
     let current: Option<String> = snapshot.query_opt(sql, &[&run.as_str()], |row| row.get(0))?;
     if current.as_deref() == Some(token) {
@@ -101,6 +106,7 @@ pub fn undo_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessI
 
 /// Remembers the run's status from before it was closed for the rollback of its effects.
 pub fn remember_status(tx: &Transaction<'_>, run: &RunId, status: Option<&str>) -> Result<()> {
+    // The row is there: only an owner closes or opens a run, and its claim made one.
     tx.execute_one("UPDATE run_owners SET status_before = $1 WHERE run_id = $2", &[&status, &run.as_str()])
 }
 

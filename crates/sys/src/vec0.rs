@@ -35,6 +35,7 @@ fn initialise(connection: &Connection) -> (c_int, Option<String>) {
     unsafe {
         let code = sqlite3_vec_init(connection.handle(), &raw mut message, ptr::null());
         let text = (!message.is_null()).then(|| CStr::from_ptr(message).to_string_lossy().into_owned());
+        // NULL where there is no message: then SQLite frees nothing.
         ffi::sqlite3_free(message.cast());
         (code, text)
     }

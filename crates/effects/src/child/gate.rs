@@ -57,8 +57,11 @@ impl Gate {
         environment: &ChildEnvironment,
         output: PipeWriter,
     ) -> io::Result<Self> {
+        // Both ends close on exec, so no other child of this process holds the writer open. When this process dies, the
+        // shell reads the end of the pipe.
         let (input, opener) = pipe()?;
         let child = std::process::Command::new(SHELL)
+            // After `--`, a word of the command that begins with a minus is no option of the shell.
             .args(["-s", "--"])
             .args(argv)
             .current_dir(directory)
@@ -105,9 +108,13 @@ impl Drop for Gate {
 
 /// Whether a process that ended by itself with this code, under this name, never became the command.
 pub(super) fn is_failure(code: i32, name: &[u8]) -> bool {
+    // env(1): 125 it failed itself, 126 the program cannot be run, 127 the program was not found.
     (125..=127).contains(&code) && name == ENV_NAME
 }
 
+// For a command with one variable that no shell holds:
+//
+//     { exec /usr/bin/env 'a.b=it'\''s' "$@" </dev/null; }
 fn script(environment: &ChildEnvironment) -> Vec<u8> {
     let mut script = format!("{{ exec {ENV}").into_bytes();
     for (name, value) in environment {
@@ -131,6 +138,7 @@ fn is_shell_name(name: &OsStr) -> bool {
     name.as_bytes().iter().all(word) && name.as_bytes().first().is_some_and(|b| !b.is_ascii_digit())
 }
 
+// Between single quotes a shell changes no byte. Only the quote itself has to be written outside of them.
 fn push_quoted(script: &mut Vec<u8>, text: &OsStr) {
     script.push(b'\'');
     for &byte in text.as_bytes() {

@@ -64,6 +64,7 @@ impl CommandLog {
 
     fn open(&self) -> Result<(File, u64)> {
         let doing = || format!("opening the log {}", self.path.display());
+        // Not with O_APPEND: on Linux it makes pwrite(2) ignore its offset, and a cut writes in the middle.
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -73,6 +74,7 @@ impl CommandLog {
             .open(&self.path)
             .while_doing(doing)?;
         let metadata = file.metadata().while_doing(doing)?;
+        // A log may be a device, such as /dev/null, whose mode belongs to the system.
         if metadata.is_file() && metadata.permissions().mode() & 0o7777 != 0o600 {
             file.set_permissions(Permissions::from_mode(0o600)).while_doing(doing)?;
         }
@@ -89,6 +91,11 @@ impl CommandLog {
     }
 
     fn cut(&mut self, file: &File) -> io::Result<()> {
+        //     base                                            base + length
+        //       │ first half │ what is too much │ last half │
+        //       │ first half │ line │ last half │
+        //
+        // It is called only after more than `longest` was appended, so the difference in the line is not negative.
         let head = self.longest / 2;
         let tail = self.longest - head;
         let line = format!("\n[... {} bytes left out ...]\n", self.total - self.longest);

@@ -22,6 +22,7 @@ pub(super) fn argv(
     directory: &Path,
     environment: &ChildEnvironment,
 ) -> Result<Vec<OsString>, String> {
+    // Asked here, because the error of a start does not tell whether the directory is missing or the program.
     match fs::metadata(directory) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return Err(format!("The working directory {} is not a directory.", directory.display())),
@@ -41,6 +42,7 @@ pub(super) fn argv(
     check(name, &found, directory)?;
     let mut argv = argv.clone();
     // `env` takes a leading minus for an option and an equals sign for a variable.
+    // A whole path helps against the minus. With `=` in it a path is a variable, too, so a shell starts that one.
     if name.as_bytes().contains(&b'=') {
         argv[0] = found.into_os_string();
         argv.splice(0..0, [SHELL, "-c", r#"exec "$0" "$@""#].map(OsString::from));
@@ -62,6 +64,7 @@ pub(super) fn refused(name: &OsStr, tail: &[u8]) -> Option<String> {
         return None;
     }
     let said = String::from_utf8_lossy(tail);
+    // `/usr/bin/env: './tool': Permission denied`, with or without the directory of env.
     let (_, line) = said.trim_end().lines().next_back()?.split_once("env: ")?;
     let why = line.rsplit_once(": ").map_or(line, |(_, why)| why);
     Some(format!("{} could not be started: {why}.", shown(name)))
@@ -78,6 +81,7 @@ fn find(name: &OsStr, directory: &Path, environment: &ChildEnvironment) -> Resul
         let candidate = directory.join(place).join(name);
         match fs::metadata(&candidate) {
             Ok(metadata) if metadata.is_file() && may_execute(&candidate) => return Ok(candidate),
+            // As for execvp(3), it does not end the search. It is named if no other is found.
             Ok(metadata) if metadata.is_file() => refused = Some(candidate),
             _ => {}
         }
@@ -107,6 +111,7 @@ fn check(name: &OsStr, file: &Path, directory: &Path) -> Result<(), String> {
     if !may_execute(file) {
         return Err(format!("{name} is not executable; allow it with: chmod +x {}", file.display()));
     }
+    // For a script without its interpreter, the kernel answers "no such file", as if the script were missing.
     let Some(interpreter) = interpreter(file) else { return Ok(()) };
     if directory.join(&interpreter).exists() {
         return Ok(());
@@ -121,6 +126,7 @@ fn check(name: &OsStr, file: &Path, directory: &Path) -> Result<(), String> {
 }
 
 fn may_execute(file: &Path) -> bool {
+    // Of the effective user, whom the kernel asks about when the program is started.
     accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 

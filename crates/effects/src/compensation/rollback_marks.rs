@@ -44,6 +44,7 @@ pub fn mark_left(tx: &Transaction<'_>, left: &Compensation, rollback: &RollbackI
 /// Removes the marks of a rollback. No effect is made again: it stays done. An effect that was left can be undone again, because the
 /// decision ends with its rollback.
 pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &RollbackId) -> Result<usize> {
+    // Before the marks are removed: they tell which of the skipped effects this rollback left.
     let left = list(tx, run)?;
     for one in left
         .iter()
@@ -57,6 +58,7 @@ pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &Roll
 
 /// Arms an effect again that a rollback had undone or left, when that rollback is itself undone or aborted: it can be undone again.
 pub fn arm_again(tx: &Transaction<'_>, now: Timestamp, one: &Compensation, rollback: &RollbackId) -> Result<()> {
+    // The mark of the rollback is not removed here: `unmark` removes it from all rows at once.
     let payload = json!({ "step": one.step, "rollback_id": rollback.as_str() });
     let state = next(one.state, CompensationEvent::ArmedAgain)?;
     let event = one.event(EventType::CompensationArmed, state);

@@ -76,6 +76,8 @@ pub fn sentence(error: &Error) -> String {
 
 /// What to write instead of `field`, which is not among the keys of its mapping.
 fn known(field: &str, here: &[&str]) -> String {
+    // What may be meant, in this order: a key of this mapping; a flat key, `rollback.enabled`, as one word; a key of
+    // another mapping.
     if let Some(near) = closest(field, here.iter().map(|key| (*key, *key))) {
         return format!("did you mean `{near}`?");
     }
@@ -127,6 +129,7 @@ fn distance(a: &str, b: &str) -> usize {
 pub fn key(text: &str) -> String {
     let quoted = brief(text);
     match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        // Nothing in it was escaped or cut.
         Some(plain) if plain == text => format!("`{text}`"),
         _ => quoted,
     }

@@ -63,9 +63,11 @@ impl TryFrom<Given> for Rewinding {
         if vectors.as_ref().is_some_and(|vectors| vectors.exec.first().is_none_or(String::is_empty)) {
             return Err("`rewind.vectors.exec` names no program".to_owned());
         }
+        // Only `setup` knows where the database is. Until then the path is empty, here and below.
         let own = profile.map(|profile| RewindTarget::of_profile(profile, Path::new("")));
         let own = own.as_ref();
         let missing = |key: &str| format!("`rewind` has no `{key}`, and no `profile` (devs, langgraph)");
+        // An empty list is no list: the profile decides, or it is missing.
         let tables = tables.filter(|tables| !tables.is_empty());
         let given = [
             ("rewind.profile", profile.is_some()),

@@ -93,6 +93,7 @@ impl Size {
         const FORM: &str = "is not a size; write 10MB, 64KiB or a number of bytes";
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
+        // Only the plain blank: other white space, such as U+00A0, is refused like any wrong unit.
         let factor: u64 = match unit.trim_start_matches(' ') {
             "" | "B" => 1,
             "KB" => 1_000,
@@ -118,6 +119,7 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer, |scalar| {
             let text = match scalar {
+                // A plain number takes the same path as a text, so that 0 is refused for both.
                 ConfigScalar::Whole(bytes) => bytes.to_string(),
                 ConfigScalar::Text(text) => text,
                 other => return Err(other.instead_of("a size, as in 10MB or 64KiB,")),

@@ -20,6 +20,8 @@ pub const KEY: &str = "choices";
 
 /// The decisions. A member that is not known may be a decision, so it is an error and is never ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// "choices": {"force": {"files": true, "commits": false, "workers": false, "past_pivot": false},
+//             "keep_theirs": false, "mine": false, "strategy": "full", "state": null}
 #[serde(deny_unknown_fields)]
 pub struct Choices {
     /// The refusals that are passed.

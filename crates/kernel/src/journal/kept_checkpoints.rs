@@ -12,6 +12,7 @@ use crate::journal::table::{self, RollbackRecord, RollbackStatus};
 pub fn goes_of(step: &RollbackStep) -> Vec<(String, Option<String>)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let goes: Vec<_> = match step.detail["goes"].as_array() {
+        // `[[BEFORE, AFTER], [BEFORE, null]]`: the process of the second one died.
         Some(goes) => goes.iter().map(|go| (text(&go[0]), text(&go[1]))).collect(),
         // The form of rollbacks that were recorded before effects could be undone in several goes.
         None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],

@@ -43,6 +43,7 @@ impl StepResult {
         let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         match step.kind {
             StepKind::Effects => {
+                // `"compensations": [[ID, "done"], [ID, "skipped"]], "skipped": [STEP]`
                 let all = step.detail["compensations"].as_array().into_iter().flatten();
                 let skipped = step.detail["skipped"].as_array().into_iter().flatten();
                 Self::Effects {

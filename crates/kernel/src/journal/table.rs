@@ -203,6 +203,7 @@ pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<R
 /// Whether no archive of rows is needed for a rollback that was begun before `oldest`: it was undone or aborted, and the step of the rows
 /// was not skipped then.
 pub fn needs_no_archive(snapshot: &Snapshot<'_>, id: &str, oldest: Timestamp) -> Result<bool> {
+    // The caller has only the name of a file. An id that no rollback has finds no row, and the file stays.
     let found = snapshot.query_opt(
         "SELECT 1 FROM rollbacks WHERE id = $1 AND status IN ('undone', 'aborted') AND created_at < $2 \
          AND NOT EXISTS (SELECT 1 FROM rollback_steps WHERE rollback_id = rollbacks.id AND layer = 'data' AND state = 'skipped')",
@@ -258,6 +259,7 @@ pub fn set_status(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, status:
 
 /// Records decisions that were made after a rollback began.
 pub fn decide(tx: &Transaction<'_>, remembered: &RollbackRecord, choices: Value) -> Result<()> {
+    // The hash is not made anew: it is that of the plan which was approved, and `--expect-plan` compares it.
     let mut plan = remembered.plan.clone();
     plan[choices::KEY] = choices;
     tx.execute_one("UPDATE rollbacks SET plan = $1 WHERE id = $2", &[&plan.to_string(), &remembered.id.as_str()])
@@ -344,6 +346,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Re
 
 /// Takes the reason out of the rollback whose event this is, and what its steps said.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
+    // By the event that recorded the rollback, or by a later one of its own, whose subject it is.
     const NAMED: &str = "SELECT id FROM rollbacks WHERE run_id = $1 AND (seq = $2 OR id = \
         (SELECT subject_id FROM events WHERE seq = $2 AND (source = 'rollback' OR type = 'rollback')))";
     tx.execute(&format!("UPDATE rollbacks SET reason = NULL WHERE id IN ({NAMED})"), &[&run_id.as_str(), &seq])?;
