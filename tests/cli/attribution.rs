@@ -193,12 +193,17 @@ fn what_several_calls_may_have_changed_refuses_the_whole_until_a_person_decides(
     let refused = project.run(&format!("undo --only {id} --yes"));
     assert_eq!((refused.code, refused.error()), (Some(1), "file_conflict".to_owned()));
     assert!(refused.stderr.contains("B works") && has(&project, "own"), "{refused:?}");
-    for flag in ["--keep-theirs", "--force-files"] {
-        let kept = project.run(&format!("undo --only {id} {flag} --yes"));
-        assert_eq!((kept.code, &kept.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{flag}");
-        assert_eq!((has(&project, "own"), is_undone(&project, "A")), (false, false), "{flag}");
-        assert_eq!(read(&project, "f"), lines(&[(10, "of one of them")]), "{flag}");
+    let whole = read(&project, "f");
+    for (flag, code, status, left) in
+        [("--keep-theirs", 4, "rolled_back_in_part", whole.clone()), ("--force-files", 0, "rolled_back", lines(&[]))]
+    {
+        assert!(refused.stderr.contains(&format!("{flag} --yes")), "{refused:?}");
+        let undone = project.run(&format!("undo --only {id} {flag} --yes"));
+        assert_eq!((undone.code, &undone.json()["status"]), (Some(code), &json!(status)), "{undone:?}");
+        assert_eq!((has(&project, "own"), is_undone(&project, "A")), (false, code == 0), "{flag}");
+        assert_eq!(read(&project, "f"), left, "{flag}");
         project.run("redo --yes");
+        assert_eq!((has(&project, "own"), read(&project, "f")), (true, whole.clone()), "{flag}");
     }
 }
 

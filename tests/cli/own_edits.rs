@@ -257,7 +257,7 @@ fn work_of_which_nothing_can_be_told_apart_is_not_said_to_be_undone() {
     let id = work_of(&project, "A");
     let plan = preview(&project, &format!("undo --only {id}"));
     assert_eq!(clashes(&plan), ["out.txt"], "{plan}");
-    assert_eq!(plan["refusals"][0]["flag"], "--keep-theirs", "no flag restores it: {plan}");
+    assert_eq!(plan["refusals"][0]["flag"], "--keep-theirs", "the other flag may take what is of B: {plan}");
     assert_eq!(project.refused(&format!("undo --only {id} --yes")).1, "file_conflict");
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
     let kept = project.run(&format!("undo --only {id} --keep-theirs --yes"));

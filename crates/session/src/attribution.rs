@@ -184,7 +184,7 @@ impl Attribution {
         self
     }
 
-    /// Counts all that changed in calls that were cut off as the work's. The caller says that no person changed it.
+    /// Counts all of which it is not known whose it is as the work's. A person says so.
     #[must_use]
     pub fn with_unsure(mut self) -> Self {
         self.cut_off.clear();
@@ -196,8 +196,13 @@ impl Attribution {
     /// recorded other paths or none.
     pub fn is_untold_of(&self, work: &Dispatch, recorded: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
         let is_open = !matches!(work.status, DispatchStatus::Completed | DispatchStatus::Failed);
-        let is_sure = self.is_all_sure || self.sure.contains(path);
-        is_open && work.pid().is_none() && !self.told.contains(&work.id) && !is_sure && !recorded.contains(path)
+        let is_told = self.told.contains(&work.id) || recorded.contains(path);
+        is_open && work.pid().is_none() && !is_told && !self.is_sure(path)
+    }
+
+    /// Whether a person says that what changed at a path is the work's.
+    pub fn is_sure(&self, path: &[u8]) -> bool {
+        self.is_all_sure || self.sure.contains(path)
     }
 
     /// As [`Attribution::with_unsure`], at these paths alone.

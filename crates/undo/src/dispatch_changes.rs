@@ -28,7 +28,9 @@ use ic_worktree::{TreeChanges, Workspace};
 
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{MadeCommits, OthersCommits, brought, commits_of, leave_recorded, leave_unstashed, made_between};
+use commits::{
+    MadeCommits, NOT_MADE, OthersCommits, brought, commits_of, leave_recorded, leave_unstashed, made_between,
+};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
@@ -37,7 +39,7 @@ pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;
 
 /// The reason for a path that is shared by several: each of them was in a call as it changed.
-pub(super) const AT_ONCE: &str = "ran at the same time, and may have changed it";
+const AT_ONCE: &str = "ran at the same time, and may have changed it";
 
 /// The reason for a path that is unsure: a person may have changed it too.
 const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
@@ -45,9 +47,14 @@ const CUT_OFF: &str = "it changed in or after a tool call whose end was not told
 /// The reason for a path that is unsure because nothing told what the work did, or that it ended.
 const UNTOLD: &str = "it changed during work that tells no calls and was not completed, so it may be yours";
 
-/// Whether a path is unsure: a person may have changed it, and can say so.
-pub(super) fn is_unsure(reason: &str) -> bool {
+/// Whether a person may have changed a path, and can say so.
+pub(super) fn may_be_yours(reason: &str) -> bool {
     matches!(reason, CUT_OFF | UNTOLD)
+}
+
+/// Whether it is not known whose a change of a path is, so that a person can say that it is the work's.
+pub(super) fn is_unsure(reason: &str) -> bool {
+    may_be_yours(reason) || reason.ends_with(AT_ONCE) || reason.starts_with(NOT_MADE)
 }
 
 /// The tree before some work, and what the work did to it.
@@ -308,9 +315,10 @@ fn changes_of(
                 continue;
             }
             let makers = window.makers(&difference.path);
-            let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_own(one)).copied().collect();
-            // Whether a maker is of the work, and which makers are not.
-            match (others.len() < makers.len(), others.as_slice()) {
+            let is_its = makers.iter().any(is_own);
+            let is_sure = is_its && attribution.is_sure(&difference.path);
+            let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_sure && !is_own(one)).copied().collect();
+            match (is_its, others.as_slice()) {
                 (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
                     changes.share(difference.path, CUT_OFF);
                 }
@@ -321,7 +329,8 @@ fn changes_of(
                     changes.share(difference.path, UNTOLD);
                 }
                 (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
-                    MadeCommits::ByWork => {
+                    MadeCommits::Unsure(why) if !is_sure => changes.share(difference.path, why),
+                    MadeCommits::ByWork | MadeCommits::Unsure(_) => {
                         if let Some(why) = skipped_files::unkept(&difference) {
                             changes.leave_unkept(difference.path.clone(), why);
                         }
@@ -329,7 +338,6 @@ fn changes_of(
                     }
                     MadeCommits::ByCommit => changes.add_since(difference),
                     MadeCommits::AfterCommit(text) => add_after_commit(&mut changes, difference, text),
-                    MadeCommits::Unsure(why) => changes.share(difference.path, why),
                 },
                 (true, others) if difference.change().is_some() => {
                     let why = format!("{} {AT_ONCE}", names(others));

@@ -1,9 +1,9 @@
 //! The refusals of a plan that could otherwise be carried out, and the flag that passes each.
 
-use ic_base::{Code, Diagnosis, shell_word};
+use ic_base::{Code, Diagnosis};
 use serde_json::json;
 
-use super::dispatch_changes::{AT_ONCE, is_unsure};
+use super::dispatch_changes::{is_unsure, may_be_yours};
 use super::leaving_commits::LeavingCommit;
 use super::outcome::{Effects, Parts, Refusal};
 use super::request::{LayeredRequest, RollbackTarget, before};
@@ -101,25 +101,20 @@ fn refused_works(
         _ => String::new(),
     };
     let without_step = open.iter().find(|one| !has_step(tree, one));
-    let (hint, flag) = if open.iter().any(|one| is_unsure(&one.reason)) {
+    let (hint, flag) = if open.iter().any(|one| may_be_yours(&one.reason)) {
         // Only the person can tell whose change it is.
         let hint = format!(
             "if the agent changed these paths: ic {words} --force-files --yes; if you did, leave them as they are (then the work does not count \
              as undone): ic {words} --keep-theirs --yes"
         );
         (hint, "--keep-theirs")
+    } else if open.iter().any(|one| is_unsure(&one.reason)) {
+        // The undo of one need not wait for the others: each would be refused for the same path.
+        let hint = format!("{left}; or take out what may be of this work: ic {words} --force-files --yes{with_later}");
+        (hint, "--keep-theirs")
     } else if tree.plan.steps.is_empty() {
         // Nothing of the work can be told from what others did, so there is nothing that a flag could restore.
         (format!("{left}{with_later}"), "--keep-theirs")
-    } else if let Some(without) = without_step.filter(|one| one.reason.contains(AT_ONCE)) {
-        // Several worked at once. The undo of one need not wait for the others: each would be refused for the same path.
-        let path = String::from_utf8_lossy(&without.path.0);
-        let all = format!("ic restore --before {} {} --dry-run", before(dispatch), shell_word(&path));
-        let hint = format!(
-            "leave {path} unchanged (then the work does not count as undone): ic {words} --keep-theirs --yes; or make it as it was before this \
-             work, with what anybody changed since: {all}"
-        );
-        (hint, "--keep-theirs")
     } else if let Some(without) = without_step {
         // A file whose place is gone stays removed, whatever is decided.
         let hint = format!(
@@ -142,7 +137,7 @@ fn has_step(tree: &RestoreReport, conflict: &Conflict) -> bool {
     tree.plan.steps.iter().any(|step| step.path == conflict.path)
 }
 
-/// Whether a decision can take the work out of a path in conflict. Otherwise it is not known what to take, or nothing can come back there.
+/// Whether a decision can take the work out of a path in conflict. Otherwise nothing can come back there.
 pub fn can_be_taken(tree: &RestoreReport, conflict: &Conflict) -> bool {
     has_step(tree, conflict) || is_unsure(&conflict.reason)
 }

@@ -16,6 +16,9 @@ use ic_ledger::{Snapshot, path_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
+/// The beginning of the reason for a path that is unsure because commits of others have it, too.
+pub(super) const NOT_MADE: &str = "a commit that this work did not make";
+
 /// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCommit {
