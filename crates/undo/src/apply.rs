@@ -11,6 +11,7 @@ use ic_phase::{Run, run, skip};
 use ic_runtrack::{cancel_agents_by_phases, mark_artifacts_rolled_back};
 use serde_json::{Value, json};
 
+use super::events::moved;
 use super::outcome::RollbackSummary;
 use super::plan::{self, RollbackPlan};
 use super::request::{RollbackRequest, RollbackTarget};
@@ -168,10 +169,19 @@ fn apply(
     id: &RollbackId,
     remembered: &Value,
 ) -> Result<Seq> {
+    const LAYERS: [LayerName; 1] = [LayerName::Workflow];
     let plan = &rollback.plan;
     // The event comes first: its number is the place of the row in the order of everything.
-    let seq = append_event(tx, now, rollback, id)?;
-    let row = rollback.row(id, seq, &[LayerName::Workflow], remembered);
+    let event = NewEvent {
+        subject_id: Some(id.as_str()),
+        from: Some(&plan.run.phase),
+        to: Some(&plan.to_phase),
+        reason: rollback.reason.as_deref(),
+        payload: Some(moved(remembered, id, &LAYERS, &rollback.plan_hash)),
+        ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::Rollback)
+    };
+    let seq = ic_ledger::events::append(tx, now, &event)?;
+    let row = rollback.row(id, seq, &LAYERS, remembered);
     // Done at once, and without steps: a crash leaves either all of this transaction or nothing to resume.
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
     // An undo of works leaves the run where it is.
@@ -186,25 +196,4 @@ fn apply(
     cancel_agents_by_phases(tx, now, &plan.marked_agents, plan.next_epoch(), id)?;
     skip::mark_rolled_back(tx, &plan.skips, id)?;
     Ok(seq)
-}
-
-fn append_event(tx: &Transaction<'_>, now: Timestamp, rollback: &RollbackSummary, id: &RollbackId) -> Result<Seq> {
-    let plan = &rollback.plan;
-    let event = NewEvent {
-        subject_id: Some(id.as_str()),
-        from: Some(&plan.run.phase),
-        to: Some(&plan.to_phase),
-        reason: rollback.reason.as_deref(),
-        payload: Some(json!({
-            "rollback_id": id.as_str(),
-            "layers": ["workflow"],
-            "cut_seq": plan.cut.seq,
-            "include_target": plan.include_target,
-            "rolled_back_phases": plan.rolled_back_phases(),
-            "plan_hash": rollback.plan_hash,
-            "counts": plan.counts().to_json(),
-        })),
-        ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::Rollback)
-    };
-    ic_ledger::events::append(tx, now, &event)
 }

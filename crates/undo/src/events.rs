@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use ic_base::{Result, RollbackId, RunId, Seq};
 use ic_kernel::journal::table::RollbackRecord;
-use ic_kernel::journal::{Course, StepKind};
+use ic_kernel::journal::{Course, LayerName, StepKind};
 use ic_ledger::Snapshot;
 use ic_ledger::events::{Event, EventType, NewEvent};
 use ic_phase::run;
@@ -107,8 +107,21 @@ pub(crate) fn reverts(
 pub(crate) const LEFT_PHASES: &str = "left_phases";
 
 /// The phases that the run left, from a plan that [`super::plan::RollbackPlan::to_json`] made.
-pub(crate) fn left_phases(plan: &Value) -> &Value {
+fn left_phases(plan: &Value) -> &Value {
     plan.get(LEFT_PHASES).unwrap_or(&plan["rolled_back_phases"])
+}
+
+/// The payload of the event of a rollback that moved its run. `plan`: as [`super::plan::RollbackPlan::to_json`] made it.
+pub(crate) fn moved(plan: &Value, id: &RollbackId, layers: &[LayerName], plan_hash: &str) -> Value {
+    json!({
+        "rollback_id": id.as_str(),
+        "layers": layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>(),
+        "cut_seq": plan["cut_seq"],
+        "include_target": plan["include_target"],
+        "rolled_back_phases": left_phases(plan),
+        "plan_hash": plan_hash,
+        "counts": PlanCounts::of_json(plan).to_json(),
+    })
 }
 
 /// The numbers of rows that a rollback changes, by kind.
@@ -128,7 +141,7 @@ pub struct PlanCounts {
 
 impl PlanCounts {
     /// The member `counts` of an event: the same keys for every set of layers.
-    pub(crate) fn to_json(self) -> Value {
+    fn to_json(self) -> Value {
         json!({
             "phases": self.phases,
             "dispatches": self.dispatches,
@@ -139,7 +152,7 @@ impl PlanCounts {
     }
 
     /// The counts of a plan that [`super::plan::RollbackPlan::to_json`] made.
-    pub(crate) fn of_json(plan: &Value) -> Self {
+    fn of_json(plan: &Value) -> Self {
         let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
         Self {
             phases: left_phases(plan).as_array().map_or(0, Vec::len),

@@ -93,26 +93,24 @@ fn left_of(
         let works = undone.work.iter().filter(|work| work.work.parent_id.is_none());
         git_around(kernel, &workspace, &undone.run, works)?
     };
+    if looks.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Asked once for all works. Before a restore of git is carried out the repository cannot tell what will be left, but its target can.
+    let (root, planned) = (&workspace.root, restored.filter(|_| !is_done));
+    let refs = planned.map_or_else(|| git::ref_ids(root), |git| Ok(refs_of(&git.target)))?;
+    let (stash, branch) = if is_alone { (git::stash_ids(root)?, git::branch(root)) } else { Default::default() };
     let (mut found, mut staged) = (Vec::new(), Vec::new());
     for (before, after) in looks {
         // Without a checkpoint at the end, the state that the restore found stands for it.
         let Some(after) = after.or_else(|| restored.map(|git| git.current.clone())) else { continue };
         let mut changes = refs_between(&before, &after, is_alone);
-        match restored {
-            // No restore moves notes.
-            // Before it is carried out the repository cannot tell what will be left, but the target of the restore
-            // can.
-            Some(git) if !is_done => changes.retain(|one| one.is_of_notes() || one.stays_in(&refs_of(&git.target))),
-            _ => {
-                let now = git::ref_ids(&workspace.root)?;
-                changes.retain(|one| one.stays_in(&now));
-            }
-        }
+        // No restore moves notes.
+        changes.retain(|one| planned.is_some() && one.is_of_notes() || one.stays_in(&refs));
         if is_alone {
-            found.extend(stash_between(&before, &after, &git::stash_ids(&workspace.root)?));
-            let now = (git::branch(&workspace.root), git::ref_ids(&workspace.root)?);
-            found.extend(switched(&before, &after, (now.0.as_ref(), &now.1)));
-            let mut index = git::index_changes(&workspace.root, &workspace.objects, &before, &after)?;
+            found.extend(stash_between(&before, &after, &stash));
+            found.extend(switched(&before, &after, (branch.as_ref(), &refs)));
+            let mut index = git::index_changes(root, &workspace.objects, &before, &after)?;
             // Once it is done, the index itself says what is left.
             let stays = |path: &[u8]| is_done || !taken_back.iter().any(|taken| taken.0 == path);
             index.staged.retain(|one| stays(&one.path));
@@ -129,7 +127,7 @@ fn left_of(
             // A ref at a commit that other work recorded, or that another work tree has checked out, is not left by
             // this work.
             let mut others = kernel.read(|snapshot| made_by_others(snapshot, undone, &changes))?;
-            others.extend(git::branches_in_use_elsewhere(&workspace.root)?);
+            others.extend(git::branches_in_use_elsewhere(root)?);
             changes.retain(|one| !others.contains(&one.name));
         }
         found.extend(changes.iter().map(RefChange::said));

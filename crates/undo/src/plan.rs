@@ -200,14 +200,8 @@ fn of_cut(
         failed_agents,
         marked_agents,
         reinstated: reinstated(snapshot, &cut)?,
-        straddling: Vec::new(),
-        chosen: Vec::new(),
-        is_exact: false,
-        to_phase: to_phase.to_owned(),
         include_target,
-        point: None,
-        cut,
-        run,
+        ..RollbackPlan::empty(run, to_phase.to_owned(), cut)
     })
 }
 
@@ -284,13 +278,18 @@ impl RollbackPlan {
 
     /// The plan of a rollback that finds its run at the target already. `cut`: that of the rollback that moved it there.
     pub(super) fn of_nothing(run: Run, cut: Seq) -> Self {
-        let (run_id, to_phase) = (run.id.clone(), run.phase.clone());
+        let cut = Cut { run_id: run.id.clone(), seq: cut, phases: Vec::new(), works: Vec::new() };
+        let to_phase = run.phase.clone();
+        Self::empty(run, to_phase, cut)
+    }
+
+    fn empty(run: Run, to_phase: String, cut: Cut) -> Self {
         Self {
             run,
             to_phase,
             include_target: false,
             point: None,
-            cut: Cut { run_id, seq: cut, phases: Vec::new(), works: Vec::new() },
+            cut,
             cancelled_dispatches: Vec::new(),
             marked_dispatches: Vec::new(),
             artifacts: Vec::new(),

@@ -12,7 +12,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::coverage::{Covered, cut_of};
-use super::execute::is_outside;
+use super::execute::{Driven, is_outside};
 use super::layered_rollback::to_skip;
 use super::layers::{self, LayerWork, Site};
 use super::outcome::{Refusal, Resuming, UndoneRollback};
@@ -105,30 +105,21 @@ fn planned(
     let left: Vec<&RollbackStep> = steps.iter().filter(|step| is_outside(step) && is_left(step)).collect();
     // A rollback that was aborted was never settled; a step that was skipped then is undone in the direction of its journal.
     let course = if steps::course(&steps) == Course::Abort { Course::Abort } else { Course::Undo };
-    let (LayerWork { tree, outside, data, .. }, refused) =
-        looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
+    let (work, refused) = looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
     refusals.extend(refused);
+    let looked = Driven { remembered, steps, work };
     // For the caller it is an undo, also of a step that an abort had skipped.
-    let course = Course::Undo;
-    let undone = UndoneRollback {
-        remembered,
-        steps,
-        tree,
-        outside,
-        data,
-        effects,
-        seq: None,
-        course,
-        is_rest,
-        is_dry_run: true,
-        plan_hash: None,
-        refusals,
-    };
+    let undone = UndoneRollback::of(looked, Course::Undo, effects);
+    let undone = UndoneRollback { is_rest, is_dry_run: true, refusals, ..undone };
     Ok(UndoneRollback { plan_hash: Some(hash(&undone, request.without_effects)), ..undone })
 }
 
 /// The effects that stay undone. An effect that is a file comes back with the tree.
-fn not_made_again(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, until: Seq) -> Result<Vec<Compensation>> {
+pub(super) fn not_made_again(
+    snapshot: &Snapshot<'_>,
+    remembered: &RollbackRecord,
+    until: Seq,
+) -> Result<Vec<Compensation>> {
     let mut effects = undone_effects(snapshot, remembered, until)?;
     effects.retain(|effect| !effect.goes_with_tree());
     Ok(effects)
@@ -185,22 +176,9 @@ pub fn preview_abort(
     } else {
         Vec::new()
     };
-    let (LayerWork { tree, outside, data, .. }, refusals) =
-        looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
-    Ok(UndoneRollback {
-        remembered,
-        steps,
-        tree,
-        outside,
-        data,
-        effects,
-        seq: None,
-        course,
-        is_rest: false,
-        is_dry_run: true,
-        plan_hash: None,
-        refusals,
-    })
+    let (work, refusals) = looked_at(kernel, settings, &remembered, (course, &left), Force::default(), watch)?;
+    let looked = Driven { remembered, steps, work };
+    Ok(UndoneRollback { is_dry_run: true, refusals, ..UndoneRollback::of(looked, course, effects) })
 }
 
 /// What [`super::resume`] would still do now, and what would stop it again. The real call stops there; the preview continues past it.

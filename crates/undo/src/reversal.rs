@@ -20,7 +20,7 @@ use super::execute::{Drive, Driven, Turned, is_outside, is_turned};
 use super::layered_rollback::{require_undisturbed, take_unfinished};
 use super::layers::{self, LayerWork, Site, end_of_undo, require_own};
 use super::outcome::{Refusal, UndoneRollback};
-use super::preview::require_expected;
+use super::preview::{not_made_again, require_expected};
 use super::reference::named;
 use super::request::UndoRequest;
 use super::undo_preconditions::{require_done, require_no_effects, require_quiet, settled, undone_effects};
@@ -174,22 +174,20 @@ pub fn abort(
 }
 
 impl UndoneRollback {
-    fn of(driven: Driven, course: Course, effects: Vec<Compensation>) -> Self {
+    pub(super) fn of(driven: Driven, course: Course, effects: Vec<Compensation>) -> Self {
         let Driven { remembered, steps, work } = driven;
-        let (tree, outside, data, seq) = (work.tree, work.outside, work.data, work.seq);
-        let plan_hash = None;
         Self {
             remembered,
             steps,
-            tree,
-            outside,
-            data,
+            tree: work.tree,
+            outside: work.outside,
+            data: work.data,
             effects,
-            seq,
+            seq: work.seq,
             course,
             is_rest: false,
             is_dry_run: false,
-            plan_hash,
+            plan_hash: None,
             refusals: Vec::new(),
         }
     }
@@ -218,13 +216,7 @@ fn drive_back(
 }
 
 fn effects_undone(saga: &Saga<'_>, remembered: &RollbackRecord, course: Course) -> Result<Vec<Compensation>> {
-    saga.kernel.read(|snapshot| {
-        let until = layers::until(snapshot, remembered, course)?;
-        let mut effects = undone_effects(snapshot, remembered, until)?;
-        // An effect that is a file comes back with the tree, so it does not stay undone.
-        effects.retain(|effect| !effect.goes_with_tree());
-        Ok(effects)
-    })
+    saga.kernel.read(|snapshot| not_made_again(snapshot, remembered, layers::until(snapshot, remembered, course)?))
 }
 
 /// Records that a rollback changes its direction; returns its state before. The run is closed from now on.

@@ -67,7 +67,7 @@ pub(super) fn between_calls(
     }
     let named = |changed: &BTreeSet<Vec<u8>>| {
         let paths = steps.iter().map(|step| step.path.0.as_slice()).filter(|path| changed.contains(*path));
-        first_named(&paths.collect::<Vec<_>>())
+        first_named(paths)
     };
     let alone = alone.map_or_else(String::new, |command| format!("; an undo of this work alone leaves it: {command}"));
     let warning = |code, when: &str, changed| {
@@ -82,13 +82,14 @@ pub(super) fn between_calls(
     Ok(between.into_iter().chain(untold).chain(unsure).collect())
 }
 
-/// The first of these paths, and how many more there are; `None`: there is none.
-fn first_named(paths: &[&[u8]]) -> Option<String> {
+/// The first three of these paths, and how many more there are; `None`: there is none.
+pub(super) fn first_named<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Option<String> {
     const NAMED: usize = 3;
-    let named: Vec<_> = paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
-    let more = match paths.len().saturating_sub(NAMED) {
+    let name = |path: &[u8]| if path.is_empty() { ".".into() } else { String::from_utf8_lossy(path).into_owned() };
+    let all: Vec<String> = paths.map(name).collect();
+    let more = match all.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
+    (!all.is_empty()).then(|| all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ") + &more)
 }

@@ -8,16 +8,16 @@ use ic_effects::compensation as effects;
 use ic_kernel::journal::steps::{self, StepEvent};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::journal::{Course, RollbackStep, StepKind, choices};
-use ic_ledger::events::{Cut, EventType, NewEvent};
+use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::layer::{LayerDriver, LayerWork, Site, until};
 use crate::compensation::Saga;
 use crate::coverage::cut_of;
-use crate::events::{PlanCounts, event, left_phases, reverts};
+use crate::events::{event, moved, reverts};
 use crate::rollback_marks::{self, marked_dispatches, unmark};
 use crate::undo_preconditions::undone_effects;
 
@@ -65,7 +65,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         }
         skip::mark_rolled_back(tx, &skips, id)?;
         effects::mark(tx, &effects::taken_back(tx, &cut)?, id)?;
-        append_rollback(tx, now, remembered, &cut)?;
+        append_rollback(tx, now, remembered)?;
         if remembered.is_of_works() {
             // The run itself did not move.
             run::reopen(tx, now, &remembered.run_id, choices::run_status(remembered)?)?;
@@ -141,21 +141,13 @@ fn reason_of_turning(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Re
     Ok(reverts.into_iter().next_back().and_then(|revert| revert.begun.reason))
 }
 
-fn append_rollback(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord, cut: &Cut) -> Result<Seq> {
+fn append_rollback(tx: &Transaction<'_>, now: Timestamp, remembered: &RollbackRecord) -> Result<Seq> {
     let event = NewEvent {
         subject_id: Some(remembered.id.as_str()),
         from: Some(&remembered.from_phase),
         to: Some(&remembered.to_phase),
         reason: remembered.reason.as_deref(),
-        payload: Some(json!({
-            "rollback_id": remembered.id.as_str(),
-            "layers": remembered.layers.iter().map(|layer| layer.as_str()).collect::<Vec<_>>(),
-            "cut_seq": cut.seq,
-            "include_target": remembered.include_target,
-            "rolled_back_phases": left_phases(&remembered.plan),
-            "plan_hash": remembered.plan_hash,
-            "counts": PlanCounts::of_json(&remembered.plan).to_json(),
-        })),
+        payload: Some(moved(&remembered.plan, &remembered.id, &remembered.layers, &remembered.plan_hash)),
         ..NewEvent::of(&remembered.run_id, remembered.epoch, EventType::Rollback)
     };
     ic_ledger::events::append(tx, now, &event)

@@ -99,10 +99,7 @@ impl LayerDriver for TreeLayer {
             }
             None => None,
         };
-        let failed = report.failed.first().map(|(path, why)| {
-            let path = String::from_utf8_lossy(&path.0).into_owned();
-            Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.')))
-        });
+        let failed = failed(&report);
         work.has_changed |= !site.is_dry();
         work.tree.push(report);
         if let (Some(_), Some(saga), Some(remembered)) = (&failed, site.saga, site.covered.remembered()) {
@@ -189,16 +186,15 @@ impl<'a> Goal<'a> {
         let request = RestoreRequest {
             which: Which::Id(self.target.id.as_str()),
             strategy: Some(self.strategy),
-            paths: &[],
             mine: said.mine,
             dry_run,
             force: site.force.or(said.force),
             keep_theirs: said.keep_theirs,
             decisions: Some(&said.paths),
-            into: false,
             compares_all: !is_of_works,
             beside_others: is_of_works,
             expect_plan,
+            ..RestoreRequest::default()
         };
         let (workspace, target) = (&self.workspace, self.target.clone());
         if let Some(work) = &self.work {
@@ -379,6 +375,13 @@ fn undecided<'r>(request: &RestoreRequest<'r>) -> RestoreRequest<'r> {
 /// Whether anything is decided about what others did.
 fn decides(request: &RestoreRequest<'_>) -> bool {
     request.force.files || request.keep_theirs || request.decisions.is_some_and(|paths| !paths.is_empty())
+}
+
+/// The error of the first path that could not be restored.
+fn failed(report: &RestoreReport) -> Option<Diagnosis> {
+    let (path, why) = report.failed.first()?;
+    let path = String::from_utf8_lossy(&path.0);
+    Some(Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.'))))
 }
 
 /// The steps of an earlier attempt, which a later one found done, together with those of the later one.

@@ -18,6 +18,7 @@ use super::list::ListedPoint;
 use super::log::{Files, LazyStore, LogEntry, What};
 use super::point_reference::reference;
 use crate::manual_restores::{self, ManualRestore};
+use crate::unsure_changes::first_named;
 
 /// An entry of a place.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,7 +207,7 @@ impl ChangeSearch<'_> {
 
 /// What a person changed, as an entry: by its first checkpoint, to which `ic restore --before` goes back.
 fn of_own(own: &OwnChange, counted: &Counted) -> PlaceEntry {
-    let names = names(&counted.paths).unwrap_or_else(|| "the tree".to_owned());
+    let names = first_named(counted.paths.iter().map(Vec::as_slice)).unwrap_or_else(|| "the tree".to_owned());
     // It lies before the next work, whose event comes before that of the checkpoint that shows it.
     let seq = own.from.advance_seq.map_or(own.from.seq, |advance| advance.max(own.from.seq));
     let entry = entry("own", seq, (&own.from, &own.to), format!("changed {names}"), counted);
@@ -220,7 +221,7 @@ fn of_restore(
     counted: &Counted,
 ) -> Result<PlaceEntry> {
     let target = record::get(snapshot, &one.restore.target_id)?;
-    let names = names(&counted.paths);
+    let names = first_named(counted.paths.iter().map(Vec::as_slice));
     let said = match one.restore.kind {
         RestoreKind::Restore => restored(snapshot, (&target, target.tree == left.tree), names)?,
         RestoreKind::Undo => format!("undid the restore of {}", names.unwrap_or_else(|| "git's state".to_owned())),
@@ -267,19 +268,6 @@ fn work_after(snapshot: &Snapshot<'_>, look: &CheckpointRecord) -> Result<Option
     let work = dispatch::find(snapshot, &DispatchId::from_ledger(found.name))?;
     let said = work.and_then(|work| work.work.name).or(found.title);
     Ok(Some(said.map_or(name.clone(), |said| format!("{name}: {}", title(&said)))))
-}
-
-/// The first paths, and how many more there are; `None`: there is none.
-fn names(paths: &[Vec<u8>]) -> Option<String> {
-    const NAMED: usize = 3;
-    let name = |path: &Vec<u8>| match path.as_slice() {
-        b"" => ".".to_owned(),
-        path => String::from_utf8_lossy(path).into_owned(),
-    };
-    let named: Vec<String> = paths.iter().take(NAMED).map(name).collect();
-    let more = paths.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| named.join(", ") + &more)
 }
 
 fn entry(

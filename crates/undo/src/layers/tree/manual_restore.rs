@@ -54,16 +54,10 @@ fn discarded(
     let request = RestoreRequest {
         which: Which::Id(left.as_str()),
         strategy: Some(Strategy::Full),
-        paths: &[],
-        mine: false,
         dry_run: true,
         force: Force::ALL,
-        keep_theirs: false,
-        decisions: None,
-        into: false,
         compares_all: true,
-        beside_others: false,
-        expect_plan: None,
+        ..RestoreRequest::default()
     };
     let deed = RestoreDeed::default();
     // This is the hint of a refusal, which must not fail because no plan can be made.

@@ -6,7 +6,7 @@
 mod git_revert;
 mod refusals;
 
-use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_base::{Code, Result, Seq};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreRecord;
@@ -67,11 +67,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> R
     if let Some(report) = work.tree[first..].last_mut() {
         report.index = index_entries::coming_again(site, &found.workspace)?;
     }
-    let failed = work.tree.last().filter(|_| !look.dry_run).and_then(|report| report.failed.first());
-    failed.map_or(Ok(()), |(path, why)| {
-        let path = String::from_utf8_lossy(&path.0).into_owned();
-        Err(Diagnosis::new(Code::Io, format!("{path} could not be restored: {}.", why.trim_end_matches('.'))))
-    })
+    work.tree.last().filter(|_| !look.dry_run).and_then(super::failed).map_or(Ok(()), Err)
 }
 
 /// Finishes a restore that was interrupted, and checks whether the tree still is as the rollback left it. Called before the run is closed
@@ -302,15 +298,7 @@ fn request(checkpoint: &str, strategy: Strategy) -> RestoreRequest<'_> {
     RestoreRequest {
         which: Which::Id(checkpoint),
         strategy: Some(strategy),
-        paths: &[],
-        mine: false,
-        dry_run: false,
-        force: Force::default(),
-        keep_theirs: false,
-        decisions: None,
-        into: false,
         compares_all: true,
-        beside_others: false,
-        expect_plan: None,
+        ..RestoreRequest::default()
     }
 }
