@@ -54,6 +54,7 @@ impl Objects {
         let old_size = self.file_size();
         self.clear_unfinished()?;
         let packs = self.listed(before)?;
+        let sizes: HashMap<i64, usize> = self.pack_sizes()?.into_iter().collect();
         let mut swept = Swept::default();
         let mut ids: Vec<i64> = packs.keys().copied().collect();
         // Those that go whole come first: on a full disk they make the room that the others need to be written anew.
@@ -72,7 +73,7 @@ impl Objects {
                 is_shrunk = true;
             }
             swept.objects += gone.len() as u64;
-            self.rewrite(id, &kept, &gone)?;
+            self.rewrite(id, sizes.get(&id).copied().unwrap_or_default(), &kept, &gone)?;
             // Every pack that is written anew goes through the log, which would become as long as all of them.
             self.side().empty_long_log()?;
         }
@@ -82,33 +83,6 @@ impl Objects {
         self.side().shrink()?;
         swept.bytes = old_size.saturating_sub(self.file_size());
         Ok(swept)
-    }
-
-    /// Takes the content of these objects out for good, and rebuilds the file so that nothing of it is left.
-    pub fn purge(&self, gone: &HashSet<Hash>) -> Result<u64> {
-        let packs = self.listed(Timestamp(i64::MAX))?;
-        let mut purged = 0;
-        for (id, objects) in packs {
-            let (out, kept): (Vec<&ListedPack>, Vec<&ListedPack>) =
-                objects.iter().partition(|o| gone.contains(&o.hash));
-            if out.is_empty() {
-                continue;
-            }
-            purged += out.len() as u64;
-            // Of a damaged pack nothing can be kept, and something that is to go may still stand in it.
-            let pack = self.without(id, &kept)?;
-            let pack = pack.unwrap_or(Replacement { created_at: Timestamp(0), pack: None });
-            // Content and mark change together: after a crash in between, a capture would keep the content again.
-            self.side().write(Durability::Synced, |tx| {
-                replace(tx, id, &objects.iter().collect::<Vec<_>>(), &pack)?;
-                out.iter().try_for_each(|object| mark_purged(tx, &object.hash, true))
-            })?;
-        }
-        self.forget_recent();
-        if purged > 0 {
-            self.side().rebuild()?;
-        }
-        Ok(purged)
     }
 
     /// Takes `contents` and `pieces` of them out for good, and all that is not in `live`, also what lies in a pack without
@@ -212,14 +186,12 @@ impl Objects {
     }
 
     /// Takes objects out of a pack; one that keeps most of its content only loses them from the index.
-    fn rewrite(&self, id: i64, kept: &[&ListedPack], gone: &[&ListedPack]) -> Result<()> {
+    fn rewrite(&self, id: i64, size: usize, kept: &[&ListedPack], gone: &[&ListedPack]) -> Result<()> {
         // A damaged index may say anything of their sizes.
-        let bytes =
-            |objects: &[&ListedPack]| objects.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
-        let left = bytes(kept);
-        let all = left.saturating_add(bytes(gone));
-        // The bytes of what is forgotten stay in the pack until more of it goes: less work than to write it anew each time.
-        if !kept.is_empty() && left.saturating_mul(100) >= all.saturating_mul(WORTH_KEEPING) {
+        let left = kept.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
+        // The bytes of what is forgotten stay in the pack until more of it goes: less work than to write it anew each time. By the size of
+        // the pack, which has what earlier sweeps forgot.
+        if !kept.is_empty() && left.saturating_mul(100) >= size.saturating_mul(WORTH_KEEPING) {
             return self.side().write(Durability::Synced, |tx| forget(tx, gone));
         }
         // What cannot be read is left for `verify` to name.
