@@ -219,10 +219,11 @@ impl Looker<'_, '_> {
     fn belongs_to_ledger(&self, name: &[u8]) -> bool {
         let is_ledger = |name: &[u8]| self.has(name) && is_ledger_head(&self.head(name));
         let is_log = || DATABASE_SIDE_SUFFIXES.iter().any(|end| name.strip_suffix(*end).is_some_and(is_ledger));
-        // The store of a ledger with the usual name has a name without it.
+        // The store of a ledger with the usual name has a name without it; `lock` and `head` alone are a user's files.
         let is_of_store = || {
             OF_LEDGER.iter().any(|end| {
-                let ledger = if *name == end[1..] { Some(&b"ic.db"[..]) } else { name.strip_suffix(*end) };
+                let is_bare = end.starts_with(b".objects.") && *name == end[1..];
+                let ledger = if is_bare { Some(&b"ic.db"[..]) } else { name.strip_suffix(*end) };
                 ledger.is_some_and(is_ledger)
             })
         };

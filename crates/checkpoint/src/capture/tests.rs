@@ -219,6 +219,37 @@ fn only_what_this_process_lacks_ends_a_capture() {
 }
 
 #[test]
+fn files_named_as_only_the_endings_of_a_ledger_are_captured() {
+    let project = Project::new();
+    let (root, db) = (project.root(), project.root().join("ic.db"));
+    let lookup = ic_ledger::Lookup { db: Some(&db), env_db: None, directory: &root };
+    let place = ic_ledger::initial_place(&lookup, None).unwrap();
+    ic_ledger::create(&place, false, &root, OpenOptions::default(), &ic_base::Context::system()).unwrap();
+    let of_user = ["head", "lock", "lock.turn", "reserve"];
+    of_user.iter().chain(&["objects.db"]).for_each(|name| project.write(name, "mine"));
+    let captured = project.capture();
+    for name in of_user {
+        assert_eq!(project.content(&captured, name).as_deref(), Some(&b"mine"[..]), "{name}");
+    }
+    assert_eq!(project.content(&captured, "objects.db"), None, "it is called as the store of this ledger");
+}
+
+#[test]
+fn a_capture_with_forced_paths_keeps_what_unfinished_ones_noted() {
+    let mut project = Project::new();
+    project.write("a", "a");
+    let noted = super::beside(&project.objects, &project.root(), project.options.flush).unwrap();
+    let noted = noted.with_extension("unfinished");
+    fs::write(&noted, "noted").unwrap();
+    project.options.rules.force = [b"a".to_vec()].into();
+    project.capture();
+    assert!(noted.exists(), "it wrote no stat cache, which would have the same");
+    project.options.rules.force.clear();
+    project.capture();
+    assert!(!noted.exists());
+}
+
+#[test]
 fn another_ledger_and_its_store_are_left_out_by_name() {
     use crate::tree::{Reason, TreeNode};
     let project = Project::new();
