@@ -101,8 +101,8 @@ impl Captured {
 /// What the stat cache will know, once what it names is durable.
 pub struct CaptureSeen {
     news: Option<(CacheFile, CacheUpdate)>,
-    /// What unfinished captures left: with the stat cache it is not needed any more.
-    unfinished: PathBuf,
+    /// What unfinished captures left: with the stat cache it is not needed any more. `None`: the stat cache will not have it.
+    unfinished: Option<PathBuf>,
 }
 
 impl CaptureSeen {
@@ -115,7 +115,9 @@ impl CaptureSeen {
     pub fn keep(self) -> Result<()> {
         self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
         // After the cache: if this process ends in between, both know what was read.
-        partial_captures::forget(&self.unfinished);
+        if let Some(unfinished) = &self.unfinished {
+            partial_captures::forget(unfinished);
+        }
         Ok(())
     }
 }
@@ -194,7 +196,7 @@ pub fn capture_with(
         maps: &maps,
         places: &places,
         own: own_files(root, options, objects),
-        unfinished: PartialCapture::open(space.unfinished(), progress.limit.is_any() && writer.keeps()),
+        unfinished: PartialCapture::open(space.unfinished(), number, progress.limit.is_any() && writer.keeps()),
         found: Mutex::new(WalkFindings::new(base, options.since)),
         // Without a cache all is news, and the new one is written even if the tree is what it was.
         is_changed: AtomicBool::new(cache.is_none()),
@@ -206,10 +208,11 @@ pub fn capture_with(
     add_doubts(&mut sources, &mut index, &rules, root);
     let IndexSeen { state: index, tracked, .. } = index;
     // A capture with forced paths holds files that the rules leave out: the next capture must not take them from the cache.
-    let is_news = options.rules.force.is_empty() && (is_changed || index != old.index);
+    let is_forced = !options.rules.force.is_empty();
+    let is_news = !is_forced && (is_changed || index != old.index);
     let header = Header { root: root_record.at, index, tracked, owner: number, ..Header::default() };
     let seen = CaptureSeen {
-        unfinished: space.unfinished(),
+        unfinished: (!is_forced).then(|| space.unfinished()),
         news: is_news.then(|| (space, found.maker.finish(base, header))),
     };
     let captured = Captured {

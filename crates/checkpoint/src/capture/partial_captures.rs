@@ -40,6 +40,8 @@ pub(super) struct Read {
 /// What captures of a root have read that did not end, and what this one reads.
 pub(super) struct PartialCapture {
     path: PathBuf,
+    /// A number for the owner of the root: attributes are kept relative to that owner, and are another's after a change.
+    owner: u64,
     known: HashMap<Key, Read>,
     /// What is to be written, and since when; `None`: this capture writes nothing, because nothing limits it.
     waiting: Option<Mutex<Waiting>>,
@@ -52,11 +54,11 @@ struct Waiting {
 
 impl PartialCapture {
     /// `keeps`: whether this capture may be cut off, so that what it reads is written down.
-    pub(super) fn open(path: PathBuf, keeps: bool) -> Self {
+    pub(super) fn open(path: PathBuf, owner: u64, keeps: bool) -> Self {
         // Read by each capture, also by one without a limit: it may follow one that was cut off.
-        let known = std::fs::read(&path).map_or_else(|_| HashMap::new(), |bytes| read(&bytes));
+        let known = std::fs::read(&path).map_or_else(|_| HashMap::new(), |bytes| read(&bytes, owner));
         let waiting = || Mutex::new(Waiting { bytes: Vec::new(), since: Instant::now() });
-        Self { path, known, waiting: keeps.then(waiting) }
+        Self { path, owner, known, waiting: keeps.then(waiting) }
     }
 
     /// What is known of a file in this state.
@@ -85,7 +87,8 @@ impl PartialCapture {
             return;
         }
         let length = bytes.len() as u64;
-        let part = [&MARK[..], &length.to_le_bytes(), &sum_of(&bytes).to_le_bytes(), &bytes].concat();
+        let numbers = [self.owner, length, sum_of(&bytes)].map(u64::to_le_bytes);
+        let part = [&MARK[..], numbers.as_flattened(), &bytes].concat();
         // One write at the end: parts of captures that run at once do not mix.
         if let Ok(mut file) = private::open(&self.path, File::options().create(true).append(true)) {
             let _ = file.write_all(&part);
@@ -108,13 +111,13 @@ pub(super) fn forget(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-fn read(bytes: &[u8]) -> HashMap<Key, Read> {
+fn read(bytes: &[u8], owner: u64) -> HashMap<Key, Read> {
     let mut known = HashMap::new();
     let mut rest = bytes;
-    // A part that was cut off has a wrong length or checksum. The search continues behind its mark.
+    // A part that was cut off has a wrong length or checksum, and one may be of another owner. The search continues behind its mark.
     while let Some(at) = rest.windows(MARK.len()).position(|found| found == MARK) {
         rest = &rest[at + MARK.len()..];
-        if let Some((part, after)) = part(rest) {
+        if let Some((part, after)) = part(rest, owner) {
             let mut reader = Reader(part);
             while let Some((key, read)) = line(&mut reader) {
                 known.insert(key, read);
@@ -125,13 +128,13 @@ fn read(bytes: &[u8]) -> HashMap<Key, Read> {
     known
 }
 
-/// A whole part, and what follows it.
-fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// A whole part of this owner, and what follows it.
+fn part(bytes: &[u8], owner: u64) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader(bytes);
     let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
-    let (length, sum) = (number(reader.take(8)?)?, number(reader.take(8)?)?);
+    let [of, length, sum] = [number(reader.take(8)?)?, number(reader.take(8)?)?, number(reader.take(8)?)?];
     let part = reader.take(usize::try_from(length).ok()?)?;
-    (sum_of(part) == sum).then_some((part, reader.0))
+    (of == owner && sum_of(part) == sum).then_some((part, reader.0))
 }
 
 fn line(reader: &mut Reader<'_>) -> Option<(Key, Read)> {
@@ -155,7 +158,7 @@ mod tests {
     }
 
     fn noted(path: &Path, inos: std::ops::Range<u64>) {
-        let unfinished = PartialCapture::open(path.to_owned(), true);
+        let unfinished = PartialCapture::open(path.to_owned(), 1, true);
         inos.for_each(|ino| unfinished.note(&key(ino), &one(ino)));
     }
 
@@ -167,15 +170,16 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, [&whole[..], &whole[..whole.len() - 1]].concat()).unwrap();
         noted(&path, 4..6);
-        let known = PartialCapture::open(path.clone(), false);
+        let known = PartialCapture::open(path.clone(), 1, false);
         for ino in 1..6 {
             assert_eq!(known.find(&key(ino)), Some(&one(ino)), "{ino}");
         }
         assert_eq!(known.find(&Key { mtime: 6, ..key(1) }), None, "it was changed since");
         known.note(&key(9), &one(9));
         drop(known);
-        assert_eq!(PartialCapture::open(path.clone(), false).find(&key(9)), None, "nothing limits it");
+        assert_eq!(PartialCapture::open(path.clone(), 1, false).find(&key(9)), None, "nothing limits it");
+        assert_eq!(PartialCapture::open(path.clone(), 2, false).find(&key(1)), None, "the root has another owner now");
         forget(&path);
-        assert_eq!(PartialCapture::open(path, false).find(&key(1)), None);
+        assert_eq!(PartialCapture::open(path, 1, false).find(&key(1)), None);
     }
 }
