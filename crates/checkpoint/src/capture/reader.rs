@@ -98,11 +98,18 @@ impl Walk<'_> {
                 }
                 Entered::Open(below) => below,
             };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            // Tried before this directory is closed: one that may be listed and not searched has no `..`.
+            if let Err(error) = openat(&below.fd, "..", flags, Mode::empty())
+                && !is_ours(error)
+            {
+                seen.push(Some(passed(Reason::Unreadable)));
+                continue;
+            }
             // What tells this directory from others, to know it again when it is opened through `..`.
             let here = self.readable(&place, fstat(&place.fd))?.map(|stat| (stat.st_dev, stat.st_ino));
             drop(place.fd);
             let (visited, fd) = self.visit(below)?;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             place.fd = openat(&fd, "..", flags, Mode::empty())
                 .map_err(io::Error::from)
                 .while_doing(|| self.reading(&place.path, b".."))?;

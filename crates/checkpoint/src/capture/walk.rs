@@ -57,7 +57,7 @@ impl Walk<'_> {
     /// Walks a directory and all below it. It is left out, with a reason, if it is another work tree, or if its names cannot be listed to
     /// the end: a list that breaks off would say that the missing names are gone.
     ///
-    /// Its handle is returned too: a parent that closed its own handle finds back through `..` (see `carry.rs`).
+    /// Its handle is returned too: a parent that closed its own handle finds back through `..` (see `reader.rs`).
     pub(super) fn visit(&self, place: VisitedDirectory) -> Result<(Walked, OwnedFd)> {
         const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;

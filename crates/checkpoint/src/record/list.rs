@@ -123,7 +123,7 @@ pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Che
     first(snapshot, which, &[&path_bytes(root)])
 }
 
-/// As [`newest_of_work`], before the event `until`.
+/// The newest checkpoint of a root that work left, rather than a restore, before the event `until`; those of tool calls too.
 pub fn newest_of_work_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<CheckpointRecord>> {
     let which = "root = $1 AND kind IN ('manual', 'auto') AND seq < $2 AND pruned_at IS NULL";
     first(snapshot, which, &[&path_bytes(root), &until])
