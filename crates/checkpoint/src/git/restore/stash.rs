@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use ic_base::Result;
+use ic_base::{Diagnosis, Result};
 
 use super::super::program::Git;
 use super::super::record;
@@ -12,8 +12,8 @@ use super::change::busy;
 
 /// What is left to do about the stash: the entries that both have at its old end stay, with their times.
 pub(super) struct Pending<'s> {
-    /// How many of the newest go.
-    dropped: usize,
+    /// The newest ones, which go.
+    dropped: Vec<String>,
     /// Those that come, newest first.
     stored: &'s [Stash],
     /// The newest of those that stay.
@@ -24,8 +24,7 @@ pub(super) struct Pending<'s> {
 
 /// Errors: `git_busy` if the stash is neither what it was, nor what a restore of it leaves on its way.
 pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash]) -> Result<Pending<'s>> {
-    let top = git.run(&["for-each-ref", "--format=%(objectname)", "refs/stash"])?;
-    let top = String::from_utf8_lossy(&top).trim_end().to_owned();
+    let top = top(git)?;
     let found = if top.is_empty() { Vec::new() } else { record::stash(git)? };
     //   current   c2  c1 │ k1  k0      newest first; what both have at the old end stays
     //   found         c1 │ k1  k0      a killed restore had dropped c2: still on the way from `current`
@@ -35,16 +34,26 @@ pub(super) fn pending<'s>(git: &Git<'_>, target: &'s [Stash], current: &[Stash])
     let is_on_the_way =
         |whole: &[Stash]| found.len() >= kept && found.len() <= whole.len() && shared(&found, whole) == found.len();
     if !is_on_the_way(current) && !is_on_the_way(target) {
-        return Err(busy("another git command has changed the stash").detail("ref", "refs/stash"));
+        return Err(changed());
     }
     let stays = shared(&found, target);
     let is_unlisted = found.is_empty() && !top.is_empty();
     Ok(Pending {
         unlisted: is_unlisted.then_some(top),
-        dropped: found.len() - stays,
+        dropped: found[..found.len() - stays].iter().map(|entry| entry.commit.clone()).collect(),
         stored: &target[..target.len() - stays],
         below: found.get(found.len() - stays).map(|entry| entry.commit.clone()),
     })
+}
+
+/// The commit of the newest entry; empty if there is none.
+fn top(git: &Git<'_>) -> Result<String> {
+    let top = git.run(&["for-each-ref", "--format=%(objectname)", "refs/stash"])?;
+    Ok(String::from_utf8_lossy(&top).trim_end().to_owned())
+}
+
+fn changed() -> Diagnosis {
+    busy("another git command has changed the stash").detail("ref", "refs/stash")
 }
 
 /// How many entries two lists share, from the oldest on.
@@ -54,8 +63,12 @@ fn shared(a: &[Stash], b: &[Stash]) -> usize {
 
 impl Pending<'_> {
     pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
-        // Each drop moves the next entry to the top.
-        for _ in 0..self.dropped {
+        // Each drop moves the next entry to the top. Git drops what is there, so another process may have put its own on it: this leaves
+        // that a moment, and not the time since the plan.
+        for commit in &self.dropped {
+            if top(git)? != *commit {
+                return Err(changed());
+            }
             git.run(&["stash", "drop", "-q", "stash@{0}"])?;
         }
         if let Some(unlisted) = &self.unlisted {
