@@ -81,6 +81,19 @@ fn named(report: &Value, path: &str) -> String {
 const PLACES: [&str; 3] = ["wt", ".claude/worktrees/feat", "a/b/c/d"];
 
 #[test]
+fn forks_are_listed_whose_paths_git_keeps_relative() {
+    let cli = in_git();
+    cli.ok(["fork", "--name", "one"]);
+    let record = cli.root().join(".git/worktrees/one/gitdir");
+    let path = fs::read_to_string(&record).expect("a path");
+    // As git writes it where `worktree.useRelativePaths` is set: from the directory of the record.
+    let up = "../".repeat(record.parent().expect("a directory").components().count() - 1);
+    fs::write(&record, format!("{up}{}", path.trim_start_matches('/'))).expect("a path");
+    let forks = cli.json(["compare", "one", "--json"]);
+    assert_eq!(forks[0]["name"], "one", "{forks}");
+}
+
+#[test]
 fn no_capture_takes_another_work_tree_in() {
     for is_own in [true, false] {
         for place in PLACES {

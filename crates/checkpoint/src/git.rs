@@ -57,8 +57,8 @@ pub use reflog::{committed_since, log_size, moved_to, took_from_tree};
 pub use restore::{
     GitRestorePlan, LeftLock, Moved, MovedByOthers, OutsideChanges, StandingLock, apply_index, apply_refs,
     branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,
-    leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in,
-    other_work_trees, plan, remove_locks, revert_entries, with_tags,
+    leaving_unmoved, left_locks, locks_of, look_again, lost_tags, moved_by_others, moves, needs_purged, not_in, plan,
+    remove_locks, revert_entries, with_tags,
 };
 pub use standing_refs::{ref_ids, stash_ids};
 pub use state::{GitPack, GitState, Index, Stash};

@@ -7,7 +7,7 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
 use ic_checkpoint::git::{self, GitRestorePlan, GitState, MovedByOthers, OutsideChanges};
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{self, CheckpointRecord};
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::table;
 use ic_ledger::Snapshot;
@@ -21,8 +21,7 @@ pub(super) const WHILE_IT_RESTED: &str = "while this work was not under way";
 
 /// The work of a run that began after an event; empty if not all of it was told by its calls.
 fn told_since(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<Vec<Dispatch>> {
-    let filter = DispatchFilter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
-    let mut work = dispatch::list(snapshot, &filter)?;
+    let mut work = dispatch::of_run(snapshot, run)?;
     work.retain(|work| work.place() > since);
     let told = call::told_by_calls(snapshot, work.iter().map(|work| &work.id))?;
     // One work that tells no calls is enough: it may have changed git at any time.
@@ -125,7 +124,7 @@ impl Workspace<'_> {
             let since = |before| OutsideChanges { before, after: current.clone() };
             return Ok(state(&left)?.map(since).into_iter().collect());
         }
-        let elsewhere = git::other_work_trees(&self.root);
+        let elsewhere: Vec<_> = ic_ledger::other_work_trees(&self.root).into_iter().map(|other| other.top).collect();
         let own = self.rests_of(target, current, &[&self.root])?;
         if elsewhere.is_empty() {
             return Ok(own);

@@ -33,7 +33,7 @@ pub(super) use index::LOCK_MARK;
 pub use index::{apply_index, clear_own_lock, look_again};
 pub use locks::{LeftLock, StandingLock, left_locks, locks_of, remove_locks};
 pub use outside_changes::{MovedByOthers, OutsideChanges, moved_by_others};
-pub use refuse::{is_sparse, needs_purged, other_work_trees};
+pub use refuse::{is_sparse, needs_purged};
 
 /// Operations in progress that are notes in the git directory and nothing else, with these. The first one says that it is in progress, and
 /// goes last.
@@ -290,7 +290,7 @@ pub fn apply_refs(
     id: &str,
     objects: &Objects,
 ) -> Result<()> {
-    //   checked, nothing moved ──▶ refs, all or none ──▶ HEAD ──▶ stash, entry by entry ──▶ (caller) files ──▶ index
+    //   checked, nothing moved ──▶ refs ──▶ HEAD ──▶ stash, entry by entry ──▶ (caller) files ──▶ index
     // Each part is looked for where it was and where it goes. So a call after a kill makes only what is left of each.
     let dirs = dirs(root)?;
     let git = Git::new(root);
@@ -319,8 +319,7 @@ pub fn apply_refs(
     let mut done = Vec::new();
     let moved = (|| {
         // Branches go first: HEAD may go to one that comes back with them.
-        move_refs::apply(&git, &refs, &kept)?;
-        done.push("refs");
+        move_refs::apply(&git, &refs, &kept, &mut done)?;
         if let Some(head) = head {
             head.apply(&git)?;
             done.push("HEAD");

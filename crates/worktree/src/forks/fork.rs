@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnose, Diagnosis, DispatchId, Result};
-use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{DispatchStatus, dispatch};
 use ic_kernel::Kernel;
-use ic_ledger::{Snapshot, path_bytes};
+use ic_ledger::{OtherWorkTree, Snapshot, other_work_trees, path_bytes};
 
 use super::super::workspace::require_kept;
 
@@ -157,7 +156,7 @@ pub(super) fn marked(directory: &Path) -> Option<String> {
 /// The forks of a repository that are there, by their directories.
 fn all(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Fork>> {
     let mut forks = Vec::new();
-    for other in git::other_work_trees(root) {
+    for OtherWorkTree { top: other, .. } in other_work_trees(root) {
         let Some(mark) = marked(&other) else { continue };
         let base = mark.lines().next().map_or(Ok(None), |id| known(snapshot, id))?;
         let adopted = newest_adopted(snapshot, &mark)?;
@@ -179,7 +178,8 @@ pub fn of_here(kernel: &Kernel) -> Result<Vec<Fork>> {
 /// The directories of the forks that a fork has itself.
 pub(super) fn forks_in(root: &Path) -> Vec<Vec<u8>> {
     let is_of = |other: &PathBuf| name_at(root, other).is_some() && marked(other).is_some();
-    git::other_work_trees(root).iter().filter(|other| is_of(other)).map(|other| path_bytes(other).to_vec()).collect()
+    let others = other_work_trees(root).into_iter().map(|other| other.top);
+    others.filter(is_of).map(|other| path_bytes(&other).to_vec()).collect()
 }
 
 /// The fork of the work tree here with this name, or any of the repository in this directory. Errors: `fork_not_found`.

@@ -68,10 +68,10 @@ pub(super) fn kept<'s>(
     kept
 }
 
-/// Moves branches, each from its old value, all or none; those that keep what goes come first.
+/// Moves branches, each from its old value; those that keep what goes come first. All or none, but for what `done` says.
 ///
-/// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others.
-pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) -> Result<()> {
+/// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others, and are gone if the rest fails.
+pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)], done: &mut Vec<&str>) -> Result<()> {
     // `feat` is to go and `feat/login` to be made: `refs/heads/feat` cannot be a file and a directory.
     let is_in_the_way = |removed: &Moved| {
         removed.to.is_none() && refs.iter().any(|made| made.from.is_none() && are_nested(&made.name, &removed.name))
@@ -91,12 +91,17 @@ pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)]) ->
             commands.verify(moved);
         }
         commands.run(git)?;
+        done.push("refs");
         commands = Commands::default();
     }
     for moved in rest {
         commands.change(moved);
     }
-    commands.run(git)
+    commands.run(git)?;
+    if ahead.is_empty() {
+        done.push("refs");
+    }
+    Ok(())
 }
 
 /// Whether one name is a directory of the other.

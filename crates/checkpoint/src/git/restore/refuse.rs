@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
-use ic_ledger::regular_file::read_line;
 use ic_ledger::{GitDirs, is_linked_work_tree, path_from_bytes};
 
 use super::super::index;
@@ -191,18 +190,6 @@ pub(super) fn in_use_elsewhere(git: &Git<'_>, root: &Path, dirs: &GitDirs) -> Re
         }
     }
     Ok(taken)
-}
-
-/// The other work trees of the repository of this root, as far as they have a directory.
-pub fn other_work_trees(root: &Path) -> Vec<PathBuf> {
-    let Some(dirs) = ic_ledger::git_dirs(root) else { return Vec::new() };
-    let top_of = |place: PathBuf| {
-        // One that was made beside the main tree says where it is.
-        let linked = read_line(&place.join("gitdir")).ok().map(|line| path_from_bytes(line.trim_ascii()));
-        let git = linked.unwrap_or(place);
-        git.parent().and_then(|top| fs::canonicalize(top).ok())
-    };
-    git_dirs_of_others(&dirs).into_iter().filter_map(top_of).collect()
 }
 
 /// The git directories of the repository's other work trees.

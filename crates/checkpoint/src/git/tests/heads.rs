@@ -1,8 +1,8 @@
-//! What HEAD is on, and names and messages that are no text.
+//! What HEAD is on, names and messages that are no text, and branches of which only some move.
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::Repository;
+use super::{Repository, apply_refs};
 
 #[test]
 fn a_head_on_another_ref_comes_back() {
@@ -68,4 +68,23 @@ fn stash_messages_come_back_byte_for_byte() {
     repository.restore(&state, "one");
     assert_eq!(texts(), before);
     assert_eq!(before.iter().filter(|text| text.contains(&0xff)).count(), 1);
+}
+
+#[test]
+fn branches_that_moved_in_part_are_named_in_the_error() {
+    let repository = Repository::with_history();
+    repository.git("branch feat/login");
+    repository.git("branch new");
+    let target = repository.record(None);
+    repository.git("branch -D feat/login new");
+    repository.git("branch feat");
+    let (plan, current) = repository.plan(&target).unwrap();
+    // Git lists no ref for it, and cannot make a file of this name.
+    let blocked = repository.root().join(".git/refs/heads/new");
+    std::fs::create_dir(&blocked).unwrap();
+    std::fs::write(blocked.join("x.lock"), "").unwrap();
+    let error = apply_refs(&repository.root(), &plan, &target, &current, "id", &repository.objects).unwrap_err();
+    assert_eq!(repository.git("branch --list feat"), "", "it went ahead of the others");
+    assert_eq!(error.details()["done"], serde_json::json!(["refs"]), "{error}");
+    assert!(error.get_hint().unwrap().contains("restored in part"), "{error}");
 }
