@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ic_base::Result;
 
-use super::super::index_entries::{Entry, IndexEdit, entries, oid};
+use super::super::index_entries::{IndexEdit, entries, oid};
 use super::super::pack::existing;
 use super::super::program::Git;
 use super::index::edit_index;
@@ -31,7 +31,7 @@ pub fn revert_entries(root: &Path, edits: &[IndexEdit], is_back: bool) -> Result
                 Some(entry) if there.contains(oid(&entry)) => come.push(info(&entry, &edit.path.0)),
                 Some(_) => {}
                 // The mode 0 takes an entry out. Git wants a name of zeros with it, as long as the names of objects here.
-                None => gone.push(info(&format!("0 {}", "0".repeat(oid_length(&edit.was))), &edit.path.0)),
+                None => gone.push(info(&format!("0 {}", "0".repeat(oid_length(edit))), &edit.path.0)),
             }
         }
         // All that goes goes first: a file may come where a directory was.
@@ -44,6 +44,7 @@ fn info(entry: &str, path: &[u8]) -> Vec<u8> {
     [entry.as_bytes(), b"\t", path, b"\0"].concat()
 }
 
-fn oid_length(entry: &Entry) -> usize {
-    entry.as_deref().map_or(40, |entry| oid(entry).len())
+fn oid_length(edit: &IndexEdit) -> usize {
+    // Either side has an object: an edit changes something.
+    edit.was.as_ref().or(edit.becomes.as_ref()).map_or(40, |entry| oid(entry).len())
 }

@@ -8,6 +8,8 @@ use std::process::Command;
 use ic_ledger::IndexEntry;
 
 use super::super::index_file::{self, bytes, listing};
+use super::super::{IndexEdit, revert_entries};
+use crate::manifest::PathText;
 
 fn entries(file: &[u8], hash_length: usize) -> Option<Vec<IndexEntry>> {
     index_file::entries(file, hash_length, |_| true)
@@ -73,7 +75,7 @@ fn entries_of_every_kind_are_listed_as_git_lists_them() {
         let file = bytes(&dirs.git_dir.join("index")).unwrap();
         assert_eq!(file[7].to_string(), version, "{format}");
         let all = entries(&file, length).unwrap();
-        let listed = git(directory.path(), &["ls-files", "-s", "-v", "-z"]);
+        let listed = git(directory.path(), &["ls-files", "-v", "-z"]);
         assert!(listing(&all) == listed, "{format} {version}: {}", String::from_utf8_lossy(&listed));
         assert_eq!(all.iter().any(IndexEntry::is_intended), version == "3");
         let tracked = git(directory.path(), &["ls-files", "-c", "-z"]);
@@ -120,5 +122,22 @@ fn what_is_cut_off_or_damaged_is_no_index() {
             // It is another one, or none; git does not tell either.
             assert!(entries(&damaged, 20).is_none_or(|all| all.len() == whole), "version {version}, at {at}");
         }
+    }
+}
+
+#[test]
+fn an_entry_goes_and_comes_in_repositories_of_either_format() {
+    for format in ["sha1", "sha256"] {
+        let directory = repository(format, "2");
+        let root = directory.path();
+        let staged =
+            || String::from_utf8(git(root, &["ls-files", "--format=%(objectmode) %(objectname)", "z"])).unwrap();
+        let entry = staged().trim_end().to_owned();
+        // The work took the entry out, so an undo of it makes it again, and a redo takes it out.
+        let edit = IndexEdit { path: PathText(b"z".to_vec()), was: None, becomes: Some(entry) };
+        revert_entries(root, std::slice::from_ref(&edit), true).unwrap();
+        assert_eq!(staged(), "", "{format}");
+        revert_entries(root, &[edit], false).unwrap();
+        assert_ne!(staged(), "", "{format}");
     }
 }
