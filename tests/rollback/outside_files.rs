@@ -435,3 +435,18 @@ fn a_file_moved_from_an_uncaptured_name_stays() {
         }
     }
 }
+
+#[test]
+fn a_clients_record_stays_wherever_the_client_keeps_it() {
+    let (mut world, beside) = project();
+    world.cli = world.cli.with_env("CLAUDE_CONFIG_DIR", beside.join("cc"));
+    // A person who keeps settings in one place links to them from the home directory.
+    fs::create_dir_all(beside.join("dotfiles/gemini")).expect("a directory");
+    symlink(beside.join("dotfiles/gemini"), world.cli.home().join(".gemini")).expect("a link");
+    for record in ["cc/plans/plan.md", "dotfiles/gemini/history/log"] {
+        edit(&world, &beside.join(record), || drop(write_in(&beside, record, "of the client")));
+        let (code, report) = undo(&world, &[]);
+        assert_eq!(code, Some(0), "{record}: {report}");
+        assert_eq!(read_in(&beside, record).as_deref(), Some("of the client"), "{record}: {report}");
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use ic_base::{Context, FixedClock, RandomIds, SeededIds, SystemClock, TEST_HOOKS, Timestamp};
 use ic_ledger::Actor;
 use ic_ledger::faults::{FaultMode, turn_on};
+use ic_session::clients::Client;
 
 /// The settings that the environment holds.
 #[derive(Debug, Default, Clone)]
@@ -50,7 +51,7 @@ impl CliEnvironment {
             home: env::var_os("HOME").filter(|v| !v.is_empty()).map(PathBuf::from),
             dispatch: env::var_os("IC_DISPATCH").filter(|v| !v.is_empty()),
             run: env::var_os("IC_RUN").filter(|v| !v.is_empty()),
-            session: ic_session::clients::Client::ALL.into_iter().find_map(|client| {
+            session: Client::ALL.into_iter().find_map(|client| {
                 let named = client.shell_variable.and_then(|name| env::var(name).ok());
                 named.filter(|id| !id.is_empty()).map(|id| (client.name, id))
             }),
@@ -61,6 +62,15 @@ impl CliEnvironment {
                 .and_then(|seconds| seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())),
             complete: env::var_os("IC_COMPLETE"),
         }
+    }
+
+    /// What all clients write of themselves, in their directories.
+    pub(crate) fn records(&self) -> Vec<PathBuf> {
+        let of_client = |client: &'static Client| {
+            directories_of(client, self.home.as_deref())
+                .flat_map(|directory| client.records.iter().map(move |record| directory.join(record)))
+        };
+        Client::ALL.into_iter().flat_map(of_client).collect()
     }
 
     /// The clock and ids; tests' own builds can fix them.
@@ -98,9 +108,10 @@ impl CliEnvironment {
     }
 }
 
-/// The directory that a variable of a client names, where the client keeps its own records; `None` if it is unset or empty.
-pub(crate) fn directory_in(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+/// The directories in which a client keeps its own files: the one that its variable names, then that of the home directory.
+pub(crate) fn directories_of(client: &Client, home: Option<&Path>) -> impl Iterator<Item = PathBuf> {
+    let named = client.directory_variable.and_then(env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named.into_iter().chain(home.map(|home| home.join(client.directory)))
 }
 
 fn number(name: &str) -> Option<i64> {

@@ -126,7 +126,7 @@ impl CliSession {
             directory: self.directory.clone(),
             options: self.options,
             named_config: self.named_config(),
-            home: self.environment.home.clone(),
+            environment: self.environment.clone(),
         })
     }
 
@@ -295,8 +295,7 @@ impl CliSession {
     }
 
     fn settings_in(&self, root: &Path, config: Config, kernel: &Kernel) -> CaptureSettings {
-        CaptureSettings::of(config, root, kernel.store(), self.environment.home.clone(), self.options.busy_timeout)
-            .with(&kernel.ledger)
+        settings_in(root, config, kernel, &self.environment, self.options)
     }
 
     /// Warns if a restore of this tree was interrupted.
@@ -329,6 +328,19 @@ impl CliSession {
     }
 }
 
+/// The settings that a configuration means in this environment.
+fn settings_in(
+    root: &Path,
+    config: Config,
+    kernel: &Kernel,
+    environment: &CliEnvironment,
+    options: OpenOptions,
+) -> CaptureSettings {
+    let home = environment.home.clone();
+    let settings = CaptureSettings::of(config, root, kernel.store(), home, options.busy_timeout);
+    CaptureSettings { records: environment.records(), ..settings }.with(&kernel.ledger)
+}
+
 /// Gives the kernel the functions of crates above it, for questions about workflows and sessions.
 fn with_floors_above(mut kernel: Kernel) -> Kernel {
     kernel.above = Above { is_of_session: ic_session::is_own_run, ..ic_workflow::ABOVE };
@@ -347,7 +359,7 @@ pub(crate) struct Opening {
     directory: PathBuf,
     options: OpenOptions,
     named_config: Option<PathBuf>,
-    home: Option<PathBuf>,
+    environment: CliEnvironment,
 }
 
 #[cfg(feature = "ui")]
@@ -364,8 +376,7 @@ impl Opening {
     pub(crate) fn settings_of_project(&self, kernel: &Kernel, project_dir: &Path) -> Result<CaptureSettings> {
         let root = config::root_of(kernel, project_dir);
         let config = config::load(&root, self.named_config.as_deref())?.config;
-        let settings = CaptureSettings::of(config, &root, kernel.store(), self.home.clone(), self.options.busy_timeout);
-        Ok(settings.with(&kernel.ledger))
+        Ok(settings_in(&root, config, kernel, &self.environment, self.options))
     }
 
     /// The options with which every ledger is opened.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use ic_dispatch::dispatch::TokenCounts;
 use ic_session::clients::{Client, RecordFormat, lines_with};
 
+use crate::environment::directories_of;
+
 /// If a prompt's part of the record is longer, its tokens are not counted: the agent waits for this hook, and a part would give a wrong
 /// number.
 const LONGEST: u64 = 32 * 1024 * 1024;
@@ -26,8 +28,6 @@ impl Transcript {
     /// The record at `path`; `None` for a path that is not below the client's directory.
     pub(crate) fn of(client: &'static Client, path: Option<&str>, home: Option<&Path>) -> Option<Self> {
         let path = Path::new(path?);
-        let own = client.directory_variable.and_then(crate::environment::directory_in);
-        let allowed = own.into_iter().chain(home.map(|home| home.join(client.directory)));
         // Its directory, because the file itself may not exist before the first prompt.
         let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
         // Both sides without links, so that no link in the directory leads elsewhere.
@@ -35,7 +35,9 @@ impl Transcript {
             let directory = std::fs::canonicalize(directory).ok();
             directory.zip(parent.as_ref()).is_some_and(|(directory, parent)| parent.starts_with(directory))
         };
-        allowed.into_iter().any(is_below).then(|| Self { format: client.record.as_ref(), path: path.to_owned() })
+        directories_of(client, home)
+            .any(is_below)
+            .then(|| Self { format: client.record.as_ref(), path: path.to_owned() })
     }
 
     /// Its length in bytes; 0 if it does not exist yet, `None` if it is no regular file of this user.
@@ -75,8 +77,7 @@ impl Transcript {
     /// The file that a client writes of a session, for payloads that name none.
     pub(crate) fn file_of(client: &Client, session: &str, home: Option<&Path>) -> Option<PathBuf> {
         let file = client.record_file?.replace("@SESSION@", session);
-        let own = client.directory_variable.and_then(crate::environment::directory_in);
-        Some(own.or_else(|| home.map(|home| home.join(client.directory)))?.join(file))
+        Some(directories_of(client, home).next()?.join(file))
     }
 
     /// Its file, and its whole text; `None` if it is gone, is no regular file of this user, or is longer than what is copied.

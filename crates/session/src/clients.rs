@@ -315,15 +315,6 @@ pub fn is_settings(path: &[u8]) -> bool {
     })
 }
 
-/// Whether a path is a client's record of itself. `home`: the home directory.
-pub fn is_record(home: &Path, path: &Path) -> bool {
-    let is_below = |client: &Client| {
-        let directory = home.join(client.directory);
-        client.records.iter().any(|record| path.starts_with(directory.join(record)))
-    };
-    Client::ALL.into_iter().any(is_below)
-}
-
 /// A content that is a text, or a list of parts of which some are texts.
 fn text_of(content: &Value) -> Option<String> {
     if let Some(text) = content.as_str() {

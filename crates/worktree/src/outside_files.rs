@@ -13,7 +13,6 @@ use ic_checkpoint::capture::{is_ignored, looks_secret};
 use ic_checkpoint::rootfs::{EntryState, RootDir};
 use ic_ledger::events::{Hash, hex};
 use ic_ledger::{path_bytes, regular_file::open_regular_itself};
-use ic_session::clients::is_record;
 use ic_session::outside_files::OutsideStanding;
 use sha2::{Digest, Sha256};
 
@@ -108,8 +107,8 @@ impl Workspace<'_> {
 
     /// Why a path is never changed from here; `None`: it may be, as far as its place says.
     pub fn not_ours(&self, path: &Path) -> Option<String> {
-        let home = self.settings.home.as_deref().map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
-        if home.as_ref().is_some_and(|home| is_record(home, path)) {
+        // Without links, as `path` is: people keep a client's directory elsewhere, and link to it.
+        if self.settings.records.iter().any(|record| real(record, 0).is_some_and(|record| path.starts_with(record))) {
             return Some(OF_CLIENT.to_owned());
         }
         if path.components().any(|part| part.as_os_str() == ".git") {

@@ -27,6 +27,8 @@ pub struct CaptureSettings {
     pub state: Option<ic_rewind::RewindTarget>,
     /// The home directory, which is no project.
     pub home: Option<PathBuf>,
+    /// What coding agents write of themselves, outside of any project: an undo leaves it.
+    pub records: Vec<PathBuf>,
     /// Whether `/` and the home directory may be captured as a project.
     pub allow_unsafe_root: bool,
     /// How long locks are waited for.
@@ -46,6 +48,7 @@ impl CaptureSettings {
             checkpointing: config.checkpointing,
             retention: config.retention,
             home,
+            records: Vec::new(),
             allow_unsafe_root: false,
             busy_timeout,
             workflow: None,

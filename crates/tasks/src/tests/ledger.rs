@@ -39,18 +39,9 @@ impl LedgerPlace {
         let (ledger, _): (Ledger, bool) =
             ic_ledger::create(&place, false, &directory, OpenOptions::default(), &context).unwrap();
         let project = ProjectScope { directory: directory.clone(), root: directory };
-        let config = Config::default();
-        let settings = CaptureSettings {
-            state: None,
-            checkpointing: config.checkpointing,
-            retention: config.retention,
-            home: None,
-            allow_unsafe_root: false,
-            busy_timeout: Duration::from_secs(5),
-            workflow: None,
-            limit: ic_worktree::Limit::default(),
-        };
         let kernel = Kernel::new(ledger, context, project);
+        let patience = Duration::from_secs(5);
+        let settings = CaptureSettings::of(Config::default(), &kernel.project.root, kernel.store(), None, patience);
         Self { _directory: temporary, kernel, settings }
     }
 

@@ -11,7 +11,7 @@ use super::file::{Edit, replace};
 use super::settings::HooksSettings;
 use super::{HooksTarget, SettingsPlace, report};
 use crate::commands::prelude::*;
-use crate::environment::directory_in;
+use crate::environment::directories_of;
 
 /// Uninstall the hooks: remove from a client's settings exactly what install added.
 ///
@@ -55,8 +55,7 @@ pub(crate) fn uninstall(
 
 /// Removes the client's trust in our hooks, if it keeps any.
 fn remove_trust(session: &CliSession, client: &Client, settings: &HooksSettings) -> Result<()> {
-    let own = client.directory_variable.and_then(directory_in);
-    let directory = own.or_else(|| session.home().map(|home| home.join(client.directory)));
+    let directory = directories_of(client, session.home()).next();
     let Some((trust, directory)) = client.trust.zip(directory) else { return Ok(()) };
     let without = trust.without(&settings.location.file, &settings.places(client), &directory);
     let Some((file, after)) = without else { return Ok(()) };
