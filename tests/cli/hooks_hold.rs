@@ -135,3 +135,19 @@ fn a_hook_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     project.json("undo --yes");
     assert_ne!(std::fs::read_to_string(project.root().join("work.txt")).ok().as_deref(), Some("last"));
 }
+
+#[test]
+fn a_line_cut_within_a_character_keeps_no_event_waiting() {
+    let project = captured();
+    say(&project, &prompt("p-1"));
+    let spool = |name: &str| project.cli.beside(name);
+    let waits = json!({ "at": 1_764_000_000_000_i64, "client": "claude-code", "event": "PreToolUse", "session": "s-1",
+        "prompt": "p-1", "title": null, "tool": "Bash", "call": "c-1", "code": "busy" });
+    let lines = [b"{\"at\":1,\"title\":\"caf\xc3\n", waits.to_string().as_bytes(), b"\n"].concat();
+    std::fs::write(spool("unsent.jsonl"), lines).expect("what waits");
+    std::fs::write(spool("unsent.more"), "...").expect("how many are lost");
+    say(&project, &tool("PreToolUse", "c-2"));
+    assert_eq!(project.json("session show s-1")["call_count"], 2, "the waiting one, and its own");
+    // Of a later outage, these are not counted again.
+    assert!(!spool("unsent.jsonl").exists() && !spool("unsent.more").exists());
+}

@@ -91,16 +91,19 @@ pub(crate) fn append(store: &Path, line: &HookLogLine) {
     let Ok(mut text) = serde_json::to_vec(line) else { return };
     text.push(b'\n');
     // One write at the end of the file: lines of hooks that run at the same time do not mix.
+    if let Some(mut file) = open(&path) {
+        let _ = file.write_all(&text);
+    }
+}
+
+/// Opens a file of the store to append to it; `None` where there is something else than a regular file.
+pub(crate) fn open(path: &Path) -> Option<File> {
     // A link in its place is not followed, and opening a pipe does not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut how = File::options();
     how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-    if let Ok(mut file) = how.open(&path)
-        // Asked of the open file, so that nothing can take its place in between.
-        && file.metadata().is_ok_and(|found| found.is_file())
-    {
-        let _ = file.write_all(&text);
-    }
+    // Asked of the open file, so that nothing can take its place in between.
+    how.open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))
 }
 
 /// The lines, oldest first. Lines that ic did not write are skipped.

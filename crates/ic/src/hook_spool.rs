@@ -8,13 +8,14 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ic_base::{Code, Diagnosis, Result, Timestamp};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
+
+use crate::hook_log::open;
 
 /// In bytes: some thousand events, more than a working day of an agent.
 const LONGEST: u64 = 2 * 1024 * 1024;
@@ -76,18 +77,10 @@ impl Waiting {
     }
 }
 
-fn open(path: &Path) -> Option<File> {
-    // A link in its place is not followed, and opening a pipe does not block.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut how = File::options();
-    how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-    how.open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))
-}
-
 /// Keeps an event. If it cannot be written it is lost, and `hooks.log` names it, because an agent waits.
 pub(crate) fn keep(store: &Path, event: &Unsent) {
     // Also without the lock, after [`PATIENCE`]: a line that is repeated or out of order is better than one that is lost.
-    let _lock = lock(store);
+    let lock = lock(store);
     let path = store.join("unsent.jsonl");
     if fs::metadata(&path).is_ok_and(|found| found.len() >= LONGEST) {
         // A byte for each: appending needs no read, so that two hooks at the same time count both.
@@ -100,7 +93,12 @@ pub(crate) fn keep(store: &Path, event: &Unsent) {
     text.push(b'\n');
     // One write at the end of the file: lines of hooks that run at the same time do not mix.
     if let Some(mut file) = open(&path) {
-        let _ = file.write_all(&text).and_then(|()| file.sync_data());
+        let length = file.metadata().map(|found| found.len());
+        let written = file.write_all(&text).and_then(|()| file.sync_data());
+        // The next event would be appended to half a line. Without the lock that half may be followed by another line.
+        if let (Err(_), Ok(length), Some(_)) = (written, length, lock) {
+            let _ = file.set_len(length);
+        }
     }
 }
 
@@ -110,9 +108,8 @@ pub(crate) fn read(store: &Path) -> Waiting {
     // unsent.more   ...                                        a byte for each event that came when the file was full
     // unsent.done   {"first":"{\"at\":...","count":2}           the first two lines are recorded
     let file = store.join("unsent.jsonl");
-    let text = fs::read(&file).unwrap_or_default();
-    let lines = text.split(|byte| *byte == b'\n');
-    let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let lines = lines(store).unwrap_or_default();
+    let events = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let more = fs::metadata(store.join("unsent.more")).map_or(0, |found| found.len());
     Waiting { file, events, more }
 }
@@ -168,8 +165,9 @@ pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
 }
 
 fn lines(store: &Path) -> Option<Vec<String>> {
-    let text = fs::read_to_string(store.join("unsent.jsonl")).ok()?;
-    Some(text.lines().map(str::to_owned).collect())
+    // Not as UTF-8: a full disk cuts a line anywhere, and one line must not keep the others waiting.
+    let text = fs::read(store.join("unsent.jsonl")).ok()?;
+    Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
 impl TakenEvents {
@@ -205,7 +203,7 @@ impl TakenEvents {
 
     /// Removes the files when everything is recorded. The lines go first: `unsent.done` without them means nothing, but not the reverse.
     pub(crate) fn end(self) {
-        for name in ["unsent.jsonl", "unsent.done"] {
+        for name in ["unsent.jsonl", "unsent.done", "unsent.more"] {
             let _ = fs::remove_file(self.store.join(name));
         }
     }
