@@ -153,6 +153,28 @@ fn two_agents_of_one_session_are_no_others() {
     project.ok(&format!("run advance {run}"));
 }
 
+#[test]
+fn a_session_in_two_work_trees_is_no_other() {
+    let project = in_git();
+    let gates = r#"{"a→b": [{"check": "artifact_exists", "by": "other"}]}"#;
+    let made = project.run_words(["run", "create", "--goal", "g", "--phases", "a,b", "--gates", gates]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let (run, there) = (project.ok("run current"), project.root().join(".claude/worktrees/there"));
+    let at = there.to_str().expect("text");
+    ic_testkit::git_in(project.root(), &["worktree", "add", "-q", "-b", "there", at]);
+    prompt(&project, "s-1", "other");
+    let inside = |line: &str| project.run_with("CLAUDE_CODE_SESSION_ID", "s-1", line);
+    assert_eq!(inside(&format!("session attach {run}")).code, Some(0));
+    say(&project, &Said::new("claude-code", "s-1", "UserPromptSubmit").prompt("one", "one"));
+    in_call(&project, "claude-code", "s-1", || project.write("plan", "text\n"));
+    let said = Said::new("claude-code", "s-1", "PreToolUse").prompt("one", "").with("cwd", at);
+    say(&project, &said.with("tool_name", "Bash").with("tool_use_id", "there"));
+    let plan = project.root().join("plan");
+    let added = inside(&format!("-C {at} run artifact add {run} --path {}", plan.display()));
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_eq!(project.run(&format!("run advance {run}")).code, Some(1));
+}
+
 /// A run with a gate `by: other` at the end of `phase`, in a repository.
 fn gated(phases: &str, at: &str, phase: &str) -> (Project, String) {
     let project = in_git();

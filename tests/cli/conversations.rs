@@ -202,3 +202,36 @@ fn copilot_and_gemini_are_cut_where_the_prompt_was_given() {
     assert_eq!(words[..2], ["gemini", "--session-file"]);
     assert_eq!(lines(Path::new(&words[2])).len(), 2, "{words:?}");
 }
+
+#[test]
+fn a_prompt_in_another_work_tree_continues_the_clients_own_session() {
+    let project = with_home();
+    let id = "01999999-0000-7000-8000-000000000002";
+    let record = below_home(&project, &format!(".codex/sessions/2026/11/28/rollout-2026-11-28-{id}.jsonl"));
+    let there = project.root().join(".claude/worktrees/there");
+    ic_testkit::git_in(project.root(), &["worktree", "add", "-q", "-b", "there", there.to_str().expect("text")]);
+    note(&record, &[json!({ "type": "session_meta", "payload": { "id": id } })]);
+    for (name, place) in [("one", project.root()), ("two", &there)] {
+        let said = |event: &str| {
+            let said = Said::new("codex", id, event).prompt(name, name).with("cwd", place.to_str().expect("text"));
+            said.with("transcript_path", record.to_str().expect("a path")).with("turn_id", name)
+        };
+        say(&project, &said("UserPromptSubmit"));
+        note(&record, &[json!({ "payload": { "type": "task_started", "turn_id": name } })]);
+        let call = said("PreToolUse").with("tool_name", "Bash").with("tool_use_id", name);
+        say(&project, &call);
+        std::fs::write(place.join(name), "text\n").expect("a file");
+        say(&project, &said("PostToolUse").with("tool_name", "Bash").with("tool_use_id", name));
+        say(&project, &said("Stop"));
+    }
+    let at = there.to_str().expect("text");
+    let log = project.json(&format!("-C {at} log"));
+    let two = log[0]["reference"].as_str().expect("a reference").trim_start_matches("prompt:");
+    let words = argv(&project, &format!("-C {at} session continue {two} --print"));
+    assert_eq!(words[..2], ["codex", "resume"]);
+    let copy = lines(&record.with_file_name(format!("rollout-2026-11-28-{}.jsonl", words[2])));
+    assert!(copy.len() == 2 && copy[0].contains(&words[2]), "{copy:?}");
+    let shown = project.json(&format!("-C {at} session list"));
+    let names: Vec<&Value> = shown.as_array().expect("a list").iter().map(|one| &one["client_session_id"]).collect();
+    assert!(names.len() > 1 && names.iter().all(|name| **name == id), "{names:?}");
+}

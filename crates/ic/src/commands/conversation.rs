@@ -12,6 +12,7 @@ use ic_kernel::Kernel;
 use ic_ops::exec;
 use ic_session::conversation::ConversationCut;
 use ic_session::conversation_point;
+use ic_session::places::own_name;
 use ic_undo::LayeredRollback;
 
 use crate::commands::prelude::*;
@@ -35,13 +36,13 @@ impl ContinuedConversation {
         let point = kernel.read(|snapshot| conversation_point::of_work(snapshot, work))?;
         let (of, client) = (&point.session, point.client);
         let named = of.transcript.clone();
-        let file = named.or_else(|| Transcript::file_of(client, &of.client_id, session.home()));
+        let file = named.or_else(|| Transcript::file_of(client, own_name(&of.client_id), session.home()));
         let record = file.and_then(|file| Transcript::of(client, file.to_str(), session.home()));
         let whole = record.as_ref().and_then(Transcript::whole);
         let new_id: CallId = kernel.context.new_id();
         let place = place.unwrap_or(&of.project_dir);
         let cut = ConversationCut {
-            session: &of.client_id,
+            session: own_name(&of.client_id),
             prompt: point.prompt.prompt_id.as_deref(),
             start: point.prompt.transcript_start,
             record: whole.as_ref().map(|(path, text)| (*path, text.as_slice())),

@@ -4,6 +4,7 @@ use ic_base::{RollbackId, RunId};
 use ic_ledger::Actor;
 use ic_ledger::events::cursor::Cursor;
 use ic_ledger::events::{ChainReport, Event, hex};
+use ic_session::places::own_name;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -46,7 +47,7 @@ shape! {
         /// The coding agent that did it or for whose session it was done; null: a person or a script did it.
         client: Option<String> = actor.session.as_ref().map(|(client, _)| client.clone()),
         /// What that client calls its session.
-        client_session_id: Option<String> = actor.session.as_ref().map(|(_, id)| id.clone()),
+        client_session_id: Option<String> = actor.session.as_ref().map(|(_, id)| own_name(id).to_owned()),
         /// The dispatch on whose behalf it was done.
         dispatch_id: Option<String> = actor.dispatch.clone(),
     }

@@ -2,6 +2,7 @@
 
 use ic_base::Timestamp;
 use ic_dispatch::Dispatch;
+use ic_session::places::own_name;
 use ic_session::{AgentSession, ToolCall};
 
 use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled, when};
@@ -19,7 +20,7 @@ shape! {
         /// The client's name, for instance claude-code.
         client: String = session.client.clone(),
         /// The client's id of the session.
-        client_session_id: String = session.client_id.clone(),
+        client_session_id: String = own_name(&session.client_id).to_owned(),
         run_id: String = session.run_id.to_string(),
         /// Whether the run was created for the session, and ends with it.
         owns_run: bool = session.owns_run,

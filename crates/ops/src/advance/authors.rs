@@ -32,7 +32,7 @@ impl KnownAgents {
                 workers.add(snapshot, &work)?;
                 // Work that an agent's shell began or ended under no name of its own is that of its session.
                 for seq in [work.started_seq, work.finished_seq].into_iter().flatten() {
-                    workers.sessions.extend(events::author(snapshot, seq)?.and_then(|actor| actor.session));
+                    workers.add_session(events::author(snapshot, seq)?.and_then(|actor| actor.session));
                 }
             }
         }
@@ -48,13 +48,14 @@ impl KnownAgents {
         for id in of.cloned().into_iter().chain(of_actor) {
             authors.add_with_parents(snapshot, &dispatch::get(snapshot, &id)?)?;
         }
-        authors.sessions.extend(actor.and_then(|actor| actor.session));
+        authors.add_session(actor.and_then(|actor| actor.session));
         Ok(authors)
     }
 
     /// Those who make this call.
     fn callers(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Self> {
-        let mut callers = Self { sessions: kernel.session.clone().into_iter().collect(), ..Self::default() };
+        let mut callers = Self::default();
+        callers.add_session(kernel.session.clone());
         if let Some(caller) = kernel.calling_dispatch(snapshot)? {
             callers.add_with_parents(snapshot, &caller)?;
         }
@@ -76,10 +77,13 @@ impl KnownAgents {
     fn add(&mut self, snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<()> {
         self.dispatches.insert(work.id.to_string());
         // A subagent works in the session of its agent.
-        if let Some(session) = session::of_work(snapshot, work)? {
-            self.sessions.insert((session.client, session.client_id));
-        }
+        self.add_session(session::of_work(snapshot, work)?.map(|session| (session.client, session.client_id)));
         Ok(())
+    }
+
+    /// In each work tree a session has a name of its own here, and it is one agent in all of them.
+    fn add_session(&mut self, session: Option<(String, String)>) {
+        self.sessions.extend(session.map(|(client, id)| (client, session::places::own_name(&id).to_owned())));
     }
 }
 
