@@ -268,6 +268,28 @@ fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
 }
 
 #[test]
+fn ctrl_c_at_the_question_of_a_redo_or_an_abort_ends_it() {
+    let world = in_git().begun();
+    world.ic(&["compensation", "add", &world.run, "--step", "bill", "--exec", "--", "false"]);
+    work(&world, "one");
+    let ends_at = |words: &[&str], question: &str| {
+        let call = world.cli.command([words, &["--format", "text"]].concat());
+        let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
+        terminal.sees(question);
+        // At once: an answer that comes after Ctrl-C must not count.
+        terminal.types("\u{3}y\n");
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(130), "{shown}");
+    };
+    assert_eq!(world.cli.run(["undo", "--run", &world.run, "created", "--yes"]).code, Some(4));
+    ends_at(&["rollback", "abort", &world.run], "Abort it? [y/N]");
+    assert!(world.status().starts_with("rolling_back"), "{}", world.status());
+    world.ic(&["rollback", "resume", &world.run, "--skip-step", "--yes"]);
+    ends_at(&["redo", "--without-effects"], "Redo? [y/N]");
+    assert_eq!(world.read("one"), None);
+}
+
+#[test]
 fn a_redo_of_a_named_run_brings_nothing_of_another_run_back() {
     let world = in_git().begun();
     let dispatch = world.ic(&["dispatch", "create", &world.run, "--name", "d"]);
@@ -285,6 +307,19 @@ fn a_redo_of_a_named_run_brings_nothing_of_another_run_back() {
     }
     world.ic(&["redo", "--run", &world.run, "--yes"]);
     assert_eq!(world.read("b.txt").as_deref(), Some("b\n"));
+}
+
+#[test]
+fn a_redo_of_a_restore_refuses_flags_of_the_record() {
+    let world = in_git();
+    world.write("t", "one");
+    world.ic(&["checkpoint", "create"]);
+    world.write("t", "mess");
+    world.ic(&["undo", "--yes"]);
+    for flags in [&["--reason", "why"][..], &["--without-effects"]] {
+        assert_eq!(code(&world, &[&["redo", "--yes"], flags].concat()).1, "usage", "{flags:?}");
+    }
+    assert_eq!(world.text("t"), "one");
 }
 
 #[test]

@@ -262,6 +262,21 @@ fn partial_is_refused_where_later_steps_began() {
 }
 
 #[test]
+fn ctrl_c_at_the_question_of_a_rollback_ends_it() {
+    let world = ran();
+    let before = world.state();
+    let call = world.cli.command(["workflow", "rollback", &world.run, "--format", "text"]);
+    let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
+    terminal.sees("Roll back to before which checkpoint? [number]");
+    terminal.types("2\n");
+    terminal.sees("Roll it back? [y/N]");
+    terminal.types("\u{3}y\n");
+    let (code, said) = terminal.ends();
+    assert_eq!(code, Some(130), "{said}");
+    world.state().assert_is(&before, "no answer");
+}
+
+#[test]
 fn on_a_terminal_nothing_else_is_done_than_what_was_shown() {
     let world = ran();
     let call = world.cli.command(["workflow", "rollback", &world.run, "--format", "text"]);

@@ -91,7 +91,7 @@ impl RedoArgs {
                 let explain = |error| if self.run.is_some() { error } else { with_older(&kernel, &id, error) };
                 undo.of_rollback(id.as_str())?.run(session, explain)
             }
-            NewestUndo::Restore => undo.of_restore().undo(session, None),
+            NewestUndo::Restore => undo.of_restore()?.undo(session, None),
         }
     }
 

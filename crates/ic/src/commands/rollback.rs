@@ -62,6 +62,7 @@ fn files_alone(
     ic_undo::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }
 
+/// Made after the last question: from then on Ctrl-C ends the call only between two steps, and at a question it should end the process.
 pub(super) fn watch() -> Result<RestoreWatch> {
     Ok(RestoreWatch { interrupted: signals::interrupted()?, ..RestoreWatch::default() })
 }

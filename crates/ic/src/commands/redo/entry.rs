@@ -34,10 +34,7 @@ impl EntryUndo<'_> {
                 };
                 self.of_rollback(id.as_str())?.run(session, explain)
             }
-            JournalEntry::Restore(id) => {
-                refuse_all("a restore", &[self.of_record()])?;
-                self.of_restore().undo(session, Some(id))
-            }
+            JournalEntry::Restore(id) => self.of_restore()?.undo(session, Some(id)),
             JournalEntry::Rewind(id) => {
                 let hash = ("--expect-plan", self.expect_plan.is_some());
                 refuse_all("a rewind", &[self.of_record(), self.of_files(), hash])?;
@@ -59,15 +56,17 @@ impl EntryUndo<'_> {
         })
     }
 
-    pub(super) fn of_restore(&self) -> RestoreFlags {
-        RestoreFlags {
+    /// The undo of a restore. Errors: `usage`.
+    pub(super) fn of_restore(&self) -> Result<RestoreFlags> {
+        refuse_all("a restore", &[self.of_record()])?;
+        Ok(RestoreFlags {
             dry_run: self.dry_run,
             expect_plan: self.expect_plan.map(str::to_owned),
             force: self.force,
             keep_theirs: self.keep_theirs,
             yes: self.yes,
             ..RestoreFlags::default()
-        }
+        })
     }
 
     /// The flags that mean something only where a record is changed.

@@ -1,6 +1,7 @@
 //! `ic redo ID`
 
 use ic_undo::{Refusal, UndoRequest};
+use ic_worktree::RestoreWatch;
 
 use crate::commands::prelude::*;
 use crate::commands::rollback::{DOES, finish, settings, show_preview, watch};
@@ -35,7 +36,7 @@ impl RollbackRedo<'_> {
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
-            let mut preview = ic_undo::preview_undo(&kernel, &settings, &request, &watch()?)?;
+            let mut preview = ic_undo::preview_undo(&kernel, &settings, &request, &RestoreWatch::default())?;
             preview.refusals = explained_all(preview.refusals, &explain);
             Ok(preview)
         };

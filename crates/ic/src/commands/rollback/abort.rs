@@ -1,5 +1,7 @@
 //! `ic rollback abort`
 
+use ic_worktree::RestoreWatch;
+
 use super::{DOES, finish, settings, show_preview, shown, watch};
 use crate::commands::prelude::*;
 use crate::commands::workflow::WorkflowWatch as Progress;
@@ -34,7 +36,7 @@ impl Abort {
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
             let settings = settings(session, &kernel, &self.id)?;
-            ic_undo::preview_abort(&kernel, &settings, &self.id, &watch()?)
+            ic_undo::preview_abort(&kernel, &settings, &self.id, &RestoreWatch::default())
         };
         if self.dry_run {
             return show_preview(session, &preview()?);

@@ -3,6 +3,7 @@
 use ic_kernel::journal::RollbackStatus;
 use ic_kernel::journal::steps::is_in_part;
 use ic_undo::ResumeRequest;
+use ic_worktree::RestoreWatch;
 
 use super::{DOES, settings, show, shown, watch};
 use crate::commands::layered_rollback::Forced;
@@ -90,7 +91,7 @@ impl RollbackResumeArgs {
     fn look(&self, session: &mut CliSession, request: &ResumeRequest<'_>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
-        let resuming = ic_undo::preview_resume(&kernel, &settings, request, &watch()?)?;
+        let resuming = ic_undo::preview_resume(&kernel, &settings, request, &RestoreWatch::default())?;
         session.output.record(&RollbackShowJson::resuming(&resuming), || {
             let (remembered, steps) = (&resuming.remembered, &resuming.steps);
             views::rollback::record::show(remembered, steps, false, None, None)

@@ -83,7 +83,6 @@ impl WorkflowRollbackArgs {
             force: self.forced.decided(),
             to,
             expect_plan: self.expect_plan.clone(),
-            interrupted: signals::interrupted()?,
             ..Overrides::default()
         };
         let preview = || {
@@ -111,6 +110,8 @@ impl WorkflowRollbackArgs {
                 overrides.expect_plan = Some(plan.whole.rollback.plan_hash.clone());
             }
         }
+        // Caught only from here on: at the question Ctrl-C should end the process.
+        overrides.interrupted = signals::interrupted()?;
         go(session, &kernel, &run, &overrides, ic_workflow::rollback, ExitStatus::Done)
     }
 
