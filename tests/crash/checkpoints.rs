@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use ic_testkit::Cli;
+use ic_testkit::{Cli, long};
 
 use crate::campaign::assert_sound;
 
@@ -118,4 +118,31 @@ fn an_aborted_prune_loses_nothing_that_is_kept() {
         }
     }
     panic!("a prune has more than {TOO_MANY} statements");
+}
+
+#[test]
+fn an_aborted_repair_is_recorded_by_the_next() {
+    // The marks of the store and of the ledger are more than four statements apart.
+    for n in (1..TOO_MANY).step_by(if long() { 1 } else { 4 }) {
+        let (cli, target, _) = changed();
+        let shown = cli.json(["checkpoint", "show", &target, "--files", "--json"]);
+        let of_file = shown["files"].as_array().expect("files").iter().find(|file| file["path"] == "a.txt");
+        let hash = of_file.expect("the file")["sha256"].as_str().expect("a hash").to_owned();
+        let store = rusqlite::Connection::open(cli.beside("objects.db")).expect("the store");
+        store.execute("DELETE FROM objects WHERE lower(hex(hash)) = ?1", [&hash]).expect("lose a content");
+        drop(store);
+        let ended = !aborted(&cli, &["checkpoint", "verify", "--repair"], n);
+        cli.ok(["checkpoint", "verify", "--repair"]);
+        assert_readable(&cli);
+        let complete = cli.json(["checkpoint", "show", &target, "--json"])["complete"].clone();
+        let events = cli.json(["events", "tail", "--json"]);
+        let of_it = events.as_array().expect("events").iter().filter(|event| event["kind"] == "content_lost");
+        let named = of_it.filter(|event| event["payload"]["objects"][0] == hash.as_str()).count();
+        assert!(complete == false && named > 0, "before statement {n}: {complete} {named}");
+        if ended {
+            assert!(n > 20, "a repair has only {n} statements");
+            return;
+        }
+    }
+    panic!("a repair has more than {TOO_MANY} statements");
 }

@@ -50,7 +50,7 @@ pub struct Repaired {
 /// be read now and may be later: nothing is marked then.
 pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     let options = OpenOptions { busy_timeout: settings.busy_timeout, ..OpenOptions::default() };
-    //   file readable ─▶ look ─▶ capture the tree anew ─▶ look again, alone ─▶ mark in the store ─▶ mark in the ledger
+    //   file readable ─▶ look ─▶ capture the tree anew ─▶ look again, alone ─▶ mark in the ledger ─▶ mark in the store
     //
     // The file comes before all else, because a workspace opens the store.
     let set_aside = make_readable(kernel, options)?;
@@ -67,8 +67,10 @@ pub fn repair(kernel: &Kernel, settings: &CaptureSettings) -> Result<Repaired> {
     let after = workspace.lost_for_certain()?;
     let mut found = Findings::of(&workspace, &after)?;
     found.restores = workspace.lost_restores(&found.lost)?;
-    workspace.objects.mark_gone(&found.contents)?;
+    // The ledger first: killed in between, the next repair finds the same damage and records it again. What the store has marked is no
+    // damage any more.
     workspace.mark_lost(&found)?;
+    workspace.objects.mark_gone(&found.contents)?;
     // `verify` takes the same lock shared: it would wait for this process until the timeout.
     drop(lock);
     let still: BTreeSet<Hash> = after.iter().map(|damage| damage.object).collect();
