@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 use ic_base::{Diagnose, Result, shell_word};
 use ic_checkpoint::capture::{is_ignored, looks_secret};
 use ic_checkpoint::rootfs::{EntryState, RootDir};
-use ic_ledger::events::{Hash, hex};
+use ic_ledger::events::hex;
 use ic_ledger::{path_bytes, regular_file::open_regular_itself};
 use ic_session::outside_files::OutsideStanding;
-use sha2::{Digest, Sha256};
 
-use super::skipped_files::{Digested, state_of};
+use super::skipped_files::{digest_of, state_of};
 use super::workspace::Workspace;
 
 /// Directories of the system, where nothing is changed even for root.
@@ -96,12 +95,11 @@ impl Workspace<'_> {
             }
             Err(_) => return OutsideStanding::Unkept { reason: String::new(), seen: None },
         };
-        let seen = Some(state_of(&file));
-        match (like, hash_at(path)) {
-            (OutsideStanding::File { .. } | OutsideStanding::Absent { .. }, Some((hash, size))) => {
-                OutsideStanding::File { hash: hex(&hash), size, mode: file.mode() & 0o7777 }
-            }
-            _ => OutsideStanding::Unkept { reason: String::new(), seen },
+        // What is not kept may be of any size: it is told by its state alone.
+        let is_kept = !matches!(like, OutsideStanding::Unkept { .. });
+        match is_kept.then(|| digest_of(&mut open_regular_itself(path).ok()?)).flatten() {
+            Some((hash, size)) => OutsideStanding::File { hash: hex(&hash), size, mode: file.mode() & 0o7777 },
+            None => OutsideStanding::Unkept { reason: String::new(), seen: Some(state_of(&file)) },
         }
     }
 
@@ -221,13 +219,6 @@ fn first_missing(path: &Path) -> Option<String> {
 fn is_missing(error: &io::Error) -> bool {
     // Below a file there is nothing, so a directory that became one counts as missing.
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn hash_at(path: &Path) -> Option<(Hash, u64)> {
-    let mut file = open_regular_itself(path).ok()?;
-    let mut digest = Digested(Sha256::new());
-    let size = io::copy(&mut file, &mut digest).ok()?;
-    Some((digest.0.finalize().into(), size))
 }
 
 fn euid() -> u32 {

@@ -1,7 +1,6 @@
 //! Taking the content of a path out of all that checkpoints keep, and naming what is out of reach.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, shell_word};
@@ -15,9 +14,9 @@ use ic_ledger::events::{EventType, Hash, NewEvent};
 use ic_ledger::{path_bytes, path_from_bytes};
 use ic_session::outside_files::{self, OutsideFile};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::repair;
+use super::skipped_files::digest_of;
 use super::workspace::Workspace;
 
 /// What a purge took out.
@@ -228,7 +227,7 @@ impl Workspace<'_> {
         let stands = |path: &&Vec<u8>| {
             let file = std::fs::File::open(self.root.join(path_from_bytes(path)));
             // A file with other content at this path is not named.
-            file.ok().and_then(hash_of).is_some_and(|hash| held.contents.contains(&hash))
+            file.ok().and_then(|mut file| digest_of(&mut file)).is_some_and(|(hash, _)| held.contents.contains(&hash))
         };
         let tree = held.shared.iter().filter(stands).map(|path| Unreachable {
             place: "work_tree",
@@ -369,16 +368,4 @@ fn is_a_directory(path: &[u8]) -> Diagnosis {
     )
     .hint("name the files in it, one after the other: ic checkpoint show ID --files lists them")
     .detail("path", path)
-}
-
-/// The hash of a file's content; `None` if it cannot be read.
-fn hash_of(mut file: std::fs::File) -> Option<Hash> {
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut buffer).ok()? {
-            0 => return Some(digest.finalize().into()),
-            count => digest.update(&buffer[..count]),
-        }
-    }
 }

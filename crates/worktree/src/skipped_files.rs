@@ -4,7 +4,7 @@
 //! come back from git, or they are named and the restore is not complete.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
@@ -136,10 +136,9 @@ impl Workspace<'_> {
     /// The current state of a file that captures leave out; `None` if it cannot be read.
     pub fn content_now(&self, path: &[u8]) -> Option<DiffState> {
         let mut file = ic_ledger::regular_file::open_regular_itself(&self.root.join(path_from_bytes(path))).ok()?;
-        let mut digest = Digested(Sha256::new());
-        let size = io::copy(&mut file, &mut digest).ok()?;
+        let (hash, size) = digest_of(&mut file)?;
         let mode = file.metadata().ok()?.mode() & 0o7777;
-        Some(DiffState::File { hash: digest.0.finalize().into(), size, mode, attributes: Attributes::default() })
+        Some(DiffState::File { hash, size, mode, attributes: Attributes::default() })
     }
 
     /// Adds to a target the content of files that it left out, that changed since, and that git has. Also returns where git has
@@ -248,8 +247,15 @@ impl Workspace<'_> {
     }
 }
 
+/// The hash of a file's content, and its size; `None` if it cannot be read.
+pub(super) fn digest_of(file: &mut File) -> Option<(Hash, u64)> {
+    let mut digest = Digested(Sha256::new());
+    let size = io::copy(file, &mut digest).ok()?;
+    Some((digest.0.finalize().into(), size))
+}
+
 /// Takes the digest of what is written.
-pub(super) struct Digested(pub(super) Sha256);
+struct Digested(Sha256);
 
 impl Write for Digested {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
