@@ -108,7 +108,9 @@ pub fn is_sweep_due(kernel: &Kernel) -> bool {
 ///
 /// Errors: `io_error` where the claim cannot be written.
 pub fn claim_sweep(workspace: &Workspace<'_>) -> Result<bool> {
-    if !is_sweep_due(workspace.kernel) {
+    // Looked at and touched under a lock, which ends with `note`: of two calls at the same time one gets the sweep.
+    let Ok(note) = fs::File::open(workspace.stamp("unswept")) else { return Ok(false) };
+    if note.try_lock().is_err() || !is_sweep_due(workspace.kernel) {
         return Ok(false);
     }
     touch(&workspace.stamp("pruned"))?;
