@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::capture::{join, root_key};
+use ic_checkpoint::capture::root_key;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::record::{self, CheckpointKind, CheckpointLink};
-use ic_checkpoint::tree::{Reason, TreeNode};
+use ic_checkpoint::tree::Reason;
 use ic_kernel::Kernel;
 use ic_ledger::Transaction;
 use ic_ledger::events::{Hash, hex};
@@ -228,21 +228,9 @@ impl TakenTree {
         };
         let Some(tree) = tree else { return Ok(None) };
         let workspace = Workspace::open(kernel, root.to_owned(), settings)?;
-        let (mut left_out, mut waiting) = (Vec::new(), vec![(Vec::new(), tree)]);
-        while let Some((path, hash)) = waiting.pop() {
-            for entry in workspace.objects.tree(&hash)?.entries {
-                let path = join(&path, &entry.name);
-                match entry.node {
-                    TreeNode::Directory(below) => waiting.push((path, below)),
-                    // What belongs to a database is in the database's own copy.
-                    TreeNode::Passed(Reason::Database) => {}
-                    TreeNode::Passed(reason) => left_out.push((path, reason.as_str().to_owned())),
-                    _ => {}
-                }
-            }
-        }
-        left_out.sort();
-        Ok(Some(left_out))
+        // What belongs to a database is in the database's own copy.
+        let passed = workspace.passed(&tree)?.into_iter().filter(|(_, reason)| *reason != Reason::Database);
+        Ok(Some(passed.map(|(path, reason)| (path, reason.as_str().to_owned())).collect()))
     }
 
     /// Whether nothing was seen, and a look a little later may see it.

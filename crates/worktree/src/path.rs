@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use ic_checkpoint::restore::database::sides_of;
 use ic_ledger::path_bytes;
 
 /// The recorded form of a path: from the project's root if it lies inside, else absolute. Links are not followed.
@@ -30,8 +31,8 @@ pub fn files_of_database(root: &Path, database: &Path) -> BTreeSet<Vec<u8>> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let database = real(database);
     let Ok(below) = database.strip_prefix(real(root)) else { return BTreeSet::new() };
-    let files = ["", "-wal", "-shm", "-journal"].map(|suffix| [path_bytes(below), suffix.as_bytes()].concat());
-    files.into_iter().collect()
+    let below = path_bytes(below);
+    sides_of(below).chain([below.to_vec()]).collect()
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ use ic_kernel::Kernel;
 use super::capture::Shot;
 use super::queries;
 use super::workspace::{CaptureSettings, Workspace, find, require_kept};
+pub(crate) use assumed_tree::differences;
 use interruption::Settled;
 use limits::LimitOwner;
 use planned_restore::RestoreTask;

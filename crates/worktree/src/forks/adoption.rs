@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ic_base::{CheckpointId, Code, Diagnosis, RestoreId, Result};
 use ic_checkpoint::capture::CaptureProgress;
-use ic_checkpoint::diff::{self, DiffState, Difference, Finder};
+use ic_checkpoint::diff::{DiffState, Difference, Finder};
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::{CheckpointKind, CheckpointLink};
@@ -18,7 +18,7 @@ use ic_ledger::events::Hash;
 use serde_json::{Value, json};
 
 use super::super::capture::{Purpose, Shot};
-use super::super::restore::Conflict;
+use super::super::restore::{Conflict, differences};
 use super::super::workspace::Workspace;
 use super::fork::Fork;
 
@@ -95,11 +95,8 @@ pub fn adopt(
 pub fn sweep(here: &Workspace<'_>, place: &Workspace<'_>, fork: &Fork) -> Result<()> {
     let (base, root) = (fork.require_base()?, RootDir::open(&here.root)?);
     let id = RestoreId::from_ledger(base.id.as_str().to_owned());
-    let differences: Vec<Difference> = made_by(here, &base.tree, &place.tree_now(true)?)?
-        .into_iter()
-        .map(|(path, (before, after))| Difference { path, before, after })
-        .collect();
-    apply::sweep(&root, &plan(&differences, &Limits::default(), &|_| false), &id);
+    let made = differences(here, &base.tree, &place.tree_now(true)?)?;
+    apply::sweep(&root, &plan(&made, &Limits::default(), &|_| false), &id);
     Ok(())
 }
 
@@ -118,12 +115,8 @@ impl Adoption {
 type Made = BTreeMap<Vec<u8>, LookPair>;
 
 fn made_by(here: &Workspace<'_>, base: &Hash, theirs: &Hash) -> Result<Made> {
-    let mut made = Made::new();
-    diff::diff(&here.objects, Some(base), Some(theirs), &mut |difference| {
-        made.insert(difference.path, (difference.before, difference.after));
-        Ok(())
-    })?;
-    Ok(made)
+    let made = differences(here, base, theirs)?.into_iter();
+    Ok(made.map(|one| (one.path, (one.before, one.after))).collect())
 }
 
 /// Why nothing is merged.

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use ic_checkpoint::diff;
 use ic_checkpoint::git;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::manifest::CheckpointManifest;
@@ -14,6 +13,7 @@ use ic_checkpoint::restore::plan::{Limits, plan};
 use ic_checkpoint::rootfs::RootDir;
 use ic_ledger::events::Hash;
 
+use super::super::restore::differences;
 use super::super::workspace::{Warning, Workspace, require_kept};
 use super::fork::{Fork, directory_of, is_registered, mark, marked};
 
@@ -85,12 +85,7 @@ impl Workspace<'_> {
         let now = self.tree_now(true)?;
         let _held = self.lock(LockMode::Exclusive)?;
         let root = RootDir::open(&self.root)?;
-        let mut differences = Vec::new();
-        diff::diff(&self.objects, Some(&now), Some(tree), &mut |difference| {
-            differences.push(difference);
-            Ok(())
-        })?;
-        let plan = plan(&differences, &Limits::default(), &|_| false);
+        let plan = plan(&differences(self, &now, tree)?, &Limits::default(), &|_| false);
         // No journal is needed: a fork whose making was killed is dropped and made again.
         let outcome = apply(&self.objects, &root, &plan, &self.kernel.context.new_id(), &ApplyProgress::default());
         let gaps = self.left_out(tree, |_, reason| reason.is_a_gap())?;

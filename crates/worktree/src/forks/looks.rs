@@ -52,18 +52,24 @@ impl Workspace<'_> {
 
     /// The paths of a captured tree whose content is in no checkpoint for such a reason, from its root.
     pub(super) fn left_out(&self, tree: &Hash, is_meant: impl Fn(&[u8], Reason) -> bool) -> Result<Vec<Vec<u8>>> {
-        let (mut left, mut waiting) = (Vec::new(), vec![(Vec::new(), *tree)]);
+        let passed = self.passed(tree)?.into_iter();
+        Ok(passed.filter(|(path, reason)| is_meant(path, *reason)).map(|(path, _)| path).collect())
+    }
+
+    /// What a captured tree left out, and why, in the order of paths.
+    pub(crate) fn passed(&self, tree: &Hash) -> Result<Vec<(Vec<u8>, Reason)>> {
+        let (mut passed, mut waiting) = (Vec::new(), vec![(Vec::new(), *tree)]);
         while let Some((path, hash)) = waiting.pop() {
             for entry in self.objects.tree(&hash)?.entries {
                 let path = join(&path, &entry.name);
                 match entry.node {
                     TreeNode::Directory(below) => waiting.push((path, below)),
-                    TreeNode::Passed(reason) if is_meant(&path, reason) => left.push(path),
+                    TreeNode::Passed(reason) => passed.push((path, reason)),
                     _ => {}
                 }
             }
         }
-        left.sort();
-        Ok(left)
+        passed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(passed)
     }
 }

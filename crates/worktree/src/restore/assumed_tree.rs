@@ -57,7 +57,7 @@ impl AsIf {
 }
 
 /// How the second tree differs from the first.
-pub(super) fn differences(workspace: &Workspace<'_>, before: &Hash, after: &Hash) -> Result<Vec<Difference>> {
+pub(crate) fn differences(workspace: &Workspace<'_>, before: &Hash, after: &Hash) -> Result<Vec<Difference>> {
     let mut differences = Vec::new();
     diff::diff(&workspace.objects, Some(before), Some(after), &mut |difference| {
         differences.push(difference);

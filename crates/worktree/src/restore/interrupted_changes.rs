@@ -23,6 +23,7 @@ use ic_session::attribution::Attribution;
 
 use super::super::capture::{GitPart, OpenCapture, Purpose, Shot};
 use super::super::workspace::Workspace;
+use super::assumed_tree::differences;
 use super::kept_plan;
 
 /// What others changed since a restore was interrupted.
@@ -70,14 +71,9 @@ impl Workspace<'_> {
             // At the paths of the plan the tree from before the restore, everywhere else the current one.
             let tree = overlay(&self.objects, writer, (now, &safety.tree), &own)?;
             writer.expose()?;
-            let mut differences = Vec::new();
-            diff::diff(&self.objects, Some(&safety.tree), Some(&tree), &mut |difference| {
-                if difference.change().is_some() {
-                    differences.push(difference);
-                }
-                Ok(())
-            })?;
-            Ok((tree, differences))
+            let mut changes = differences(self, &safety.tree, &tree)?;
+            changes.retain(|difference| difference.change().is_some());
+            Ok((tree, changes))
         })?;
         paths.extend(differences.into_iter().map(|one| one.path));
         Ok(Theirs { open, paths })
