@@ -235,18 +235,9 @@ pub fn files_of_others(snapshot: &Snapshot<'_>, own: &[RunId], since: Seq) -> Re
 pub fn commits_of_others(snapshot: &Snapshot<'_>, own: &[RunId], commits: &[String]) -> Result<Vec<(String, RunId)>> {
     let mut found = Vec::new();
     for commit in commits {
-        // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
-        let shortest = commit.get(..7).unwrap_or(commit);
-        // From the shortest form to the whole hash: all its abbreviations are in this range of the index, and little else.
-        let recorded = snapshot.query_all(
-            "SELECT c.sha, c.run_id FROM dispatch_commits c JOIN dispatches d ON d.id = c.dispatch_id \
-             LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
-             WHERE c.sha >= $1 AND c.sha <= $2 AND (b.id IS NULL OR c.seq <= b.cut_seq) ORDER BY c.seq, c.ord",
-            &[&shortest, commit],
-            |row| Ok((row.get::<String>(0)?, RunId::from_ledger(row.get(1)?))),
-        )?;
-        let foreign = recorded.into_iter().find(|(sha, run)| commit.starts_with(sha.as_str()) && !own.contains(run));
-        found.extend(foreign.map(|(_, run)| (commit.clone(), run)));
+        let mut recorded = recorders_of(snapshot, commit)?.into_iter();
+        let foreign = recorded.find(|(_, run, is_undone)| !is_undone && !own.contains(run));
+        found.extend(foreign.map(|(_, run, _)| (commit.clone(), run)));
     }
     Ok(found)
 }
@@ -338,7 +329,7 @@ fn file_from_row(row: &LedgerRow<'_>) -> Result<RecordedFile> {
 /// The dispatch that recorded a commit (a full hash), and is not rolled back; the newest of several.
 pub fn maker_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Option<DispatchId>> {
     let recorded = recorders_of(snapshot, commit)?;
-    Ok(recorded.into_iter().rev().find(|(_, is_undone)| !is_undone).map(|(id, _)| id))
+    Ok(recorded.into_iter().rev().find(|(.., is_undone)| !is_undone).map(|(id, ..)| id))
 }
 
 /// Whether a dispatch recorded a commit (a full hash), whatever became of it since.
@@ -346,19 +337,23 @@ pub fn is_recorded(snapshot: &Snapshot<'_>, commit: &str) -> Result<bool> {
     Ok(!recorders_of(snapshot, commit)?.is_empty())
 }
 
-/// The dispatches that recorded a commit, oldest first, and whether each was rolled back.
-fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId, bool)>> {
+/// The dispatches that recorded a commit, oldest first, with their runs, and whether each was rolled back.
+fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId, RunId, bool)>> {
     // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
     let shortest = commit.get(..7).unwrap_or(commit);
-    let recorded = snapshot.query_all(
-        "SELECT c.sha, c.dispatch_id, b.id IS NOT NULL AND c.seq > b.cut_seq FROM dispatch_commits c \
+    // From the shortest form to the whole hash: all its abbreviations are in this range of the index, and little else.
+    let mut recorded = snapshot.query_all(
+        "SELECT c.sha, c.dispatch_id, c.run_id, b.id IS NOT NULL AND c.seq > b.cut_seq FROM dispatch_commits c \
          JOIN dispatches d ON d.id = c.dispatch_id LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \
          WHERE c.sha >= $1 AND c.sha <= $2 ORDER BY c.seq, c.ord",
         &[&shortest, &commit],
-        |row| Ok((row.get::<String>(0)?, DispatchId::from_ledger(row.get(1)?), row.get(2)?)),
+        |row| {
+            let maker = (DispatchId::from_ledger(row.get(1)?), RunId::from_ledger(row.get(2)?), row.get(3)?);
+            Ok((row.get::<String>(0)?, maker))
+        },
     )?;
-    let is_it = |sha: &str| commit.starts_with(sha);
-    Ok(recorded.into_iter().filter(|(sha, ..)| is_it(sha)).map(|(_, id, is_undone)| (id, is_undone)).collect())
+    recorded.retain(|(sha, _)| commit.starts_with(sha.as_str()));
+    Ok(recorded.into_iter().map(|(_, maker)| maker).collect())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod row;
 pub use ending::{DispatchEnding, finish};
 pub use list::{
     DispatchFilter, at_work_between, count_verdicts, descendants, first_named_since, has_ended_since, kin, list,
-    may_write, newest_verdict, search, unfinished, verdicts, with_parents,
+    may_write, of_run, running, search, unfinished, verdicts, with_parents,
 };
 pub(crate) use row::append_change;
 pub use row::{Dispatch, DispatchWork, Heartbeat, Process, TokenCounts, find, get};

@@ -77,12 +77,12 @@ impl BlameOwner {
 
 /// The prompt that began work; `None`: it is one itself, or there is none.
 fn prompt_above(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Dispatch>> {
-    let mut next = work.clone();
-    while session::prompt_of(snapshot, &next.id)?.is_none() {
-        let Some(parent) = next.work.parent_id else { return Ok(None) };
-        next = dispatch::get(snapshot, &parent)?;
+    for one in dispatch::with_parents(snapshot, work)? {
+        if session::prompt_of(snapshot, &one.id)?.is_some() {
+            return Ok((one.id != work.id).then_some(one));
+        }
     }
-    Ok((next.id != work.id).then_some(next))
+    Ok(None)
 }
 
 /// Which work changed a file, up to a number of changes and of commits.

@@ -11,7 +11,7 @@ use ic_base::{CallId, Code, Diagnosis, DispatchId, Result, RunId, Seq, SessionId
 use ic_checkpoint::git;
 use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
 use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::report::DispatchReport;
 use ic_dispatch::worker::{Life, life, process_of};
@@ -23,7 +23,7 @@ use ic_session::{self as session, AgentSession, NewCall, NewPrompt, NewSession, 
 use ic_worktree::auto::{SeenTree, TakenTree};
 use ic_worktree::{CaptureSettings, Warning, Workspace, forks, retention, root_of};
 
-use crate::hooks::caller::is_going;
+use crate::hooks::caller::{is_going, link_of};
 use crate::hooks::commits::{self, Since};
 use crate::run::{complete_own, own};
 
@@ -130,10 +130,8 @@ fn end_killed(kernel: &Kernel, kept: Option<&CaptureSettings>) -> Result<()> {
 
 /// The work of this program in this place that is at work on record, and whose process is gone.
 fn killed_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<DispatchId>> {
-    const MOST: i64 = 1_000;
-    let running = DispatchFilter { run_id: None, phase: None, status: Some(DispatchStatus::Running), limit: MOST };
     let mut killed = Vec::new();
-    for work in dispatch::list(snapshot, &running)? {
+    for work in dispatch::running(snapshot)? {
         let is_own = life(&work) == Some(Life::Gone)
             && session::of_work(snapshot, &work)?.is_some_and(|session| session.client == OF_COMMANDS)
             && root_of(&run::get(snapshot, &work.run_id)?.project_dir) == kernel.project.root;
@@ -213,12 +211,6 @@ pub(crate) fn end(
         let call = call::of_dispatch(snapshot, id)?.pop();
         Ok((work, run, session::prompt_of(snapshot, id)?, call))
     })?;
-    let link = CheckpointLink {
-        run_id: Some(run.id.clone()),
-        phase: Some(run.phase.clone()),
-        dispatch_id: Some(id.clone()),
-        ..CheckpointLink::default()
-    };
     // Of work that was undone nothing is captured: the undo was its end.
     let stands = |work: &Dispatch, run: &Run| work.require_current().is_ok() && run.require_settled().is_ok();
     let kept = kept.filter(|_| stands(&work, &run));
@@ -229,7 +221,7 @@ pub(crate) fn end(
     // Where a state database is belongs to points, and the end of work is none: `record_after` would not keep it.
     let alone = kept.map(|kept| CaptureSettings { state: None, ..kept.clone() });
     let root = root_of(&run.project_dir);
-    let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link);
+    let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link_of(&run, id));
     let made = match (&prompt, &call) {
         (Some(prompt), Some(call)) => commits::made(kernel, &root, prompt, &Since::call(call)),
         _ => DispatchReport::default(),

@@ -16,6 +16,7 @@ use ic_ledger::{Snapshot, Transaction};
 use ic_phase::point::NewPoint;
 use ic_phase::{Run, run};
 
+use crate::hooks::caller::link_of;
 use ic_dispatch::worker::process_of;
 use ic_kernel::Kernel;
 use ic_worktree::auto::TakenTree;
@@ -163,13 +164,7 @@ fn look(
     // A move that will be refused is refused before the tree is walked.
     let may_move = dispatch.require_current().and_then(|()| run.require_settled());
     may_move.and_then(|()| dispatch.status.check_move_to(to, dispatch.id.short()))?;
-    let link = CheckpointLink {
-        run_id: Some(run.id),
-        phase: Some(run.phase),
-        dispatch_id: Some(dispatch.id),
-        ..CheckpointLink::default()
-    };
-    Ok((TakenTree::take_if(kernel, kept, &project, link), project))
+    Ok((TakenTree::take_if(kernel, kept, &project, link_of(&run, &dispatch.id)), project))
 }
 
 /// What went less well; old checkpoints make room once the locks of the new one are gone.

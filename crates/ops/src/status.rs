@@ -235,9 +235,7 @@ fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<
         return Ok(found);
     }
     // From what runs, and not from the newest prompts: one that works for long is older than many that have ended.
-    let running = Some(DispatchStatus::Running);
-    let filter = DispatchFilter { run_id: None, phase: None, status: running, limit: i64::MAX };
-    for work in dispatch::list(snapshot, &filter)? {
+    for work in dispatch::running(snapshot)? {
         if found.len() == OTHERS {
             break;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ic_base::{Code, DispatchId, Result};
 use ic_dispatch::DispatchStatus;
-use ic_dispatch::dispatch::{self, Dispatch, DispatchFilter};
+use ic_dispatch::dispatch::{self, Dispatch};
 use ic_dispatch::worker::{Life, life};
 use ic_kernel::Kernel;
 use ic_ledger::{Snapshot, events};
@@ -159,13 +159,11 @@ fn of_run(snapshot: &Snapshot<'_>, run: Run) -> Result<AwaitedSubject> {
 /// The work of commands and scripts that is at work, oldest first: not the prompts of agents' sessions, which a person leads, nor the work
 /// in which this call is made.
 fn under_way(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
-    const MOST: i64 = 1_000;
-    let running = DispatchFilter { run_id: None, phase: None, status: Some(DispatchStatus::Running), limit: MOST };
     // A command of `ic exec` that waits for everything must not wait for itself.
     let own = kernel.calling_dispatch(snapshot)?.map(|caller| dispatch::kin(snapshot, &caller)).transpose()?;
     let own: Vec<DispatchId> = own.unwrap_or_default();
     let mut under_way = Vec::new();
-    for work in dispatch::list(snapshot, &running)? {
+    for work in dispatch::running(snapshot)? {
         let is_of_agent = session::of_work(snapshot, &work)?.is_some_and(|session| session.client != OF_COMMANDS);
         // A ledger on a server has the work of other clones, too, which this caller did not begin.
         let is_here = kernel.ledger.is_of_one_host()

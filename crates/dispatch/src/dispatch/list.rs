@@ -47,6 +47,17 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<
     }
 }
 
+/// All dispatches of a run, newest first.
+pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Dispatch>> {
+    list(snapshot, &DispatchFilter { run_id: Some(run), phase: None, status: None, limit: i64::MAX })
+}
+
+/// The dispatches of all runs that are at work on record, newest first.
+pub fn running(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
+    let status = Some(DispatchStatus::Running);
+    list(snapshot, &DispatchFilter { run_id: None, phase: None, status, limit: i64::MAX })
+}
+
 /// The first dispatch of a run after an event that has this name, as the dispatch of a step has the name of the step.
 pub fn first_named_since(snapshot: &Snapshot<'_>, run: &RunId, name: &str, since: Seq) -> Result<Option<Dispatch>> {
     // By the index of the run, from the event on; the name is looked at row by row.
@@ -149,27 +160,9 @@ pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> R
     Ok(found.is_some())
 }
 
-/// The newest verdict on a run (in a phase), with its dispatch; rolled-back ones do not count.
+/// Every verdict on a run (in a phase), newest first, with its dispatch and the event that recorded it; rolled-back ones do not count.
 ///
 /// Dispatches end in another order than they are created in, so the event that recorded the verdict decides.
-pub fn newest_verdict(
-    snapshot: &Snapshot<'_>,
-    run_id: &RunId,
-    phase: Option<&str>,
-) -> Result<Option<(DispatchId, WorkVerdict)>> {
-    snapshot.query_opt(
-        "SELECT d.id, d.verdict FROM events e JOIN dispatches d ON d.id = e.subject_id WHERE e.run_id = $1 \
-         AND e.type = 'dispatch_completed' AND d.verdict IS NOT NULL AND d.rolled_back_by IS NULL \
-         AND ($2 IS NULL OR d.phase = $2) ORDER BY e.seq DESC LIMIT 1",
-        &[&run_id.as_str(), &phase],
-        |row| {
-            let id = DispatchId::from_ledger(row.get(0)?);
-            Ok((id, row.parse(1, "dispatches", WorkVerdict::parse)?))
-        },
-    )
-}
-
-/// Every verdict on a run (in a phase), newest first, with its dispatch and the event that recorded it; rolled-back ones do not count.
 pub fn verdicts(
     snapshot: &Snapshot<'_>,
     run_id: &RunId,

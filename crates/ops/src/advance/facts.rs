@@ -50,8 +50,8 @@ fn count(snapshot: &Snapshot<'_>, run: &Run, requirement: &Requirement) -> Resul
         GateCheck::AgentsComplete => Facts::Work(work(snapshot, run, phase)?),
         GateCheck::DispatchesComplete => Facts::Dispatches(dispatches(snapshot, run_id, phase)?),
         GateCheck::VerdictExists => {
-            let newest = dispatch::newest_verdict(snapshot, run_id, phase)?;
-            Facts::NewestVerdict(newest.map(|(id, verdict)| (id.short().to_owned(), verdict == WorkVerdict::Pass)))
+            let newest = dispatch::verdicts(snapshot, run_id, phase)?.into_iter().next();
+            Facts::NewestVerdict(newest.map(|(id, verdict, _)| (id.short().to_owned(), verdict == WorkVerdict::Pass)))
         }
         GateCheck::VerdictClean => {
             let (pass, fail) = dispatch::count_verdicts(snapshot, run_id, phase)?;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ic_base::{CheckpointId, DispatchId, Result, RollbackId, Seq, Timestamp};
 use ic_checkpoint::record;
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Event;
@@ -100,8 +100,7 @@ pub fn story(snapshot: &Snapshot<'_>, run: &Run) -> Result<Story> {
     for stay in &mut story.stays {
         stay.checkpoint_id = record::of_advance(snapshot, stay.seq)?.map(|checkpoint| checkpoint.id);
     }
-    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
-    for dispatch in dispatch::list(snapshot, &filter)? {
+    for dispatch in dispatch::of_run(snapshot, &run.id)? {
         if let Some(stay) = story.during(dispatch.seq) {
             stay.dispatches += 1;
         }

@@ -1,10 +1,11 @@
 //! Who tells of something, and the work that it is told of.
 
-use ic_base::Result;
+use ic_base::{DispatchId, Result};
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::dispatch::{Dispatch, TokenCounts};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
-use ic_session::{self as session, Prompt};
+use ic_session::{self as session, AgentSession, Prompt};
 
 /// Who tells: a client, and what it calls the session.
 #[derive(Debug, Clone, Copy)]
@@ -18,9 +19,26 @@ pub struct Teller<'a> {
 /// Counts the tokens in the client's own record from a place in it; `None` where they cannot be told.
 pub type Counted<'a> = &'a dyn Fn(Option<u64>) -> Option<TokenCounts>;
 
+impl Teller<'_> {
+    /// The session that is meant, if it is known.
+    pub(super) fn session(&self, snapshot: &Snapshot<'_>) -> Result<Option<AgentSession>> {
+        session::by_client(snapshot, self.client, self.client_id)
+    }
+}
+
 pub(super) fn latest_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<Prompt>> {
-    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    let known = teller.session(snapshot)?;
     known.map_or(Ok(None), |known| session::latest(snapshot, &known.id))
+}
+
+/// What a checkpoint of work in a run is linked to.
+pub(crate) fn link_of(run: &Run, dispatch: &DispatchId) -> CheckpointLink {
+    CheckpointLink {
+        run_id: Some(run.id.clone()),
+        phase: Some(run.phase.clone()),
+        dispatch_id: Some(dispatch.clone()),
+        ..CheckpointLink::default()
+    }
 }
 
 pub(crate) fn is_going(work: &Dispatch, run: &Run) -> bool {

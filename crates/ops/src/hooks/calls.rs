@@ -15,7 +15,7 @@ use ic_session::{self as session, NewCall, Prompt, call};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, root_of};
 
-use super::caller::{Teller, prompt_of_work};
+use super::caller::{Teller, link_of, prompt_of_work};
 use super::commits::{self, Since};
 use super::guard::{Danger, StoredPaths};
 use super::undone_work::refusal;
@@ -182,7 +182,7 @@ pub fn end(
     kept: Option<&CaptureSettings>,
 ) -> Result<Vec<Warning>> {
     let open = kernel.read(|snapshot| {
-        let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        let Some(session) = teller.session(snapshot)? else {
             return Ok(None);
         };
         let names = (told.call_id, told.agent_id);
@@ -224,7 +224,7 @@ pub(super) fn prompt_of(
     teller: Teller<'_>,
     prompt_id: Option<&str>,
 ) -> Result<Option<Prompt>> {
-    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+    let Some(session) = teller.session(snapshot)? else {
         return Ok(None);
     };
     if let Some(id) = prompt_id
@@ -240,13 +240,4 @@ fn link(snapshot: &Snapshot<'_>, prompt: &Prompt) -> Result<(ic_phase::Run, Chec
     let run = run::get(snapshot, &work.run_id)?;
     let link = link_of(&run, &work.id);
     Ok((run, link))
-}
-
-pub(super) fn link_of(run: &ic_phase::Run, dispatch: &ic_base::DispatchId) -> CheckpointLink {
-    CheckpointLink {
-        run_id: Some(run.id.clone()),
-        phase: Some(run.phase.clone()),
-        dispatch_id: Some(dispatch.clone()),
-        ..CheckpointLink::default()
-    }
 }

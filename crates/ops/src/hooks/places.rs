@@ -52,7 +52,7 @@ pub fn begin(
         // Without a prompt in the place where the session began there is none here, either.
         let Some(own) = super::calls::prompt_of(snapshot, teller, prompt_id)? else { return Ok(None) };
         let key = key_of(&own);
-        if let Some(known) = session::by_client(snapshot, there.client, there.client_id)?
+        if let Some(known) = there.session(snapshot)?
             && session::by_prompt_id(snapshot, &known.id, &key)?.is_some()
         {
             return Ok(None);

@@ -80,7 +80,7 @@ pub fn prompt(
     if recorded.undone.is_some() {
         // Only now: a hook that was killed before this has told the agent nothing, so the next prompt must tell it.
         kernel.write(|tx, _| {
-            let known = session::by_client(tx, teller.client, teller.client_id)?;
+            let known = teller.session(tx)?;
             known.map_or(Ok(()), |known| session::told(tx, &known, recorded.dispatch.seq))
         })?;
     }
@@ -111,7 +111,7 @@ pub(super) fn record(
             return Ok((known, false, None));
         }
         // The question is about the run that the session worked in. If that has ended since, the session goes into another run below.
-        let known = session::by_client(tx, teller.client, teller.client_id)?;
+        let known = teller.session(tx)?;
         let is_first = known.is_none();
         let undone = known.filter(|_| asked.is_heard).map_or(Ok(None), |known| since_told(tx, &known))?;
         let session = session_of(kernel, tx, now, teller, asked, (&session_id, &run_id))?;
@@ -194,7 +194,7 @@ fn session_of(
     asked: &AskedPrompt<'_>,
     (id, run_id): (&SessionId, &RunId),
 ) -> Result<AgentSession> {
-    let known = session::by_client(tx, teller.client, teller.client_id)?;
+    let known = teller.session(tx)?;
     let open = match open_run(tx, teller, asked)? {
         None => resumed(tx, now, known.as_ref())?,
         open => open,
@@ -229,7 +229,7 @@ fn session_of(
 
 /// The open run that the prompt belongs to: the one that was named, else the one that the session works in.
 fn open_run(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &AskedPrompt<'_>) -> Result<Option<Run>> {
-    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    let known = teller.session(snapshot)?;
     let wanted = asked.run.cloned().or_else(|| known.map(|known| known.run_id));
     let Some(wanted) = wanted else { return Ok(None) };
     Ok(Some(run::get(snapshot, &wanted)?).filter(|run| run.require_active().is_ok()))

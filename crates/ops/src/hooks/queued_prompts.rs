@@ -16,7 +16,7 @@ pub(super) fn keep(kernel: &Kernel, teller: Teller<'_>, asked: &AskedPrompt<'_>)
         return Ok(());
     }
     kernel.write(|tx, _| {
-        let known = session::by_client(tx, teller.client, teller.client_id)?;
+        let known = teller.session(tx)?;
         known.map_or(Ok(()), |known| session::queue(tx, &known, Some(first_line(asked.text))))
     })
 }
@@ -49,7 +49,7 @@ pub(super) fn begin(
     //                                     └── the next prompt of the person: it was a part of the turn before
     let Some(id) = prompt_id else { return Ok(Vec::new()) };
     let waiting = kernel.read(|snapshot| {
-        let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        let Some(known) = teller.session(snapshot)? else {
             return Ok(None);
         };
         let Some(text) = known.queued.clone() else { return Ok(None) };

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, RunId, SessionId, title};
-use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter};
 use ic_kernel::Kernel;
@@ -13,7 +12,7 @@ use ic_session::{self as session, AgentSession, Prompt, call};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning, retention};
 
-use super::caller::{Counted, Teller, is_going, latest_of};
+use super::caller::{Counted, Teller, is_going, latest_of, link_of};
 use super::{commits, first_look, subagents};
 use crate::advance;
 use crate::run::complete_own;
@@ -54,15 +53,9 @@ fn end_newest(
         return Ok(Some((work, warnings)));
     }
     let (run, since, is_cut_off) = kernel.read(|snapshot| state_at_end(snapshot, &work, &prompt, is_session_over))?;
-    let link = CheckpointLink {
-        run_id: Some(run.id.clone()),
-        phase: Some(run.phase.clone()),
-        dispatch_id: Some(prompt.dispatch_id.clone()),
-        ..CheckpointLink::default()
-    };
     // Of work that was undone or whose run is closed nothing is captured: the undo was its end.
     let kept = kept.filter(|_| is_going(&work, &run));
-    let mut taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
+    let mut taken = TakenTree::take_if(kernel, kept, &run.project_dir, link_of(&run, &prompt.dispatch_id));
     // Asked after the capture: an agent that began while the tree was read may have changed what was seen.
     if kernel.read(|snapshot| is_last_at_work(snapshot, &work, &run))? {
         taken = taken.settled();
@@ -121,7 +114,7 @@ fn state_at_end(
 
 /// Ends a turn that no person began: what follows without a prompt is none of it.
 fn end_unprompted(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
-    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    let known = |snapshot: &Snapshot<'_>| teller.session(snapshot);
     if kernel.read(known)?.is_none_or(|known| known.unprompted.is_none()) {
         return Ok(());
     }
@@ -130,9 +123,7 @@ fn end_unprompted(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
 
 /// Whether no other work that has begun is unfinished in the tree of a run, a subagent's included.
 fn is_last_at_work(snapshot: &Snapshot<'_>, work: &Dispatch, run: &Run) -> Result<bool> {
-    let running = Some(DispatchStatus::Running);
-    let filter = DispatchFilter { run_id: None, phase: None, status: running, limit: i64::MAX };
-    for other in dispatch::list(snapshot, &filter)? {
+    for other in dispatch::running(snapshot)? {
         let is_here = run::get(snapshot, &other.run_id)?.project_dir == run.project_dir;
         if other.id != work.id && is_here && other.rolled_back_by.is_none() {
             return Ok(false);
@@ -152,7 +143,7 @@ pub fn end(
     end_newest(kernel, teller, kept, count, true)?;
     // Accepted where the work that began the session was undone, too: the session has ended in any case.
     let session = kernel.write_late_too(|tx, now| {
-        let session = session::by_client(tx, teller.client, teller.client_id)?;
+        let session = teller.session(tx)?;
         if let Some(session) = &session {
             subagents::end_left(tx, now, session, true)?;
             session::end(tx, now, session, why)?;
@@ -218,21 +209,15 @@ pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<Ag
 
 /// Whether work was begun by the dispatch that a reference names, itself or through others.
 pub fn is_begun_by(snapshot: &Snapshot<'_>, work: &DispatchId, reference: &str) -> Result<bool> {
-    let mut next = dispatch::get(snapshot, work)?.work.parent_id;
-    while let Some(parent) = next {
-        if parent.as_str() == reference || parent.as_str().ends_with(reference) {
-            return Ok(true);
-        }
-        next = dispatch::get(snapshot, &parent)?.work.parent_id;
-    }
-    Ok(false)
+    let line = dispatch::with_parents(snapshot, &dispatch::get(snapshot, work)?)?;
+    Ok(line[1..].iter().any(|parent| parent.id.as_str().ends_with(reference)))
 }
 
 /// What an agent reads of the run that its session was given: where it is, and what its gate asks. `None`: it has a run of its own.
 pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> Result<Option<String>> {
     const LONGEST: usize = 200;
     kernel.read(|snapshot| {
-        let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+        let known = teller.session(snapshot)?;
         let given = known.filter(|known| !known.owns_run).map(|known| known.run_id);
         let Some(id) = named.or(given.as_ref()) else { return Ok(None) };
         let run = run::get(snapshot, id)?;
@@ -255,7 +240,7 @@ pub fn situation(kernel: &Kernel, teller: Teller<'_>, named: Option<&RunId>) -> 
 
 /// The project that a session works in, if it is known and still there.
 pub fn project_of(snapshot: &Snapshot<'_>, teller: Teller<'_>) -> Result<Option<PathBuf>> {
-    let known = session::by_client(snapshot, teller.client, teller.client_id)?;
+    let known = teller.session(snapshot)?;
     Ok(known.map(|known| known.project_dir).filter(|project| project.is_dir()))
 }
 

@@ -14,8 +14,7 @@ use ic_session::{self as session, Prompt};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, root_of};
 
-use super::caller::{Teller, latest_of};
-use super::calls::link_of;
+use super::caller::{Teller, latest_of, link_of};
 use crate::advance;
 
 /// The number of times that one prompt's stop is blocked at most.
@@ -64,7 +63,7 @@ struct Asked {
 }
 
 fn asked(snapshot: &Snapshot<'_>, teller: Teller<'_>, now: Timestamp) -> Result<Option<Asked>> {
-    let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else { return Ok(None) };
+    let Some(known) = teller.session(snapshot)? else { return Ok(None) };
     let is_open = |prompt: &Prompt| prompt.ended_at.is_none();
     let Some(prompt) = latest_of(snapshot, teller)?.filter(is_open) else { return Ok(None) };
     let work = dispatch::get(snapshot, &prompt.dispatch_id)?;

@@ -13,7 +13,6 @@
 //! background.
 
 use ic_base::{DispatchId, Result, Timestamp, title};
-use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, TokenCounts};
 use ic_kernel::Kernel;
@@ -24,7 +23,7 @@ use ic_session::{self as session, AgentSession, Prompt, call};
 use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, Warning};
 
-use super::caller::{Counted, Teller, is_going, prompt_of_work};
+use super::caller::{Counted, Teller, is_going, link_of, prompt_of_work};
 use super::commits;
 use super::tool_call::ToldCall;
 
@@ -93,7 +92,7 @@ pub fn stop(
     count: Counted<'_>,
 ) -> Result<Vec<Warning>> {
     let found = kernel.read(|snapshot| {
-        let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        let Some(session) = teller.session(snapshot)? else {
             return Ok(None);
         };
         Ok(newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none()))
@@ -115,12 +114,7 @@ pub(super) fn finish(
         let since = prompt.as_ref().map_or(Ok(None), |prompt| commits::unrecorded(snapshot, work, prompt))?;
         Ok((run, prompt, since))
     })?;
-    let link = CheckpointLink {
-        run_id: Some(run.id.clone()),
-        phase: Some(run.phase.clone()),
-        dispatch_id: Some(work.id.clone()),
-        ..CheckpointLink::default()
-    };
+    let link = link_of(&run, &work.id);
     // Nothing is captured of work that was undone, because the undo was its end, nor while a rollback changes the tree.
     let kept = kept.filter(|_| is_going(work, &run));
     let taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);

@@ -32,7 +32,7 @@ pub fn refusal(
             (None, None) => return Ok(None),
         };
         let by = rolled_back_by(snapshot, &work)?.map(|by| table::get(snapshot, &by)).transpose()?;
-        let spoken = session::by_client(snapshot, teller.client, teller.client_id)?.and_then(|known| known.spoken_seq);
+        let spoken = teller.session(snapshot)?.and_then(|known| known.spoken_seq);
         // A person who has since typed a command of ic to this agent wants it carried out.
         if let Some(rollback) = by.filter(|by| spoken.is_none_or(|spoken| spoken < by.seq)) {
             if !rollback.status.is_over() {
@@ -79,7 +79,7 @@ fn of_subagent(
     prompt_id: Option<&str>,
     agent_id: Option<&str>,
 ) -> Result<Option<Dispatch>> {
-    let Some(session) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+    let Some(session) = teller.session(snapshot)? else {
         return Ok(None);
     };
     let Some(work) = agent_id.map_or(Ok(None), |agent| subagents::newest(snapshot, &session, agent))? else {
@@ -94,20 +94,13 @@ fn of_subagent(
 
 /// The rollback that undid work, or the work that began it.
 fn rolled_back_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<RollbackId>> {
-    let mut next = Some(work.clone());
-    while let Some(one) = next {
-        if one.rolled_back_by.is_some() {
-            return Ok(one.rolled_back_by);
-        }
-        next = one.work.parent_id.map(|parent| dispatch::get(snapshot, &parent)).transpose()?;
-    }
-    Ok(None)
+    Ok(dispatch::with_parents(snapshot, work)?.into_iter().find_map(|one| one.rolled_back_by))
 }
 
 /// Records that a person typed a command of ic to an agent: it is no prompt, and what it makes the agent do is not refused for what was
 /// undone before.
 pub fn command(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
-    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    let known = |snapshot: &Snapshot<'_>| teller.session(snapshot);
     if kernel.read(known)?.is_none() {
         return Ok(());
     }
@@ -118,7 +111,7 @@ pub fn command(kernel: &Kernel, teller: Teller<'_>) -> Result<()> {
 /// answer to a prompt through to the model.
 pub fn news(kernel: &Kernel, teller: Teller<'_>) -> Result<Option<String>> {
     let pending = |snapshot: &Snapshot<'_>| -> Result<Option<(AgentSession, String)>> {
-        let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else {
+        let Some(known) = teller.session(snapshot)? else {
             return Ok(None);
         };
         Ok(since_told(snapshot, &known)?.map(|text| (known, text)))

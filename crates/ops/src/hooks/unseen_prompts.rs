@@ -45,7 +45,7 @@ pub(super) fn begin(
 }
 
 fn is_unseen(snapshot: &Snapshot<'_>, teller: Teller<'_>, told: &ToldCall<'_>) -> Result<bool> {
-    let Some(known) = session::by_client(snapshot, teller.client, teller.client_id)? else { return Ok(true) };
+    let Some(known) = teller.session(snapshot)? else { return Ok(true) };
     let Some(latest) = session::latest(snapshot, &known.id)? else { return Ok(true) };
     // A subagent works for the prompt that began it, and may outlive that.
     if told.agent_id.is_some() {
@@ -72,7 +72,7 @@ const BY_TIME: &str = "at ";
 ///
 /// Errors: whatever the ledger says.
 pub fn go_on(kernel: &Kernel, teller: Teller<'_>, turn: Option<&str>) -> Result<()> {
-    let known = |snapshot: &Snapshot<'_>| session::by_client(snapshot, teller.client, teller.client_id);
+    let known = |snapshot: &Snapshot<'_>| teller.session(snapshot);
     if kernel.read(known)?.is_none() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::Limits;
 use ic_dispatch::code;
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_ledger::{Snapshot, path_bytes};
 use ic_runtrack::artifact;
 use ic_session::call;
@@ -100,8 +100,7 @@ impl Workspace<'_> {
 
 /// Errors: `invalid_value` if work since an event records no file, as its calls tell what it did: none of it would be restored.
 fn require_recorded(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result<()> {
-    let filter = DispatchFilter { run_id: Some(run), phase: None, status: None, limit: i64::MAX };
-    let mut work = dispatch::list(snapshot, &filter)?;
+    let mut work = dispatch::of_run(snapshot, run)?;
     work.retain(|one| one.place() > since && one.rolled_back_by.is_none() && one.work.parent_id.is_none());
     let mut without = Vec::new();
     for one in work {
