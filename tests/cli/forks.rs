@@ -672,3 +672,22 @@ fn a_command_in_a_fork_whose_caller_was_undone_ends_as_it_does() {
     let of_fork = json(&project, &format!("run list --project {}", fork_of(&project, "k").display()));
     assert_eq!(of_fork[0]["status"], "completed", "{of_fork}");
 }
+
+#[test]
+fn of_adoptions_at_once_a_refused_one_leaves_no_work() {
+    let project = project();
+    let names = ["a", "b"];
+    for name in names {
+        ok(&project, &format!("fork --name {name}"));
+        replace(&fork_of(&project, name), "2", name);
+    }
+    let calls = names.map(|name| {
+        let mut call = project.command(["adopt", name]);
+        call.env_remove("IC_TEST_IDS").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic")
+    });
+    let mut codes = calls.map(|call| CliOutcome::at_end_of(call).code);
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(1)]);
+    let works = json(&project, "dispatch list");
+    assert_eq!(works.as_array().map(Vec::len), Some(1), "{works}");
+}

@@ -6,6 +6,7 @@
 //!   cursor      cursors/HASH             alone: reads events with a cursor, while a command handles each
 //!     |
 //!   owner       owners/RUN               alone: executes or compensates a run; looked at, hardly waited for
+//!     |         owners/adoption          alone: adopts a fork
 //!     |
 //!   database    rewinds/HASH.lock        alone: rewinds a state database
 //!     |

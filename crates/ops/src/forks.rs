@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
-use ic_base::{Code, DispatchId, Result};
+use ic_base::{Code, Diagnose, Diagnosis, DispatchId, Result};
 use ic_checkpoint::diff::TreeChange;
 use ic_checkpoint::restore::reverse::LineDecision;
-use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchFilter, DispatchWork, TokenCounts};
+use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork, TokenCounts};
 use ic_dispatch::{DispatchStatus, code};
 use ic_effects::child::supervision::GroupGuard;
 use ic_kernel::Kernel;
-use ic_ledger::Snapshot;
+use ic_ledger::lock::{FileLock, LockMode, Rank};
+use ic_ledger::{Snapshot, private};
 use ic_phase::run::{self, RunFilter};
 use ic_worktree::forks::{self, Adoption, DroppedFork, Fork};
 use ic_worktree::{CaptureSettings, Warning, Which, Workspace};
@@ -85,8 +86,7 @@ fn works_of(snapshot: &Snapshot<'_>, fork: &Fork) -> Result<Vec<Dispatch>> {
     let filter = RunFilter { open: false, project: Some(&fork.root), limit: MOST, before: None };
     let mut works = Vec::new();
     for run in run::list(snapshot, &filter)? {
-        let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: MOST };
-        works.extend(dispatch::list(snapshot, &filter)?.into_iter().filter(|work| work.seq >= begin));
+        works.extend(dispatch::of_run(snapshot, &run.id)?.into_iter().filter(|work| work.seq >= begin));
     }
     works.sort_by_key(|work| work.seq);
     Ok(works)
@@ -121,8 +121,11 @@ pub struct AdoptedFork {
 
 /// Merges what a fork became into the work tree here, as one piece of work.
 ///
-/// Errors: `fork_not_found`; those of [`forks::adopt`] and of a run's reference: nothing was written.
+/// Errors: `fork_not_found`; `busy` while another adoption runs, past the timeout; those of [`forks::adopt`] and of a run's reference: nothing
+/// was written.
 pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest<'_>) -> Result<AdoptedFork> {
+    // One at a time: the work of one that is refused would share what another writes meanwhile.
+    let _alone = if request.dry_run { None } else { Some(lock_adoptions(kernel, settings)?) };
     let fork = forks::find(kernel, request.fork)?;
     // An undo of the adoption needs both looks, whatever is captured along the way otherwise.
     let mut settings = settings.clone();
@@ -158,6 +161,18 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     warnings.extend(noted.err().map(|error| Warning { code: "not_noted", message: error.message().to_owned() }));
     // The error of an adoption that failed is returned only here, when its work has an end on record.
     Ok(AdoptedFork { adoption: done?, work: Some(work), warnings, fork })
+}
+
+fn lock_adoptions(kernel: &Kernel, settings: &CaptureSettings) -> Result<FileLock> {
+    let directory = kernel.store().join("owners");
+    let doing = || "locking the adoption of forks".to_owned();
+    private::directory(&directory).while_doing(doing)?;
+    let path = directory.join("adoption");
+    let taken = FileLock::take(&path, Rank::Owner, LockMode::Exclusive, settings.busy_timeout).while_doing(doing)?;
+    taken.ok_or_else(|| {
+        Diagnosis::new(Code::Busy, "Another process adopts a fork, and did not end in time.")
+            .hint("try again, or give --busy-timeout more time")
+    })
 }
 
 /// What there is to say of the work in a fork that is adopted: some of it goes on, or did not end well.
