@@ -86,9 +86,10 @@ fn forks_are_listed_whose_paths_git_keeps_relative() {
     cli.ok(["fork", "--name", "one"]);
     let record = cli.root().join(".git/worktrees/one/gitdir");
     let path = fs::read_to_string(&record).expect("a path");
-    // As git writes it where `worktree.useRelativePaths` is set: from the directory of the record.
-    let up = "../".repeat(record.parent().expect("a directory").components().count() - 1);
-    fs::write(&record, format!("{up}{}", path.trim_start_matches('/'))).expect("a path");
+    // As git writes it where `worktree.useRelativePaths` is set: from the directory of the record, four levels below what both are in.
+    let shared = fs::canonicalize(cli.root().join("..")).expect("a directory");
+    let below = Path::new(&path).strip_prefix(shared).expect("a fork beside the project");
+    fs::write(&record, format!("../../../../{}", below.display())).expect("a path");
     let forks = cli.json(["compare", "one", "--json"]);
     assert_eq!(forks[0]["name"], "one", "{forks}");
 }
