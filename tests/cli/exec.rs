@@ -218,6 +218,27 @@ fn detached_one_goes_on_and_can_be_waited_for() {
 }
 
 #[test]
+fn detached_one_that_is_refused_says_so_in_the_form_asked_for() {
+    let project = in_git();
+    let refused = project.run("--format text exec --detach --run none -- true");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.starts_with("error: "), "{refused:?}");
+    // It waits as long as this call would.
+    let holder = project.cli.hold_writers();
+    let mut ic = call(&project, ["--busy-timeout", "10s", "exec", "--detach", "--", "true"]);
+    let child = ic.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start ic");
+    let is_told = || {
+        let all = Command::new("ps").args(["-eo", "args"]).output().expect("ps").stdout;
+        let root = project.root().to_string_lossy();
+        let words = ["--in-background", "--busy-timeout=10000ms", &root];
+        String::from_utf8_lossy(&all).lines().any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    wait_for("the process in the background", is_told);
+    drop(holder);
+    assert_eq!(child.wait_with_output().expect("its end").status.code(), Some(0));
+}
+
+#[test]
 fn work_in_a_run_counts_there_and_goes_back_with_it() {
     let project = in_git();
     let run = ok(&project, "run create --goal g --phases a,b,c");

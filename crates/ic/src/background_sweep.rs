@@ -10,11 +10,12 @@ use ic_worktree::{CaptureSettings, Workspace, retention};
 
 use crate::session::CliSession;
 
-/// Starts `ic checkpoint prune` in the background if a sweep is due. It continues after this call has ended.
+/// Starts `ic checkpoint prune` in the background if a sweep is due, after a call with these settings for captures; `None`: it captures
+/// nothing. It continues after this call has ended.
 ///
 /// A failure does not fail the call: a later call tries again within the hour, and `ic checkpoint prune` can be called by hand.
-pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, project: &Path) {
-    let _ = start(session, kernel, settings, project);
+pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: Option<&CaptureSettings>, project: &Path) {
+    let _ = settings.map(|settings| start(session, kernel, settings, project));
 }
 
 fn start(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, project: &Path) -> Result<()> {

@@ -74,9 +74,7 @@ fn kept_of(
 
 /// Starts the sweep of old content that a capture may have made due.
 fn swept(session: &mut CliSession, kernel: &Kernel, kept: &Kept) {
-    if let Some(settings) = &kept.settings {
-        background_sweep::sweep(session, kernel, settings, &kept.project);
-    }
+    background_sweep::sweep(session, kernel, kept.settings.as_ref(), &kept.project);
 }
 
 /// As [`swept`], and prints the warnings of the capture.

@@ -21,6 +21,7 @@ use rustix::process::Signal;
 use crate::background_sweep;
 use crate::commands::fork;
 use crate::commands::prelude::*;
+use crate::format::OutputFormat;
 use crate::signals;
 use crate::views::dispatch::{DispatchJson, ExecJson};
 
@@ -46,7 +47,8 @@ const WARNS: &str = "! ";
   ic undo                               # take out what it changed
 
 Exit: that of the command; 124 when it took too long, 128 and the number of the signal that ended it.
-An error of ic itself, such as a run that is closed, has its code on standard error, and nothing has run.")]
+An error of ic itself, such as a run that is closed, has its code on standard error, and nothing has run,
+unless it is that the output could not be passed on.")]
 pub(crate) struct ExecArgs {
     /// The run that the work belongs to [default: that of IC_DISPATCH, else one of its own]
     #[arg(long, value_name = "RUN")]
@@ -169,9 +171,7 @@ impl ExecArgs {
         // The handlers come first: from the record of the work on, a signal has to end the command as well.
         let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
         let executed = exec::exec(&kernel, &request, &mut watch)?;
-        if let Some(settings) = &kept {
-            background_sweep::sweep(session, &kernel, settings, &project);
-        }
+        background_sweep::sweep(session, &kernel, kept.as_ref(), &project);
         // In the background no process reads what is printed now: the caller ended when it had the id.
         if !self.in_background {
             report(session, &executed)?;
@@ -183,7 +183,10 @@ impl ExecArgs {
     fn detach(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let doing = || "starting ic in the background".to_owned();
         let mut background = Command::new(std::env::current_exe().while_doing(doing)?);
-        // The child inherits the environment of this call and none of its flags.
+        // The child inherits the environment of this call and none of its flags. Its form is named, because its error is printed here.
+        let is_text = session.output.format == OutputFormat::Text;
+        background.args(["--format", if is_text { "text" } else { "json" }]);
+        background.arg(format!("--busy-timeout={}ms", session.busy_timeout().as_millis()));
         background.arg("-C").arg(&session.directory).arg("--db").arg(session.place()?.name());
         background.args(["exec", "--in-background"]);
         let options = [

@@ -75,7 +75,7 @@ impl CheckpointCreateArgs {
             || views::checkpoint::capturing(&watch),
             || ic_worktree::create(&kernel, &settings, &request, &watch),
         )?;
-        background_sweep::sweep(session, &kernel, &settings, &created.checkpoint.root);
+        background_sweep::sweep(session, &kernel, Some(&settings), &created.checkpoint.root);
         session.output.warn_beside_value(&created.warnings);
         let unreadable: Vec<_> = created.manifest.skipped.iter().filter(|s| s.reason == "unreadable").collect();
         for skipped in &unreadable {

@@ -30,9 +30,7 @@ impl GateOverrideArgs {
         let project = CliSession::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, true)?;
         let outcome = advance::override_gate(&kernel, &self.run, reason, kept.as_ref())?;
-        if let Some(settings) = &kept {
-            background_sweep::sweep(session, &kernel, settings, &project);
-        }
+        background_sweep::sweep(session, &kernel, kept.as_ref(), &project);
         session.output.warn_all(&outcome.warnings);
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))
     }

@@ -157,9 +157,7 @@ impl Hearing<'_> {
         let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
         let stopped = hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?;
         said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
-        if let Some(settings) = &self.kept {
-            background_sweep::sweep(self.session, self.kernel, settings, &self.kernel.project.root);
-        }
+        background_sweep::sweep(self.session, self.kernel, self.kept.as_ref(), &self.kernel.project.root);
         Ok(())
     }
 

@@ -50,9 +50,7 @@ impl RunAdvanceArgs {
         let project = CliSession::project_of(&kernel, &self.run)?;
         let kept = session.kept_along_the_way(&kernel, &project, !self.no_checkpoint)?;
         let outcome = advance::advance(&kernel, &self.run, &request, kept.as_ref())?;
-        if let Some(settings) = &kept {
-            background_sweep::sweep(session, &kernel, settings, &project);
-        }
+        background_sweep::sweep(session, &kernel, kept.as_ref(), &project);
         session.output.warn_all(&outcome.warnings);
         session.output.warn_all(&soft_warning(&outcome));
         session.output.record(&AdvanceJson::from(&outcome), || views::gate::advance(&outcome))?;
