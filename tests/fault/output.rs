@@ -34,6 +34,22 @@ fn what_was_done_before_its_output_was_lost_stands_and_the_error_says_so() {
 }
 
 #[test]
+fn a_command_whose_output_is_lost_is_no_success() {
+    let filled = Filled::new();
+    let exec = |line: &str, to: File| {
+        let mut command = filled.cli.command(["exec", "--no-checkpoint", "--", "sh", "-c", line]);
+        command.stdin(Stdio::null()).stdout(to).output().expect("start ic")
+    };
+    let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+    let lost = exec("echo done > made; echo told", full());
+    let stderr = String::from_utf8_lossy(&lost.stderr);
+    assert_eq!(lost.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("\"code\":\"disk_full\"") && stderr.contains("what the command did stands"), "{stderr}");
+    assert!(filled.cli.root().join("made").exists(), "{stderr}");
+    assert_eq!(exec("exit 0", full()).status.code(), Some(0), "nothing was to be passed on");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_failure() {
     let filled = Filled::new();
     for i in 0..400 {

@@ -96,11 +96,13 @@ pub struct CommandOutcome {
     pub tail: Vec<u8>,
     /// Why the log is not complete, if it is not. The command was not disturbed by it.
     pub log_error: Option<Diagnosis>,
+    /// Why our own streams did not get all of its output; it then found its own closed.
+    pub stream_error: Option<Diagnosis>,
 }
 
 impl CommandOutcome {
     fn not_begun(exit: ChildExit) -> Self {
-        Self { exit, duration: Duration::ZERO, output_bytes: 0, tail: Vec::new(), log_error: None }
+        Self { exit, duration: Duration::ZERO, output_bytes: 0, tail: Vec::new(), log_error: None, stream_error: None }
     }
 }
 
@@ -137,6 +139,7 @@ pub fn run(
             return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
         }
     };
+    // A return before the gate is open drops it closed: its process is ended, and nothing of the command has run.
     let Some(identity) = gate.identity()? else {
         let why = format!("{} could not be started: its process was ended at once.", lookup::shown(&argv[0]));
         return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
@@ -146,6 +149,7 @@ pub fn run(
     let mut log = CommandLog::append_to(command.log, command.longest_log);
     let over = OnceLock::new();
     let (finished, written) = thread::scope(|scope| {
+        // The reader is there before the gate opens: a command that fills its pipe waits until it is read.
         let reading = thread::Builder::new()
             .spawn_scoped(scope, || output::copy(reader, &mut log, live, &over))
             .while_doing(|| "starting a thread".to_owned())?;
@@ -157,6 +161,7 @@ pub fn run(
         let written = reading.join().unwrap_or_else(|panic| resume_unwind(panic));
         finished.map(|finished| (finished, written))
     })?;
+    // Only where it ended at the gate: a command that ran may print the words of `env` itself.
     let refused = if finished.at_gate { lookup::refused(&argv[0], &written.tail) } else { None };
     let exit = refused.map_or(finished.exit, ChildExit::NotStarted);
     Ok(CommandOutcome {
@@ -165,6 +170,7 @@ pub fn run(
         output_bytes: written.bytes,
         tail: written.tail,
         log_error: log.finish(),
+        stream_error: None,
     })
 }
 
@@ -182,6 +188,7 @@ fn follow(
     command: &ChildCommand<'_>,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Finished> {
+    // Before the gate opens: if the thread that waits cannot be started, nothing has run.
     let ended = await_end(identity.pid)?;
     let start = Instant::now();
     gate.open();
@@ -198,6 +205,7 @@ fn follow(
             .hint("the program that started this one ignores SIGCHLD; start it from a shell")
             .caused_by(error)
     })?;
+    // One of the two is always there: a child that is only stopped is not collected.
     let by_itself = match (status.code(), status.signal()) {
         (Some(code), _) => ChildExit::Code(code),
         (None, signal) => ChildExit::Signal(signal.unwrap_or_default()),
@@ -214,6 +222,7 @@ fn watch(
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Option<ChildExit> {
     loop {
+        // With no time left it still asks once: a command that has ended by now did not time out.
         let left = timeout.map_or(CANCEL_INTERVAL, |timeout| timeout.saturating_sub(start.elapsed()));
         match ended.recv_timeout(left.min(CANCEL_INTERVAL)) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
@@ -232,7 +241,9 @@ fn await_end(pid: u32) -> Result<Receiver<()>> {
     let wait = move || {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        // After any other error there is nothing to wait for. The call then collects the child, and reports that.
         while waitid(WaitId::Pid(pid), options).is_err_and(|error| error == Errno::INTR) {}
+        // Without a receiver the call has ended already, with an error.
         let _ = tell.send(());
     };
     thread::Builder::new().spawn(wait).while_doing(|| "starting a thread".to_owned())?;

@@ -118,6 +118,10 @@ pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatc
     if let ChildExit::NotStarted(why) = outcome.exit {
         return Err(Diagnosis::new(Code::Io, why));
     }
+    if let Some(error) = outcome.stream_error {
+        // The output is the answer of this call, so without it an exit of 0 would be untrue.
+        return Err(error.hint(format!("what the command did stands; what it wrote until then: {}", path_text(&log))));
+    }
     warnings.extend(more);
     warnings.extend(outcome.log_error.map(|error| Warning {
         code: "log_incomplete",

@@ -30,11 +30,14 @@ pub(super) struct WrittenOutput {
     pub(super) bytes: u64,
     /// The last 4 KiB, masked.
     pub(super) tail: Vec<u8>,
+    /// Why it was not passed on; `None`: it was, or its reader had seen enough.
+    pub(super) lost: Option<Diagnosis>,
 }
 
 /// A pipe whose reader never waits. Its writers do, as in every pipe.
 pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = std::io::pipe().while_doing(|| "making a pipe".to_owned())?;
+    // The flag is of this end alone. The two ends are two open files, so a write of the command still waits.
     fcntl_setfl(&reader, OFlags::NONBLOCK)
         .map_err(|error| Diagnosis::new(Code::Io, format!("setting up a pipe: {error}")).caused_by(error))?;
     Ok((reader, writer))
@@ -81,6 +84,7 @@ pub(super) fn relay(
     let mut masker = Masker::new();
     let tell = |written: &mut WrittenOutput, bytes: &[u8]| {
         if !bytes.is_empty() {
+            // The other reader may have panicked with the lock. The caller meets that panic when it joins the thread.
             log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
             written.add(bytes);
         }
@@ -88,7 +92,13 @@ pub(super) fn relay(
     read_all(reader, over, |bytes| {
         written.bytes += bytes.len() as u64;
         tell(&mut written, masker.push(bytes));
-        to.write_all(bytes).and_then(|()| to.flush()).is_ok()
+        let passed = to.write_all(bytes).and_then(|()| to.flush());
+        let is_whole = passed.is_ok();
+        // A reader that left has seen enough.
+        if passed.as_ref().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+            written.lost = passed.while_doing(|| "passing on the command's output".to_owned()).err();
+        }
+        is_whole
     });
     tell(&mut written, masker.finish());
     written.cut();
@@ -101,6 +111,7 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
     let mut late = 0;
     let mut pause = FIRST_PAUSE;
     loop {
+        // Asked before the read: what is in the pipe when the time ends is still taken.
         let drained = over.get().is_some_and(|over| over.elapsed() >= DRAIN);
         match reader.read(&mut chunk) {
             Ok(0) => break,
@@ -111,6 +122,7 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
                 if over.get().is_some() {
                     late += count as u64;
                 }
+                // What the command wrote fits in its pipe. More is of a process that it left, which may never end.
                 if drained && late >= LARGEST_PIPE {
                     break;
                 }
@@ -121,6 +133,7 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // The pipe is empty and the time is over, or it cannot be read any more.
             Err(_) => break,
         }
     }
@@ -128,11 +141,12 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
 
 impl WrittenOutput {
     fn new() -> Self {
-        Self { bytes: 0, tail: Vec::with_capacity(2 * TAIL) }
+        Self { bytes: 0, tail: Vec::with_capacity(2 * TAIL), lost: None }
     }
 
     fn add(&mut self, bytes: &[u8]) {
         let last = &bytes[bytes.len().saturating_sub(TAIL)..];
+        // Not cut at each piece: to drop a few bytes from the front, all the others are moved.
         if self.tail.len() + last.len() > 2 * TAIL {
             self.cut();
         }

@@ -31,6 +31,11 @@ use super::{CANCEL_INTERVAL, ChildExit, CommandOutcome, Program, await_end, look
 use ic_dispatch::process::{ProcessIdentity, end_group};
 
 /// What the guard runs: its arguments are the command that records the caller's death.
+//   trap ''       ignored, and not handled: what this shell starts inherits that, so no Ctrl-C ends the recorder
+//   echo          the guard is ready
+//   read          a line dismisses it; the end of the pipe means that the caller is dead
+//   >/dev/null    the caller, who read its standard output, is dead
+//   kill -KILL 0  last, because it ends this shell as well
 const GUARD: &str =
     "trap '' HUP INT QUIT TERM TSTP; echo; read -r _ && exit 0; kill -TERM 0; sleep 1; \"$@\" >/dev/null; kill -KILL 0";
 
@@ -90,9 +95,10 @@ pub fn supervise(
         | CommandStreams::Logged(log, longest) => (log, longest),
         CommandStreams::Terminal => return in_terminal(command, guard, stop),
     };
+    // Two readers write it, one for each stream.
     let log = Mutex::new(CommandLog::append_to(log, longest));
     let over = OnceLock::new();
-    let ((exit, duration), outputs) = thread::scope(|scope| {
+    let ((exit, duration), mut outputs) = thread::scope(|scope| {
         let (mut child, readers) = match start(command, guard) {
             Ok(started) => started,
             Err(error) => {
@@ -103,6 +109,7 @@ pub fn supervise(
         let sinks: [Box<dyn Write + Send>; 2] = match command.streams {
             CommandStreams::Relayed(..) => [Box::new(io::stdout()), Box::new(io::stderr())],
             CommandStreams::RelayedToError(..) => [Box::new(io::stderr()), Box::new(io::stderr())],
+            // `Terminal` returned above. It stands here because the match has no catch-all.
             CommandStreams::Logged(..) | CommandStreams::Terminal => [Box::new(io::sink()), Box::new(io::sink())],
         };
         let (log, over) = (&log, &over);
@@ -112,6 +119,7 @@ pub fn supervise(
                 .while_doing(|| "starting a thread".to_owned())
         });
         let reading: Vec<_> = reading.collect::<Result<_>>()?;
+        // An error is returned only below, when the readers know that it is over: the scope waits for them.
         let ended = attend(&mut child, guard, command, stop);
         over.get_or_init(Instant::now);
         let joined = reading.into_iter().map(|one| {
@@ -126,6 +134,7 @@ pub fn supervise(
         exit,
         duration,
         output_bytes: outputs.iter().map(|one| one.bytes).sum(),
+        stream_error: outputs.iter_mut().find_map(|one| one.lost.take()),
         // The last of what it said of itself: an error is on the second stream.
         tail: outputs.into_iter().rev().map(|one| one.tail).find(|tail| !tail.is_empty()).unwrap_or_default(),
         log_error: log.finish(),
@@ -177,6 +186,7 @@ impl Drop for Terminal {
 /// Does as the command when a person stops it (Ctrl-Z): this process stops, so that the shell is there again, and when it continues, so does
 /// the command.
 fn stop_with(child: &Child, guard: &GroupGuard) {
+    // `waitid` takes the report of a stop with it, so each Ctrl-Z is handled once.
     let is_stopped = || {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
         waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG).ok()?
@@ -185,9 +195,11 @@ fn stop_with(child: &Child, guard: &GroupGuard) {
         return;
     }
     let _ = give_terminal_to(getpgrp().as_raw_nonzero().get());
+    // Not SIGTSTP, which a process may ignore or handle.
     let _ = kill_process(getpid(), Signal::STOP);
     // Here this process continues: in the foreground, or in the background if a person wants that.
     if has_terminal() {
+        // Its drop would take the terminal from the command at once. `in_terminal` does that at the end.
         std::mem::forget(Terminal::give_to(guard));
     }
     guard.pass_on(Signal::CONT);
@@ -202,6 +214,7 @@ fn in_group(command: &SupervisedCommand<'_>, guard: &GroupGuard) -> io::Result<s
     if !std::env::var_os("PWD").is_some_and(leads_here) {
         started.env("PWD", command.directory);
     }
+    // The number cannot be that of another group: the guard is not collected before it is dismissed.
     started.process_group(i32::try_from(guard.identity.pid).map_err(io::Error::other)?);
     Ok(started)
 }
@@ -232,6 +245,7 @@ fn attend(
         if matches!(command.streams, CommandStreams::Terminal) {
             stop_with(child, guard);
         }
+        // From here on only the grace counts: a timeout that passes now is not why the command ends.
         if let Some(at) = kill_at {
             if Instant::now() >= at {
                 break;
@@ -246,6 +260,7 @@ fn attend(
             kill_at = Some(Instant::now() + command.grace);
         }
     }
+    // Before the wait below, which would last as long as a command that ignores the signal.
     if let Some(at) = kill_at {
         // What the command started ends with it, as it was asked to.
         guard.end_others(at.saturating_duration_since(Instant::now()))?;
@@ -275,6 +290,7 @@ impl GroupGuard {
     /// Errors: `io_error`.
     pub fn start(if_killed: &[OsString], environment: &[(OsString, OsString)]) -> Result<Self> {
         let doing = || "starting the guard of a command".to_owned();
+        // The writer closes on exec, so the command does not inherit it: the pipe closes as soon as this process dies.
         let (reader, writer) = io::pipe().while_doing(doing)?;
         let mut child = std::process::Command::new(SHELL)
             .args(["-c", GUARD, "ic-guard"])
@@ -303,12 +319,14 @@ impl GroupGuard {
         if let Some(group) = i32::try_from(self.identity.pid).ok().and_then(Pid::from_raw) {
             // A group that is gone got no signal, and needs none.
             let _ = kill_process_group(group, signal);
+            // A process that is stopped gets the signal only when it continues.
             let _ = kill_process_group(group, Signal::CONT);
         }
     }
 
     /// Ends what is left of the group, without the guard.
     fn end_others(&mut self, grace: Duration) -> Result<()> {
+        // The guard is in the group and ignores SIGTERM: with it, the group would use up the whole grace.
         self.dismiss();
         end_group(&self.identity, grace).map(drop)
     }
