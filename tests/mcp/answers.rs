@@ -239,3 +239,46 @@ fn an_agent_waits_for_other_work_and_forks_the_tree() {
     let place = std::path::PathBuf::from(fork["path"].as_str().expect("a directory"));
     assert_eq!((fork["name"].as_str(), place.join("README").exists()), (Some("try"), true), "{fork}");
 }
+
+#[test]
+fn steps_that_began_together_are_all_on_one_page() {
+    let world = world();
+    let steps = ["a", "b", "c"].map(|id| format!("  - {{id: {id}, run: 'true'}}\n")).concat();
+    world.write("flow.yaml", &format!("name: flow\nsteps:\n{steps}"));
+    world.ic(&["workflow", "run", "flow.yaml"]);
+    let mut client = client(&world);
+    let runs = world.cli.json(["run", "list", "--json"]);
+    let run = runs.as_array().and_then(|all| all.last()).expect("a run")["id"].clone();
+    for of in [json!({}), json!({ "run": run })] {
+        let mut call = |limit: u32, before: &Value| {
+            let mut arguments = of.clone();
+            arguments["limit"] = json!(limit);
+            arguments["before"] = before.clone();
+            client.tool("log", arguments)
+        };
+        let whole = call(1000, &Value::Null)["entries"].clone();
+        let steps = whole.as_array().expect("a list").iter().filter(|one| one["kind"] == "step").count();
+        assert_eq!(steps, 3, "{whole}");
+        for limit in 1..=3 {
+            let (mut all, mut before) = (Vec::new(), Value::Null);
+            for _ in 0..10 {
+                let page = call(limit, &before);
+                all.extend(page["entries"].as_array().expect("a list").clone());
+                before = page["next_before"].clone();
+                if before.is_null() {
+                    break;
+                }
+            }
+            assert_eq!(Value::Array(all), whole, "pages of {limit}");
+        }
+    }
+}
+
+#[test]
+fn a_patch_that_is_longer_than_the_schema_allows_is_refused() {
+    let world = world();
+    let mut client = client(&world);
+    let (code, ..) = client.failure("diff", json!({ "from": "created", "max_bytes": 1_048_577 }));
+    assert_eq!(code, "invalid_value");
+    client.tool("diff", json!({ "from": "created", "max_bytes": 1_048_576 }));
+}

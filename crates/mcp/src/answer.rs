@@ -71,20 +71,16 @@ fn escaped(value: &Value) -> String {
     text
 }
 
-/// Cuts a list after its first page, and returns where the next one begins. Points of one event stay together: if an event was cut, all its
-/// points are on the next page.
+/// Cuts a list after its first page, and returns where the next one begins.
 fn next_before(entries: &mut Value, page: u32) -> Option<i64> {
     // The command was asked for one entry more than a page has. Without that one this is the last page.
     let entries = entries.as_array_mut().filter(|entries| entries.len() > page as usize)?;
     let seq = |entry: &Value| entry["seq"].as_i64();
-    let cut = seq(&entries[page as usize])?;
-    // The reader asks for entries before a number, so an event whose points stood on both pages would lose the rest of them.
-    entries.truncate(page as usize);
-    // One event that fills a page alone would be the next page, too.
-    if entries.first().and_then(seq).is_some_and(|first| first > cut) {
-        entries.retain(|entry| seq(entry) != Some(cut));
-    }
-    Some(entries.last().and_then(seq).unwrap_or(cut))
+    let (first, cut) = (seq(&entries[0])?, seq(&entries[page as usize])?);
+    // The reader asks for entries before a number, so an event whose points stood on both pages would lose the rest of them. One event that
+    // fills a page alone is whole: the command cuts none.
+    entries.retain(|entry| first == cut || seq(entry) > Some(cut));
+    entries.last().and_then(seq)
 }
 
 #[cfg(test)]
@@ -104,6 +100,8 @@ mod tests {
             (&[9, 8, 7, 7], 3, &[9, 8], Some(8)),
             (&[7, 7, 7, 6], 3, &[7, 7, 7], Some(7)),
             (&[9, 8], 1, &[9], Some(9)),
+            (&[9, 7, 7, 7], 1, &[9], Some(9)),
+            (&[7, 7, 7], 1, &[7, 7, 7], Some(7)),
             (&[], 3, &[], None),
         ] {
             let mut entries = page(all);

@@ -105,9 +105,12 @@ pub(crate) struct DiffInput {
     paths: Vec<String>,
     /// The most bytes of patch text. What is over that is left out, and the answer says where the patch was cut.
     #[serde(default = "DiffInput::usual_bytes")]
-    #[schemars(range(min = 0, max = 1_048_576))]
+    #[schemars(range(min = 0, max = MOST_BYTES))]
     max_bytes: u32,
 }
+
+/// The most that may be asked for: the whole answer is one line of the protocol.
+const MOST_BYTES: u32 = 1024 * 1024;
 
 impl DiffInput {
     pub(crate) fn usual_bytes() -> u32 {
@@ -122,6 +125,10 @@ impl DiffInput {
 
 impl Input for DiffInput {
     fn words(&self, _: Option<&str>) -> Result<Words> {
+        if self.max_bytes > MOST_BYTES {
+            let message = format!("max_bytes is {}; it is at most {MOST_BYTES}.", self.max_bytes);
+            return Err(Diagnosis::new(Code::InvalidValue, message).hint("name paths, and ask for them in parts"));
+        }
         Words::of(&["checkpoint", "diff"])
             .value("from", &self.from)?
             .value_if("to", self.to.as_deref())?

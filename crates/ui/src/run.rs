@@ -1,10 +1,10 @@
 //! The page of a run: its timeline, and its points with what each changed.
 
-use ic_base::{Result, Seq};
+use ic_base::Result;
 use ic_dispatch::token_totals;
 use ic_ops::status::RunOverview;
 use ic_phase::Run;
-use ic_undo::points::log::{self, LogEntry, What};
+use ic_undo::points::log::{self, LogEntry, LogPage, What};
 use ic_undo::{NewestUndo, RedoOwner};
 use maud::{Markup, html};
 
@@ -25,7 +25,7 @@ pub(crate) fn page(ask: &Ask<'_>) -> Result<PageLayout> {
     let status = status_of(ask, &run)?;
     let (before, all) = (ask.params.seq("before")?, !ask.params.has("standing"));
     let options = ask.app.project.options();
-    let entries = log::page(ask.kernel, options, &run, all, (before.unwrap_or(Seq::MAX), AT_ONCE))?;
+    let entries = log::log(ask.kernel, options, &run, LogPage { all, before, at_most: AT_ONCE })?;
     let more = entries.entries.last().filter(|_| entries.has_more).map(|last| {
         let standing = if all { Vec::new() } else { vec![("standing", "1")] };
         let before = last.seq.to_string();

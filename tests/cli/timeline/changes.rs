@@ -279,13 +279,14 @@ fn pages_have_each_entry_once() {
     writes(&project, "A", "four", &[("f.txt", "4\n")]);
     let all = entries(&project, "");
     assert_eq!(all.len(), 10, "{all:?}");
-    for number in [2, 3, 4, 5, 10] {
+    for number in [1, 2, 3, 4, 5, 10] {
         let (mut paged, mut next) = (Vec::new(), String::new());
         loop {
             let page = entries(&project, &format!("-n {number}{next}"));
             let Some(last) = page.last() else { break };
             next = format!(" --before {}", last["seq"]);
-            assert!(page.len() <= number);
+            // What a person changed after a checkpoint has its event, and no page ends between the two.
+            assert!(page.iter().filter(|one| one["seq"] != last["seq"]).count() < number);
             paged.extend(page);
         }
         assert_eq!(paged, all, "-n {number}");

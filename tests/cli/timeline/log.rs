@@ -131,3 +131,16 @@ fn patches_below_entries_have_the_lines_of_each_work_alone() {
     assert!(of_b.contains("+SEVEN") && !of_b.contains("+ONE"), "{text}");
     assert!(of_a.contains("+ONE") && !of_a.contains("+SEVEN"), "{text}");
 }
+
+#[test]
+fn a_page_of_a_run_is_full_of_what_changed_the_paths() {
+    let project = in_git();
+    let first = writes(&project, "A", "first", &[("f1", "1\n")]);
+    for name in ["two", "three", "four", "five"] {
+        writes(&project, "A", name, &[(name, "text\n")]);
+    }
+    let run = run_of(&project, &first);
+    assert_eq!(titles(&project, &format!("log {run} -n 2 -- f1")), ["first"]);
+    let text = project.ok(&format!("log {run} -n 2 --format text -- f1"));
+    assert!(!text.contains("older ones"), "{text}");
+}

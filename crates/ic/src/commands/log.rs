@@ -43,7 +43,7 @@ pub(crate) struct LogArgs {
     /// Include everything that was rolled back, and rollbacks that were undone
     #[arg(long)]
     all: bool,
-    /// Print at most N entries
+    /// Print at most N entries, but all that have the event of the last one
     #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     number: u32,
     /// Only what was recorded before this event, as the last `seq` of a page
@@ -85,18 +85,27 @@ impl LogArgs {
 
     /// The points and rollbacks of one run.
     fn of_run(&self, session: &mut CliSession, kernel: &Kernel, run: &Run) -> Result<ExitStatus> {
-        let log = log::log(kernel, session.options(), run, self.page())?;
-        let PointLog { mut entries, has_more, unread } = log;
+        let mut page = self.page();
+        let PointLog { mut entries, mut has_more, unread } = log::log(kernel, session.options(), run, page)?;
         if !self.paths.is_empty() {
             let settings = session.settings_of_project(kernel, &run.project_dir)?;
             let workspace = Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?;
             let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
             let mut kept = Vec::new();
-            for entry in entries {
-                if has_changed(&workspace, session, run, &entry, &paths)? {
-                    kept.push(entry);
+            // Most works may have changed other paths, so pages are read until one is full of those that changed these.
+            loop {
+                page.before = entries.last().map(|entry| entry.seq);
+                for entry in entries {
+                    if has_changed(&workspace, session, run, &entry, &paths)? {
+                        kept.push(entry);
+                    }
                 }
+                if !has_more || kept.len() > page.at_most {
+                    break;
+                }
+                PointLog { entries, has_more, .. } = log::log(kernel, session.options(), run, page)?;
             }
+            has_more |= log::cut_page(&mut kept, page.at_most, |entry: &LogEntry| entry.seq);
             entries = kept;
         }
         let of_run = |entry| PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() };

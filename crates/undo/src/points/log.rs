@@ -24,7 +24,7 @@ pub struct LogPage {
     pub all: bool,
     /// The event before which entries must lie; `None`: the newest are wanted.
     pub before: Option<Seq>,
-    /// The most entries that are returned.
+    /// The most entries that are returned, but for those that share an event with the last one.
     pub at_most: usize,
 }
 
@@ -111,26 +111,15 @@ pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: LogPage) -> R
     Ok(log)
 }
 
-/// As [`log`], but a page from before an event. The next page begins at the event of the last entry, so all points of one event are on one
-/// page.
-pub fn page(
-    kernel: &Kernel,
-    options: OpenOptions,
-    run: &Run,
-    all: bool,
-    (before, at_most): (Seq, usize),
-) -> Result<PointLog> {
-    let mut log = counted(kernel, &LazyStore::new(options), run, all, (before, at_most))?;
-    if log.has_more
-        && let (Some(first), Some(last)) = (log.entries.first(), log.entries.last())
-        && first.seq != last.seq
-    {
-        // Other points of this event may be among those that were left out, so all of them are for the next page.
-        let last = last.seq;
-        log.entries.retain(|entry| entry.seq != last);
-    }
-    count_own(kernel, options, log.entries.iter_mut())?;
-    Ok(log)
+/// Cuts entries, newest first, to a page of this length. Returns whether there are older ones.
+pub fn cut_page<E>(entries: &mut Vec<E>, at_most: usize, seq: impl Fn(&E) -> Seq) -> bool {
+    let Some(last) = at_most.checked_sub(1).and_then(|at| entries.get(at)).map(&seq) else { return false };
+    // The next page is asked for by an event, from before it. So all entries of one event are on one page: steps that begin together have
+    // one, and what a person changed after a checkpoint has that of the checkpoint.
+    let end = entries.partition_point(|one| seq(one) >= last);
+    let has_more = end < entries.len();
+    entries.truncate(end);
+    has_more
 }
 
 /// The newest points and rollbacks of a run, including those that were rolled back, without what changed at each: for a drawing.
@@ -208,7 +197,7 @@ impl LazyStore {
     }
 }
 
-/// As [`page`], with all that changed at each point, by any work.
+/// As [`log`], with all that changed at each point, by any work.
 pub(super) fn counted(
     kernel: &Kernel,
     store: &LazyStore,
@@ -273,9 +262,18 @@ pub(super) fn entries(
 ) -> Result<PointLog> {
     let rollbacks = table::of_run(snapshot, &run.id)?;
     // One entry more than wanted shows whether there are more.
-    let wanted = at_most.saturating_add(1);
+    let mut wanted = at_most.saturating_add(1);
+    let points = loop {
+        let points = list::list_among(snapshot, run, &rollbacks, ListPart { all, before, at_most: wanted })?;
+        let [end, oldest] = [at_most.saturating_sub(1), wanted - 1].map(|at| points.get(at).map(|point| point.seq));
+        // The event at the end of the page is whole if an older one was read, too.
+        if oldest.is_none() || end != oldest {
+            break points;
+        }
+        wanted = wanted.saturating_mul(4);
+    };
     let mut entries = Vec::new();
-    for point in list::list_among(snapshot, run, &rollbacks, ListPart { all, before, at_most: wanted })? {
+    for point in points {
         entries.push(of_point(snapshot, &rollbacks, point)?);
     }
     // A person undoes the prompts of a session one after another, and each undo is an entry.
@@ -289,8 +287,7 @@ pub(super) fn entries(
     }
     // A stable sort, so that points of one event keep their order.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
-    let has_more = entries.len() > at_most;
-    entries.truncate(at_most);
+    let has_more = cut_page(&mut entries, at_most, |entry: &LogEntry| entry.seq);
     Ok(PointLog { entries, has_more, unread: None })
 }
 

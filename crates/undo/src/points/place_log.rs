@@ -8,7 +8,7 @@ use ic_ledger::OpenOptions;
 use ic_phase::{Run, run};
 
 use super::list::ListedPoint;
-use super::log::{LazyStore, LogEntry, LogPage, PointLog, What, count_own, counted, entries};
+use super::log::{LazyStore, LogEntry, LogPage, PointLog, What, count_own, counted, cut_page, entries};
 use super::place_changes::{ChangeSearch, PlaceEntry};
 use super::place_works::{WORK, runs};
 
@@ -74,8 +74,7 @@ pub fn of_place(
         found.splice(0..0, search.entries()?.into_iter().map(|one| (one, 0)));
         newest_first(&mut found, wanted);
     }
-    let has_more = found.len() > page.at_most;
-    cut(&mut found, page.at_most);
+    let has_more = cut_page(&mut found, page.at_most, seq_of);
     let unread = count(kernel, &store, before, &mut found)?;
     let mut entries: Vec<PlaceEntry> = found.into_iter().map(|(entry, _)| entry).collect();
     count_own(kernel, options, entries.iter_mut().map(|one| &mut one.entry))?;
@@ -85,18 +84,11 @@ pub fn of_place(
 fn newest_first(found: &mut Vec<(PlaceEntry, usize)>, wanted: usize) {
     // A stable sort, so that points of one event keep their order.
     found.sort_by_key(|(one, _)| std::cmp::Reverse(one.entry.seq));
-    found.truncate(wanted);
+    cut_page(found, wanted, seq_of);
 }
 
-/// Cuts a page. The next page begins before the event of the last entry, so entries of one event are on one page: several points may have
-/// one, and what a person changed after a checkpoint has the event of that checkpoint.
-fn cut(found: &mut Vec<(PlaceEntry, usize)>, at_most: usize) {
-    let seq = |(one, _): &(PlaceEntry, usize)| one.entry.seq;
-    let (first, next) = (found.first().map(seq), found.get(at_most).map(seq));
-    found.truncate(at_most);
-    if first != next {
-        found.retain(|one| Some(seq(one)) != next);
-    }
+fn seq_of((one, _): &(PlaceEntry, usize)) -> Seq {
+    one.entry.seq
 }
 
 /// A checkpoint that was made by hand and belongs to no run, as an entry.
@@ -138,11 +130,12 @@ fn of_run(
         // An earlier round has decided about the first ones: each decision may read the store.
         for (at, entry) in log.entries.into_iter().enumerate().skip(seen) {
             seen = at + 1;
+            // All entries of an event come together.
+            if chosen.get(wanted - 1).is_some_and(|(last, _): &(LogEntry, usize)| last.seq > entry.seq) {
+                return Ok(chosen);
+            }
             if is_chosen(run, &entry)? {
                 chosen.push((entry, at));
-            }
-            if chosen.len() == wanted {
-                return Ok(chosen);
             }
         }
         if !log.has_more {
