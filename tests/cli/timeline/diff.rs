@@ -62,3 +62,15 @@ fn refusal_of_the_undo_is_told_beside_the_diff() {
         "{outcome:?} {preview:?}"
     );
 }
+
+#[test]
+fn a_text_that_is_too_long_to_be_compared_has_no_numbers() {
+    let project = in_git();
+    project.write(".ic.yaml", "rollback: {checkpointing: {max-file-size: 50MB}}\n");
+    let line = "a line of thirty-two characters\n";
+    project.write("long.txt", &line.repeat(540_000));
+    project.ok("checkpoint create --name long");
+    project.write("long.txt", &(line.repeat(540_000) + "one more\n"));
+    let stat = project.ok("checkpoint diff checkpoint:long --stat");
+    assert!(stat.contains("long.txt | too large to be compared") && stat.contains("0 lines removed"), "{stat}");
+}

@@ -85,8 +85,9 @@ impl Printer<'_> {
                 written(writeln!(sink, " {name} | {what}"))?;
                 continue;
             }
-            if self.contents.is_gone(difference)? {
-                written(writeln!(sink, " {name} | {GONE}"))?;
+            if is_too_large(difference) || self.contents.is_gone(difference)? {
+                let why = if is_too_large(difference) { TOO_LARGE } else { GONE };
+                written(writeln!(sink, " {name} | {why}"))?;
                 continue;
             }
             let old = self.contents.older(difference)?.unwrap_or_default();
@@ -114,9 +115,9 @@ impl Printer<'_> {
         ))
     }
 
-    /// The numbers of lines that a change adds and removes; `None` where lines say nothing: a binary file, a directory, a mode.
+    /// The numbers of lines that a change adds and removes; `None` where lines say nothing: a binary or too large file, a directory, a mode.
     pub(crate) fn line_counts(&self, difference: &Difference) -> Result<Option<(usize, usize)>> {
-        if without_lines(difference).is_some() || self.contents.is_gone(difference)? {
+        if without_lines(difference).is_some() || is_too_large(difference) || self.contents.is_gone(difference)? {
             return Ok(None);
         }
         let old = self.contents.older(difference)?.unwrap_or_default();
@@ -138,8 +139,8 @@ impl Printer<'_> {
             (Some(format!("directory {name}: {what}")), false)
         } else if change == Some(TreeChange::Attributes) {
             (Some(format!("{name}: attributes")), false)
-        } else if any(|state| matches!(state, DiffState::File { size, .. } if *size > LONGEST)) {
-            (Some(format!("{name}: too large to be compared")), false)
+        } else if is_too_large(difference) {
+            (Some(format!("{name}: {TOO_LARGE}")), false)
         } else if change != Some(TreeChange::Mode) && self.contents.is_gone(difference)? {
             (Some(format!("{name}: {GONE}")), false)
         } else if let Some(mode) = unheld_directory(difference) {
@@ -206,6 +207,13 @@ impl Printer<'_> {
 }
 
 const GONE: &str = "its content was purged, or lost";
+const TOO_LARGE: &str = "too large to be compared";
+
+/// Whether a side is longer than what is read of it.
+fn is_too_large(difference: &Difference) -> bool {
+    let sides = [&difference.before, &difference.after];
+    sides.into_iter().flatten().any(|state| matches!(state, DiffState::File { size, .. } if *size > LONGEST))
+}
 
 /// The change of a path whose content did not change; `None` if it did.
 fn without_lines(difference: &Difference) -> Option<String> {
