@@ -148,3 +148,15 @@ fn a_later_report_closes_the_gap_of_an_earlier_one() {
     let shas: Vec<_> = shown["commits"].as_array().unwrap().iter().map(|c| c["sha"].clone()).collect();
     assert_eq!(shas, [json!("aaaaaaa"), json!("bbbbbbb"), json!("ccccccc")]);
 }
+
+#[test]
+fn flags_of_files_are_refused_for_the_record_alone() {
+    let project = Project::new();
+    story(&project);
+    for layer in ["--layer=workflow", "--layer=code"] {
+        for flag in ["--force", "--force-commits", "--keep-theirs", "--mine"] {
+            let refused = project.run(&format!("run rollback @ --to-phase planned {layer} {flag} --json"));
+            assert_eq!(refused.error(), "usage", "{layer} {flag}");
+        }
+    }
+}

@@ -78,14 +78,18 @@ pub(crate) struct RunRollbackArgs {
 
 impl RunRollbackArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        if self.forced.is_any() && self.layer.is_empty() {
-            return Err(usage("The --force flags have no effect on the record alone; choose layers with --layer."));
+        let asks_for_code = self.asks_for_code()?;
+        // Without --layer, too: `all` is true of an empty list.
+        let is_of_record = asks_for_code || self.layer.iter().all(|layer| *layer == LayerArg::Workflow);
+        if is_of_record && (self.forced.is_any() || self.keep_theirs || self.mine) {
+            return Err(usage(
+                "The --force flags, --keep-theirs and --mine have no effect on the record alone; choose other layers with --layer.",
+            ));
         }
-        if self.asks_for_code()? {
+        if asks_for_code {
             return self.code(session);
         }
-        // Without --layer, too: `all` is true of an empty list.
-        if self.layer.iter().all(|layer| *layer == LayerArg::Workflow) {
+        if is_of_record {
             return self.workflow(session);
         }
         let kernel = session.kernel_to_change(self.door.as_deref())?;
