@@ -225,3 +225,19 @@ fn works_are_offered_by_what_a_log_prints() {
     }
     assert_eq!(values(&project, &format!("show {}", short(&one))), [short(&one)]);
 }
+
+#[test]
+fn a_tilde_after_a_global_option_is_the_home_directory() {
+    let mut project = Project::new();
+    let story = story(&project);
+    let home = project.root().parent().expect("a directory").to_owned();
+    let name = project.root().file_name().and_then(|name| name.to_str()).expect("text").to_owned();
+    let db = project.cli.db().strip_prefix(project.root()).expect("below it").display().to_string();
+    project.cli = project.cli.with_env("HOME", home);
+    for line in [
+        format!("-C ~/{name} run status {}", short(&story.run)),
+        format!("--db ~/{name}/{db} run status {}", short(&story.run)),
+    ] {
+        assert_eq!(values(&project, &line), [short(&story.run)], "{line}");
+    }
+}

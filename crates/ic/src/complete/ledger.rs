@@ -4,6 +4,7 @@ mod journal_entries;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use ic_phase::{Run, run, skip};
 use ic_rewind::{EngineOptions, RelationalRollbackEngine};
 use ic_runtrack::{agent, artifact};
 
-use super::Candidate;
 use super::position::Position;
+use super::{Candidate, files};
 use crate::environment::CliEnvironment;
 use crate::text::plain;
 
@@ -35,8 +36,13 @@ const RUNS_SEEN: i64 = 20;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The directory that a line acts in: after `-C`, without links; `None` if there is no such directory.
-pub(super) fn directory(at: &Position<'_>) -> Option<PathBuf> {
-    std::fs::canonicalize(at.value("directory").unwrap_or(".".as_ref())).ok()
+pub(super) fn directory(at: &Position<'_>, environment: &CliEnvironment) -> Option<PathBuf> {
+    std::fs::canonicalize(typed_path(at, "directory", environment).unwrap_or(".".into())).ok()
+}
+
+/// The path that an option names, as the shell will give it.
+fn typed_path(at: &Position<'_>, option: &str, environment: &CliEnvironment) -> Option<PathBuf> {
+    Some(files::place(at.value(option)?.as_bytes(), Path::new(""), environment.home.as_deref()))
 }
 
 /// A snapshot of the ledger that a line acts on.
@@ -53,9 +59,9 @@ pub(super) fn look(
     environment: &CliEnvironment,
     find: impl FnOnce(&Looked<'_>) -> Result<Vec<Candidate>>,
 ) -> Vec<Candidate> {
-    let Some(directory) = directory(at) else { return Vec::new() };
-    let db = at.value("db").map(Path::new);
-    let lookup = Lookup { db, env_db: environment.db.as_deref(), directory: &directory };
+    let Some(directory) = directory(at, environment) else { return Vec::new() };
+    let db = typed_path(at, "db", environment);
+    let lookup = Lookup { db: db.as_deref(), env_db: environment.db.as_deref(), directory: &directory };
     let Ok(mut place) = ic_ledger::locate(&lookup) else { return Vec::new() };
     if let Some(server) = &mut place.server {
         // A longer wait for a server that is away would look like a hang of the shell.

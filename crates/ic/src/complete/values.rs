@@ -130,7 +130,7 @@ fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &CliEnviro
     let files = |typed: &OsStr, only_directories| {
         // `-C` itself is completed from the shell's directory: the directory that it names is not known yet.
         let is_place = argument.get_id() == "directory";
-        let from = if is_place { std::fs::canonicalize(".").ok() } else { ledger::directory(at) };
+        let from = if is_place { std::fs::canonicalize(".").ok() } else { ledger::directory(at, environment) };
         from.map_or_else(Vec::new, |from| files::named(typed, &from, environment.home.as_deref(), only_directories))
     };
     let words = |words: &[&str]| words.iter().map(|word| Candidate::new(*word, "")).collect();
@@ -207,14 +207,8 @@ fn from_ledger(
         CompletionKind::Step => looked.steps(),
         CompletionKind::Event => looked.events(),
         CompletionKind::Cursor => looked.cursors(),
-        CompletionKind::DispatchStatus
-        | CompletionKind::File
-        | CompletionKind::Directory
-        | CompletionKind::InlineOrFile
-        | CompletionKind::Choice
-        | CompletionKind::Client
-        | CompletionKind::Task
-        | CompletionKind::Own => Ok(Vec::new()),
+        // Those of the others are no names in the ledger.
+        _ => Ok(Vec::new()),
     }
 }
 
