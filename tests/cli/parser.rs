@@ -153,6 +153,8 @@ fn what_could_stand_there_is_named() {
         ("artifact add", "did you mean ic run artifact?"),
         ("resume @", "did you mean ic rollback resume, ic workflow resume, or ic rewind resume?"),
         ("checkout x", "did you mean ic restore or ic checkpoint restore?"),
+        ("-C . checkout x", "did you mean ic restore or ic checkpoint restore?"),
+        ("--busy-timeout 1s -vC . checkout x", "did you mean ic restore or ic checkpoint restore?"),
         ("revert", "did you mean ic undo?"),
         ("verify", "did you mean ic checkpoint verify or ic events verify?"),
         ("prune", "did you mean ic checkpoint prune?"),

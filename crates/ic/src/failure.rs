@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::CommandLine;
 use crate::exit::ExitStatus;
+use crate::flags::valued;
 use crate::format::OutputFormat;
 use crate::output::escape_controls;
 use crate::text::{error_screen, plain, style, wrapped};
@@ -132,8 +133,15 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
 /// Explains a word that is a command of other tools, or that resembles another command of ours more than the right one.
 fn meant(arguments: &[OsString], word: &str) -> Option<String> {
     // After a noun, clap suggests the verbs of that noun, which are nearer.
-    let is_first = arguments.iter().skip(1).find(|argument| !argument.as_bytes().starts_with(b"-"));
-    if is_first.is_none_or(|first| first != word) {
+    let mut rest = arguments.iter().skip(1);
+    // The value of an option, as of `-C DIR`, is no word of the command.
+    let is_option = |argument: &&OsString| argument.as_bytes().starts_with(b"-");
+    let mut first = rest.next();
+    while let Some(option) = first.filter(is_option) {
+        valued(option, &mut rest);
+        first = rest.next();
+    }
+    if first.is_none_or(|first| first != word) {
         return (word == "checkpoint").then(|| "did you mean ic checkpoint?".to_owned());
     }
     let found = MEANT.iter().find(|(words, _)| words.split(' ').any(|other| other == word))?;

@@ -65,7 +65,10 @@ pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
 }
 
 /// A global option with its value, which is in the same word or in the next one; `None` for any other word.
-fn valued<'a>(argument: &OsStr, rest: &mut impl Iterator<Item = &'a OsString>) -> Option<(&'static str, OsString)> {
+pub(crate) fn valued<'a>(
+    argument: &OsStr,
+    rest: &mut impl Iterator<Item = &'a OsString>,
+) -> Option<(&'static str, OsString)> {
     const LONG: [&str; 3] = ["--db", "--format", "--busy-timeout"];
     let bytes = argument.as_encoded_bytes();
     if argument == "--json" {

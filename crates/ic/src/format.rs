@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use ic_base::{Code, Diagnosis, Result};
 
 use crate::environment::CliEnvironment;
-use crate::flags::{FormatFlag, Global};
+use crate::flags::{FormatFlag, Global, valued};
 
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +38,10 @@ impl FormatChoice {
     pub(crate) fn guess(arguments: &[OsString], environment: &CliEnvironment) -> Self {
         // The last one wins, and a wrong value counts as none: only the form of an error depends on it.
         let mut flag = None;
-        for (i, argument) in arguments.iter().enumerate() {
-            match argument.to_str() {
-                Some("--") => break,
-                Some("--json") => flag = Some(FormatFlag::Json),
-                Some("--format") => flag = arguments.get(i + 1).and_then(|value| named(value)),
-                Some(text) if text.starts_with("--format=") => flag = named(OsStr::new(&text[9..])),
-                _ => {}
+        let mut rest = arguments.iter().skip(1).take_while(|argument| *argument != "--");
+        while let Some(argument) = rest.next() {
+            if let Some(("--format", value)) = valued(argument, &mut rest) {
+                flag = named(&value);
             }
         }
         Self { flag, default: environment.format.clone() }
