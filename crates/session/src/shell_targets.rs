@@ -8,6 +8,9 @@ enum Next {
     Target,
 }
 
+/// The letters of sed and perl that may stand in one word before `i`.
+const IN_FRONT: [char; 9] = ['n', 'p', 'l', 'a', 'w', 'r', 'E', 's', 'z'];
+
 /// A command of a line, word by word.
 #[derive(Default)]
 struct Command {
@@ -33,7 +36,10 @@ impl Command {
         let Some((name, rest)) = words.split_first() else { return targets };
         // `/bin/rm x` is `rm x`.
         let name = name.rsplit('/').next().unwrap_or(name);
-        let in_place = rest.iter().any(|word| word.starts_with("-i") || word == "--in-place");
+        // Letters without a value may come before it, as in `perl -pi -e`.
+        let letters = |word: &String| word.strip_prefix('-').map(|word| word.trim_start_matches(IN_FRONT).to_owned());
+        let in_place =
+            rest.iter().any(|word| word == "--in-place" || letters(word).is_some_and(|word| word.starts_with('i')));
         let arguments: Vec<&String> = rest.iter().filter(|word| !word.starts_with('-')).collect();
         match name {
             "touch" | "rm" | "rmdir" | "mkdir" | "tee" | "mv" | "unlink" => {
@@ -77,8 +83,10 @@ fn commands(line: &str) -> Vec<Command> {
                 command.take(&mut word, &mut next);
                 // `>>` and `>|` write the file as well.
                 while chars.next_if(|c| matches!(c, '>' | '|')).is_some() {}
-                // A redirection to another stream writes no file.
-                next = if chars.next_if_eq(&'&').is_some() { Next::Word } else { Next::Target };
+                // A redirection to another stream writes no file, and the number of that is no word.
+                let is_stream =
+                    chars.next_if_eq(&'&').is_some() && chars.next_if(|c| c.is_ascii_digit() || *c == '-').is_some();
+                next = if is_stream { Next::Word } else { Next::Target };
             }
             // `&&` and `||` make an empty command between their two characters, which writes nothing.
             ';' | '|' | '&' | '(' | ')' => {
@@ -112,6 +120,11 @@ mod tests {
             ("touch './a b' && rm -rf old", &["a b", "old"]),
             ("sed -i s/a/b/ f.txt", &["f.txt"]),
             ("sed s/a/b/ f.txt", &[]),
+            ("sed -Ei.bak s/a/b/ f.txt", &["f.txt"]),
+            ("perl -pi -e s/a/b/ f.txt", &["f.txt"]),
+            ("perl -pe s/i/b/ f.txt", &[]),
+            ("touch a 2>&1", &["a"]),
+            ("touch a >&- b; make >&all.log", &["a", "b", "all.log"]),
             ("mv a.txt b.txt", &["a.txt", "b.txt"]),
             ("cp a.txt b.txt", &["b.txt"]),
             ("cd sub && echo x > x", &[]),
