@@ -306,7 +306,7 @@ pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Too
 pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<ToolCall>> {
     let ended = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2");
     let running = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $1");
-    // Two queries: with an OR over both states of `ended_seq` no index would be used.
+    // Two queries: each state of `ended_seq` has an index of its own.
     let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
     all.extend(snapshot.query_all(&running, &[&to], from_row)?);
     // A call of work that has ended counts as ended, but its column is NULL: `COLUMNS` gives the real end.

@@ -194,10 +194,5 @@ pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
     let Some(oldest) = oldest.flatten() else { return Ok(Vec::new()) };
     let sql = format!("SELECT {COLUMNS} WHERE o.created_at >= $1");
     let all = snapshot.query_all(&sql, &[&oldest], from_row)?;
-    Ok(all
-        .iter()
-        .flat_map(|one| [Some(&one.was), one.became.as_ref()])
-        .flatten()
-        .filter_map(OutsideStanding::content)
-        .collect())
+    Ok(all.iter().flat_map(OutsideFile::contents).collect())
 }

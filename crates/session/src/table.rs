@@ -186,9 +186,8 @@ pub fn by_client(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Resu
 /// The sessions of a client whose names begin with this text, oldest first.
 pub(crate) fn named_from(snapshot: &Snapshot<'_>, client: &str, text: &str) -> Result<Vec<AgentSession>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client = $1 AND client_id >= $2 AND client_id < $3");
-    // No text sorts after the last of all characters. A server may sort otherwise, so what does not begin with the text is removed here.
-    let all = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
-    let mut named: Vec<AgentSession> = all.into_iter().filter(|one| one.client_id.starts_with(text)).collect();
+    // Both databases sort these texts by their bytes, and no character sorts after the last one.
+    let mut named = snapshot.query_all(&sql, &[&client, &text, &format!("{text}\u{10FFFF}")], from_row)?;
     named.sort_by_key(|one| one.seq);
     Ok(named)
 }
