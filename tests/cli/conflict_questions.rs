@@ -58,7 +58,7 @@ fn each_path_in_conflict_is_asked_about_before_anything_is_done() {
         ("L\n", 4, Some((false, false))),
         ("s\n", 1, None),
         ("t\ns\n", 1, None),
-        ("what\n", 1, None),
+        ("what\n\ns\n", 1, None),
     ] {
         let project = story();
         let before = ic_testkit::tree(project.root());

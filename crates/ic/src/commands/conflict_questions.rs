@@ -92,7 +92,7 @@ impl ConflictQuestions<'_> {
                 Some('L') => return Ok(Answer::LeaveAll),
                 Some('T') => return Ok(Answer::TakeAll),
                 Some('d') => self.show(session, request, conflict)?,
-                // Enter, a closed terminal, a typing error: a question that is not understood must not change files.
+                // `s`, or a closed terminal.
                 _ => return Ok(Answer::Stop),
             }
             text = conflict_line(conflict);

@@ -74,15 +74,22 @@ impl CliSession {
         Ok(answer(&format!("{text}{question}"))?.and_then(|answer| answer.parse().ok()))
     }
 
-    /// Shows `text` and asks for one of these letters on the terminal; `None` for anything else. Small letters may be typed large where
-    /// that is not another answer.
+    /// Shows `text` and asks for one of these letters on the terminal, until one is typed; `None` if the terminal was closed. Small letters
+    /// may be typed large where that is not another answer.
     pub(crate) fn letter(text: &str, question: &str, letters: &str) -> Result<Option<char>> {
-        let answer = answer(&format!("{text}{question}"))?.unwrap_or_default();
-        let mut typed = answer.chars();
-        // Exactly one character: a word is no answer.
-        let first = typed.next().filter(|_| typed.next().is_none());
-        let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
-        Ok(meant.filter(|letter| letters.contains(*letter)))
+        let mut shown = format!("{text}{question}");
+        while let Some(answer) = answer(&shown)? {
+            let mut typed = answer.chars();
+            // Exactly one character: a word is no answer.
+            let first = typed.next().filter(|_| typed.next().is_none());
+            let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
+            if let Some(letter) = meant.filter(|letter| letters.contains(*letter)) {
+                return Ok(Some(letter));
+            }
+            // What was asked about is on the screen already.
+            question.clone_into(&mut shown);
+        }
+        Ok(None)
     }
 
     /// Lets a person pick one of these lines with the arrow keys; `begin` is marked first. `None`: none was picked.
