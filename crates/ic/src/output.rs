@@ -65,34 +65,27 @@ impl CliOutput {
             }
             _ => Box::new(BufWriter::new(AutoStream::auto(io::stdout()))),
         };
-        Self {
-            format,
-            json_asked: choice.json_was_asked_for(),
-            pretty,
-            quiet,
-            closed: false,
-            hung_up: false,
-            reservation: RefCell::default(),
-            scratch: Vec::new(),
-            writer,
-            capture: None,
-        }
+        Self { pretty, quiet, ..Self::to(writer, format, choice.json_was_asked_for()) }
     }
 
     /// Output as JSON into a capture, for a command that runs in this process.
     #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only the server runs commands"))]
     pub(crate) fn captured(capture: &Capture) -> Self {
+        Self { capture: Some(capture.clone()), ..Self::to(Box::new(capture.clone()), OutputFormat::Json, true) }
+    }
+
+    fn to(writer: Box<dyn Write + Send>, format: OutputFormat, json_asked: bool) -> Self {
         Self {
-            format: OutputFormat::Json,
-            json_asked: true,
+            format,
+            json_asked,
             pretty: false,
             quiet: false,
             closed: false,
             hung_up: false,
             reservation: RefCell::default(),
             scratch: Vec::new(),
-            writer: Box::new(capture.clone()),
-            capture: Some(capture.clone()),
+            writer,
+            capture: None,
         }
     }
 

@@ -71,16 +71,16 @@ pub(crate) fn shell_word(text: &str) -> String {
 
 /// The columns of the terminal; `None` if standard output is no terminal.
 pub(crate) fn screen() -> Option<usize> {
-    use std::io::IsTerminal;
-    let columns = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    std::io::stdout().is_terminal().then(columns).flatten()
+    columns(&dialoguer::console::Term::stdout())
 }
 
 /// The columns of the terminal of standard error; `None` if it is no terminal.
 pub(crate) fn error_screen() -> Option<usize> {
-    use std::io::IsTerminal;
-    let columns = || dialoguer::console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
-    std::io::stderr().is_terminal().then(columns).flatten()
+    columns(&dialoguer::console::Term::stderr())
+}
+
+fn columns(stream: &dialoguer::console::Term) -> Option<usize> {
+    stream.size_checked().filter(|_| stream.is_term()).map(|(_, columns)| usize::from(columns))
 }
 
 /// A time in a table: on a terminal its age, with the time itself if there is room; else the time alone.

@@ -5,7 +5,7 @@ mod entry_text;
 
 use std::collections::BTreeSet;
 
-use entry_text::{facts, title, went_back};
+use entry_text::{facts, title};
 use ic_base::Timestamp;
 use ic_ledger::Actor;
 use ic_phase::Run;
@@ -227,17 +227,20 @@ pub(crate) fn elsewhere(said: Option<&str>) -> String {
 /// The points that the run can go back to: their references, and a line of each to pick from.
 pub(crate) fn offered(log: &PointLog, now: Timestamp) -> (Vec<String>, Vec<String>) {
     // Rollbacks are no points, and points that cannot be reached would only be refused.
-    let meant = |entry: &&LogEntry| matches!(&entry.what, What::Point { point, .. } if point.is_target());
-    let entries: Vec<&LogEntry> = log.entries.iter().filter(meant).collect();
-    let names: Vec<String> = entries.iter().map(|entry| name(entry)).collect();
-    let widest = names.iter().map(|name| name.width()).filter(|width| *width <= ALIGNED).max().unwrap_or(0);
-    let reference = |entry: &&LogEntry| match &entry.what {
-        What::Point { point, .. } => point.reference.clone(),
-        What::Rollback(rollback) => rollback.id.to_string(),
+    let points = log.entries.iter().filter_map(|entry| match &entry.what {
+        What::Point { point, files, commits, .. } if point.is_target() => Some((point, facts(point, *files, *commits))),
+        _ => None,
+    });
+    let points: Vec<_> = points.map(|(point, facts)| (point, shell_word(&point.reference), facts)).collect();
+    let names = points.iter().map(|(_, name, _)| name.width());
+    let widest = names.filter(|width| *width <= ALIGNED).max().unwrap_or(0);
+    let line = |(point, name, facts): &(&Box<ListedPoint>, String, String)| {
+        let pad = " ".repeat(widest.saturating_sub(name.width()));
+        let start = format!("{:<10}  {}  {name}{pad}", age(now, point.created_at), second(point.created_at));
+        // The picker marks the chosen line with two columns.
+        start.clone() + &entry_lines::cut_rest(&title(point), facts, WIDTH.saturating_sub(2 + start.width()))
     };
-    // The picker marks the chosen line with two columns.
-    let lines = entries.iter().zip(&names).map(|(entry, name)| line(entry, name, widest, 2, now));
-    (entries.iter().map(reference).collect(), lines.collect())
+    (points.iter().map(|(point, ..)| point.reference.clone()).collect(), points.iter().map(line).collect())
 }
 
 /// The run, with a note if it was chosen because no other is open.
@@ -265,31 +268,4 @@ fn is_open(run: &Run) -> bool {
 fn is_over(entry: &LogEntry) -> bool {
     let is_undone = matches!(&entry.what, What::Rollback(rollback) if !rollback.status.stands());
     !entry.taken_back_by.is_empty() || is_undone
-}
-
-/// What a person types to name an entry.
-fn name(entry: &LogEntry) -> String {
-    match &entry.what {
-        What::Point { point, .. } => shell_word(&point.reference),
-        What::Rollback(rollback) => format!("rollback {}", rollback.id.short()),
-    }
-}
-
-fn line(entry: &LogEntry, name: &str, widest: usize, indent: usize, now: Timestamp) -> String {
-    let pad = " ".repeat(widest.saturating_sub(name.width()));
-    let age = age(now, entry.created_at);
-    let start = format!("{age:<10}  {}  {name}{pad}", second(entry.created_at));
-    line_from(entry, &start, indent)
-}
-
-/// The rest of an entry's line, cut to the room that is left.
-fn line_from(entry: &LogEntry, start: &str, indent: usize) -> String {
-    let (title, facts) = match &entry.what {
-        What::Point { point, files, commits, .. } => (title(point), facts(point, *files, *commits)),
-        What::Rollback(rollback) => (went_back(rollback), String::new()),
-    };
-    let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
-    // The title is cut first: the largest changes have the longest numbers, and people look for those.
-    let room = WIDTH.saturating_sub(indent + start.width() + facts.width() + 2).max(LEAST);
-    format!("{start}  {}{facts}", cut_to(&title, room))
 }

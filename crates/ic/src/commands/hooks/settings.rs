@@ -101,8 +101,7 @@ impl HooksSettings {
             let after = self.before.clone().filter(|bytes| !script::is_ours(client, bytes));
             return Ok(self.edit(after, left, Copies::Older));
         }
-        let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
+        let was = self.was();
         let mut root = self.root.clone();
         let left = remove(&mut root, client, was.as_ref());
         // While any entry still calls ic, the copy of the former content stays.
@@ -114,11 +113,9 @@ impl HooksSettings {
 
     /// The bytes for this content: those of the copy, if it has the same content. `None`: the file did not exist.
     pub(super) fn restored(&self, root: &Map<String, Value>) -> Result<Option<Vec<u8>>> {
-        let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
         let is_blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
-        Ok(match copy {
-            Some(bytes) if was == Some(Value::Object(root.clone())) => Some(bytes),
+        Ok(match self.copy() {
+            Some(bytes) if self.was() == Some(Value::Object(root.clone())) => Some(bytes),
             // A blank file reads as an empty object, and must not become one by an installation and its removal.
             Some(bytes) if is_blank(&bytes) && root.is_empty() => Some(bytes),
             // No copy: the installation made the file, and nothing else has come into it since.
@@ -132,11 +129,14 @@ impl HooksSettings {
         fs::read(copy_of(&self.location.file)).ok()
     }
 
+    /// The former content; `None` if there is no copy, or one that is not read.
+    fn was(&self) -> Option<Value> {
+        parsed(&self.location.file, &self.copy()?).ok()
+    }
+
     /// Whether the former content has this key.
     pub(super) fn had(&self, key: &str) -> bool {
-        let copy = self.copy();
-        let was = copy.as_deref().and_then(|bytes| parsed(&self.location.file, bytes).ok());
-        was.is_some_and(|was| was.get(key).is_some())
+        self.was().is_some_and(|was| was.get(key).is_some())
     }
 
     /// The events of our entries, each with the index of the entry in its list.

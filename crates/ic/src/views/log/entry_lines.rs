@@ -109,12 +109,16 @@ fn rest(entry: &LogEntry, taken: usize) -> String {
         What::Point { point, files, commits, .. } => facts(point, *files, *commits),
         What::Rollback(_) => String::new(),
     };
-    let facts = if facts.is_empty() { facts } else { format!("  {facts}") };
     // On a narrow terminal the lines are those of a pipe, and are wrapped when they are printed.
     let width = screen().unwrap_or(WIDTH).max(WIDTH);
+    cut_rest(&said(entry), &facts, width.saturating_sub(taken))
+}
+
+/// A title and the facts, cut to this many columns.
+pub(super) fn cut_rest(title: &str, facts: &str, room: usize) -> String {
+    let facts = if facts.is_empty() { String::new() } else { format!("  {facts}") };
     // The title is cut first: the largest changes have the longest numbers, and people look for those.
-    let room = width.saturating_sub(taken + facts.width() + 2).max(LEAST);
-    format!("  {}{facts}", cut_to(&said(entry), room))
+    format!("  {}{facts}", cut_to(title, room.saturating_sub(facts.width() + 2).max(LEAST)))
 }
 
 /// The lines below an entry: the files outside of the project that its work changed, and the command for what an undo left.
