@@ -10,6 +10,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{Stat, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::manifest::bytes_of_digits;
 use crate::tree::{Reader, put_bytes, put_number};
 
 /// Who a file belongs to.
@@ -151,13 +152,7 @@ impl<'de> Deserialize<'de> for Attributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let refuse = || serde::de::Error::custom("text that is no attributes");
         let text = String::deserialize(deserializer)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let byte = |pair: &[u8]| match pair {
-            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-            _ => None,
-        };
-        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-        bytes.as_deref().and_then(Self::of_bytes).ok_or_else(refuse)
+        bytes_of_digits(&text).as_deref().and_then(Self::of_bytes).ok_or_else(refuse)
     }
 }
 

@@ -31,15 +31,19 @@ impl<'de> Deserialize<'de> for PathText {
         let Some(digits) = text.strip_prefix('\0') else {
             return if text.contains('\0') { Err(refuse()) } else { Ok(Self(text.into_bytes())) };
         };
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let byte = |pair: &[u8]| match pair {
-            [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-            _ => None,
-        };
-        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
         // No path holds a NUL, in this form as little as in the other.
-        bytes.filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
+        bytes_of_digits(digits).filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
     }
+}
+
+/// The bytes that hexadecimal digits stand for; `None` if it is not that.
+pub(crate) fn bytes_of_digits(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(byte).collect()
 }
 
 /// A change since the checkpoint's parent.

@@ -74,10 +74,14 @@ impl Places {
 
     /// The one that a path is, or lies in; the outermost.
     pub fn around(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        // From the root down, so the outermost is found: what lies in that one is a matter of its own checkpoints.
-        ends.chain([path.len()]).map(|end| &path[..end]).find(|above| self.is_one(above)).map(<[u8]>::to_vec)
+        outermost(path, |above| self.is_one(above))
     }
+}
+
+/// The shortest part of a path that is one. What lies in that one is a matter of its own checkpoints.
+fn outermost(path: &[u8], mut is_one: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.chain([path.len()]).map(|end| &path[..end]).find(|above| is_one(above)).map(<[u8]>::to_vec)
 }
 
 /// Looks for many paths which place they lie in; each directory is asked of once.
@@ -94,17 +98,9 @@ impl<'p> Around<'p> {
 
     /// The work tree that a path is, or lies in; the outermost, as [`Places::around`] returns it.
     pub(crate) fn find(&mut self, path: &[u8]) -> Option<Vec<u8>> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        for end in ends.chain([path.len()]) {
-            let above = &path[..end];
-            let is_one = match self.known.get(above) {
-                Some(known) => *known,
-                None => *self.known.entry(above.to_vec()).or_insert(self.places.is_one(above)),
-            };
-            if is_one {
-                return Some(above.to_vec());
-            }
-        }
-        None
+        outermost(path, |above| match self.known.get(above) {
+            Some(known) => *known,
+            None => *self.known.entry(above.to_vec()).or_insert(self.places.is_one(above)),
+        })
     }
 }

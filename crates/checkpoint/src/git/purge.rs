@@ -46,7 +46,7 @@ pub struct Gone {
 }
 
 /// The names of the empty content, in SHA-1 and in SHA-256: it is no secret, and many paths have it.
-const EMPTY: [&str; 2] =
+pub(super) const EMPTY: [&str; 2] =
     ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];
 
 /// Writes the packs anew that hold what is wanted, with `writer`; the old ones are still there.

@@ -49,8 +49,8 @@ impl<'s> GitStatusOutput<'s> {
             return;
         };
         // One whose file is gone again looks like an empty file that was deleted.
-        self.may_have_intended |=
-            state.ends_with('A') || (state.ends_with('D') && oids.iter().any(|oid| EMPTY_FILES.contains(oid)));
+        self.may_have_intended |= state.ends_with('A')
+            || (state.ends_with('D') && oids.iter().any(|oid| super::super::purge::EMPTY.contains(oid)));
         // The first letter compares the index with HEAD, the second the file with the index; a dot means no difference.
         if is_unmerged || !state.starts_with('.') {
             self.is_staged = true;
@@ -61,7 +61,3 @@ impl<'s> GitStatusOutput<'s> {
 }
 
 const SUBMODULE: &str = "160000";
-
-/// The names of the empty file, by SHA-1 and by SHA-256.
-const EMPTY_FILES: [&str; 2] =
-    ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];
