@@ -337,7 +337,7 @@ impl RootDir {
     }
 }
 
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.iter().rposition(|b| *b == b'/').map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]))
 }
 

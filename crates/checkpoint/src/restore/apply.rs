@@ -14,7 +14,7 @@ use crate::attributes::Attributes;
 use crate::manifest::PathText;
 use crate::nested_work_trees::{Around, Places};
 use crate::objects::{Objects, hash_of};
-use crate::rootfs::{EntryState, FileAttributes, MAKE, RootDir};
+use crate::rootfs::{EntryState, FileAttributes, MAKE, RootDir, split};
 
 mod comparison;
 mod files;
@@ -110,7 +110,7 @@ pub fn apply(
 /// The directory that a step changes, or changes a name in.
 fn directory_of(step: &RestoreStep) -> &[u8] {
     let is_directory = |node: &Option<RestoreNode>| matches!(node, Some(RestoreNode::Directory { .. }));
-    if is_directory(&step.before) || is_directory(&step.after) { &step.path.0 } else { parent(&step.path.0) }
+    if is_directory(&step.before) || is_directory(&step.after) { &step.path.0 } else { split(&step.path.0).0 }
 }
 
 /// Why a path of another work tree stays.
@@ -138,15 +138,11 @@ fn pass(
 /// Removes the temporary files that a killed restore left beside the paths of its plan.
 pub fn sweep(root: &RootDir, plan: &RestorePlan, id: &RestoreId) -> usize {
     let prefix = temporary_prefix(id);
-    let mut directories: Vec<&[u8]> = plan.steps.iter().map(|step| parent(&step.path.0)).collect();
+    let mut directories: Vec<&[u8]> = plan.steps.iter().map(|step| split(&step.path.0).0).collect();
     directories.sort_unstable();
     directories.dedup();
     // A directory that is gone holds none.
     directories.into_iter().map(|directory| root.remove_temporary(directory, &prefix).unwrap_or(0)).sum()
-}
-
-fn parent(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|b| *b == b'/').map_or(&[], |at| &path[..at])
 }
 
 struct Applier<'a> {
@@ -158,6 +154,23 @@ struct Applier<'a> {
 }
 
 impl Applier<'_> {
+    /// Errors: `file_conflict` if what was found is not what the plan expects here.
+    fn require_expected(
+        &self,
+        path: &[u8],
+        found: &EntryState,
+        before: Option<&RestoreNode>,
+        after: &RestoreNode,
+    ) -> Result<()> {
+        let is_expected = match before {
+            // What stood in its place was removed before.
+            None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
+            // With `after` already there, it comes here only if its inode has more names than may change with it.
+            Some(before) => self.root.has(path, found, before) || self.root.has_plainly(path, found, after),
+        };
+        if is_expected { Ok(()) } else { Err(changed(path)) }
+    }
+
     /// Opens the directories that a change is in and that even their owner may not enter. Each gets its own bits back by its step, or at
     /// the end.
     fn open_up(&self, plan: &RestorePlan) {
@@ -244,15 +257,7 @@ impl Applier<'_> {
             };
         }
         self.require_alone(path, Some(after))?;
-        let is_expected = match before {
-            // What stood in its place was removed before.
-            None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
-            // With `after` already there, it comes here only if its inode has more names than may change with it.
-            Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
-        };
-        if !is_expected {
-            return Err(changed(path));
-        }
+        self.require_expected(path, &found, before.as_ref(), after)?;
         // Once more: the comparison closed the file, and closing any handle of a file ends this process's locks on it.
         let _unused = self.require_alone(path, Some(after))?;
         match (before, after) {
@@ -309,13 +314,7 @@ impl Applier<'_> {
         }
         // The locks are held until the name is replaced.
         let _unused = self.require_alone(path, Some(after))?;
-        let is_expected = match &step.before {
-            None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
-            Some(before) => self.root.has(path, &found, before) || self.root.has_plainly(path, &found, after),
-        };
-        if !is_expected {
-            return Err(changed(path));
-        }
+        self.require_expected(path, &found, step.before.as_ref(), after)?;
         let temporary = self.temporary(path);
         let tied = self.root.make_link(path, of, stat, &temporary, &|now| same(now, &found));
         // What others changed is not overwritten by a copy either.

@@ -325,6 +325,7 @@ fn what_no_directory_is(state: &DiffState) -> Option<&'static str> {
 
 fn action(before: Option<&RestoreNode>, after: Option<&RestoreNode>) -> Option<RestoreAction> {
     use RestoreNode as N;
+    let looks = |is_same| if is_same { RestoreAction::Attributes } else { RestoreAction::Chmod };
     Some(match (before, after) {
         (None, None) => return None,
         (None, Some(_)) => RestoreAction::Create,
@@ -332,19 +333,9 @@ fn action(before: Option<&RestoreNode>, after: Option<&RestoreNode>) -> Option<R
         (Some(N::File { hash, mode, .. }), Some(N::File { hash: other_hash, mode: other, .. }))
             if hash == other_hash =>
         {
-            if mode == other {
-                RestoreAction::Attributes
-            } else {
-                RestoreAction::Chmod
-            }
+            looks(mode == other)
         }
-        (Some(N::Directory { mode, .. }), Some(N::Directory { mode: other, .. })) => {
-            if mode == other {
-                RestoreAction::Attributes
-            } else {
-                RestoreAction::Chmod
-            }
-        }
+        (Some(N::Directory { mode, .. }), Some(N::Directory { mode: other, .. })) => looks(mode == other),
         (Some(N::File { .. }), Some(N::File { .. })) | (Some(N::Symlink(_)), Some(N::Symlink(_))) => {
             RestoreAction::Modify
         }

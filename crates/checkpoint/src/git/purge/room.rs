@@ -47,12 +47,7 @@ impl Room {
                 continue;
             }
             // What cannot be read leaves a pack that ends early, and git says so.
-            let give = |mut stdin| drop(objects.read_to(pack, &mut stdin));
-            let said = git.converse(&["index-pack", "--stdin"], give, |mut stdout| {
-                let mut said = String::new();
-                stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
-                Ok(said)
-            })?;
+            let said = said_of(&git, objects, pack, &["index-pack", "--stdin"])?;
             // `index-pack` prints a word and then the name.
             let name = said.split_whitespace().last().unwrap_or_default();
             let index = self.0.path().join(format!("objects/pack/pack-{name}.idx"));
@@ -97,6 +92,16 @@ pub(super) fn only_blobs(git: &Git<'_>, oids: BTreeSet<String>) -> Result<BTreeS
     Ok(oids.into_iter().filter(|oid| !others.contains(oid)).collect())
 }
 
+/// What git says when it is given an object of the store.
+fn said_of(git: &Git<'_>, objects: &Objects, object: &Hash, arguments: &[&str]) -> Result<String> {
+    let give = |mut stdin| drop(objects.read_to(object, &mut stdin));
+    Ok(git.converse(arguments, give, |mut stdout| {
+        let mut said = String::new();
+        stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
+        Ok(said)
+    })?)
+}
+
 /// What git would call these contents; those that the store has lost are not in it.
 pub(super) fn blobs_of(git: &Git<'_>, objects: &Objects, contents: &[Hash]) -> Result<BTreeSet<String>> {
     let mut oids = BTreeSet::new();
@@ -104,12 +109,7 @@ pub(super) fn blobs_of(git: &Git<'_>, objects: &Objects, contents: &[Hash]) -> R
         if !objects.has(content)? {
             continue;
         }
-        let give = |mut stdin| drop(objects.read_to(content, &mut stdin));
-        let said = git.converse(&["hash-object", "--stdin", "--no-filters"], give, |mut stdout| {
-            let mut said = String::new();
-            stdout.read_to_string(&mut said).while_doing(|| "reading from git".to_owned())?;
-            Ok(said)
-        })?;
+        let said = said_of(git, objects, content, &["hash-object", "--stdin", "--no-filters"])?;
         oids.insert(said.trim().to_owned());
     }
     Ok(oids)

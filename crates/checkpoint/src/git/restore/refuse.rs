@@ -95,10 +95,8 @@ pub(super) fn special_entries(
     current: &GitState,
     objects: &Objects,
 ) -> Result<()> {
-    let is_same = target.index == current.index;
-    let read = |state: &GitState| if is_same { Ok([].into()) } else { index::read(objects, state.index) };
     let head = target.head.as_deref();
-    let (target, current) = (read(target)?, read(current)?);
+    let (target, current) = (index::read(objects, target.index)?, index::read(objects, current.index)?);
     let skipped = |text: &[u8]| -> Vec<Vec<u8>> {
         let lines = index::lines_with(text, |entry| matches!(entry.first(), Some(b'S' | b's')));
         lines.map(|line| line.path.to_vec()).collect()
