@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use ic_base::display::escape_controls;
 use ic_base::{Code, Diagnose, Diagnosis};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,7 +15,6 @@ use crate::cli::CommandLine;
 use crate::exit::ExitStatus;
 use crate::flags::valued;
 use crate::format::OutputFormat;
-use crate::output::escape_controls;
 use crate::text::{error_screen, plain, style, wrapped};
 
 #[derive(Serialize)]

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
+use ic_base::display::escape_controls;
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_ledger::WHEN_BEHIND;
 use ic_worktree::Warning;
@@ -20,7 +21,6 @@ use serde::Serialize;
 
 pub(crate) use capture::Capture;
 pub(crate) use list::ListOutput;
-pub(crate) use warnings::escape_controls;
 use warnings::print_warning;
 
 use crate::exit::ExitStatus;

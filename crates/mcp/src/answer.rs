@@ -1,6 +1,7 @@
 //! Turns what a command printed into the answer of a tool.
 
 use ic_base::Diagnosis;
+use ic_base::display::escape_controls;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
 use serde_json::{Value, json};
@@ -60,15 +61,9 @@ fn error_json(error: &Diagnosis) -> Value {
 
 /// JSON text in which the control characters that JSON does not escape (U+007F to U+009F) are escaped, too.
 fn escaped(value: &Value) -> String {
-    let mut text = String::new();
-    for c in value.to_string().chars() {
-        if ('\u{7f}'..='\u{9f}').contains(&c) {
-            text.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            text.push(c);
-        }
-    }
-    text
+    let mut text = value.to_string().into_bytes();
+    escape_controls(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Cuts a list after its first page, and returns where the next one begins.

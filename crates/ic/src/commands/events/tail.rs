@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use ic_base::display::escape_controls;
 use ic_base::{Diagnose, Label, RunId, Seq};
 use ic_kernel::Kernel;
 use ic_ledger::events::Event;
@@ -12,7 +13,7 @@ use ic_ops::consume::{self, Delivery, DeliveryEnd, HeldCursor};
 
 use crate::commands::prelude::*;
 use crate::format::OutputFormat;
-use crate::output::{ListOutput, WriteOutcome, escape_controls};
+use crate::output::{ListOutput, WriteOutcome};
 use crate::signals;
 use crate::views::event::EventJson;
 
