@@ -88,10 +88,7 @@ impl UndoPreview {
     pub(crate) fn of_last(session: &mut CliSession, kernel: &Kernel) -> Result<Self> {
         ic_undo::require_whole(kernel)?;
         let undo = UndoArgs { dry_run: true, ..UndoArgs::default() };
-        let asking = session.asking(kernel)?;
-        // Its current prompt is never meant: `earlier` takes the one before that changed something.
-        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
-        let earlier = earlier.transpose()?.map(|id| id.to_string());
+        let earlier = undo.earlier(session, kernel)?;
         let run = match ic_undo::points::meant(kernel, None, earlier.as_deref())? {
             // An agent means its own prompt, in whichever run that is.
             UndoTarget::Run(run) if earlier.is_some() => *run,
@@ -159,10 +156,7 @@ impl UndoArgs {
                 dispatch::resolve(snapshot, id)
             })?;
         }
-        // An agent that asks means its earlier work: undoing its current prompt would undo the very turn that asks.
-        let asking = if self.names_any() { None } else { session.asking(kernel)? };
-        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
-        let earlier = earlier.transpose()?.map(|id| id.to_string());
+        let earlier = self.earlier(session, kernel)?;
         let only = earlier.as_deref().or_else(|| self.alone());
         match ic_undo::points::meant(kernel, self.run.as_deref(), only.or(self.point.as_deref()))? {
             UndoTarget::Run(run) => {
@@ -208,6 +202,14 @@ impl UndoArgs {
             yes: self.yes,
         };
         undo.run(session, entry)
+    }
+
+    /// The work of an agent that asks: undoing its current prompt would undo the very turn that asks, so it means the newest earlier one
+    /// that changed something. `None`: a point is named, or a person asks.
+    fn earlier(&self, session: &CliSession, kernel: &Kernel) -> Result<Option<String>> {
+        let asking = if self.names_any() { None } else { session.asking(kernel)? };
+        let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
+        Ok(earlier.transpose()?.map(|id| id.to_string()))
     }
 
     /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the

@@ -16,8 +16,8 @@ use crate::views::{PathJson, exact};
 const FAILURES: usize = 5;
 
 shape! {
-    /// What was done to a client's settings (`hooks install`, `hooks uninstall`).
-    pub(crate) struct HooksJson from (client: &Client, edit: &Edit, dry_run: bool, installed: Installed) {
+    /// What was done to a client's settings, by any verb.
+    pub(crate) struct SettingsEditJson from (client: &Client, edit: &Edit, dry_run: bool) {
         client: &'static str as Client = client.name,
         /// The file with the client's settings.
         config_file: String = edit.file().to_string_lossy().into_owned(),
@@ -30,6 +30,12 @@ shape! {
         removes_file: bool = edit.removes_file(),
         /// In a dry run, the text that the file would have, empty if it would be removed; null if nothing would change.
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
+    }
+
+    /// What was done to a client's settings (`hooks install`, `hooks uninstall`).
+    pub(crate) struct HooksJson from (client: &Client, edit: &Edit, dry_run: bool, installed: Installed) {
+        #[serde(flatten)]
+        edit: SettingsEditJson = SettingsEditJson::new(client, edit, dry_run),
         /// The events whose entry a person changed: it stays.
         events_left: Vec<String> = edit.left.clone(),
         /// Whether git and captures ignore the file, by `.git/info/exclude`.

@@ -228,13 +228,15 @@ pub(crate) fn elsewhere(said: Option<&str>) -> String {
 pub(crate) fn offered(log: &PointLog, now: Timestamp) -> (Vec<String>, Vec<String>) {
     // Rollbacks are no points, and points that cannot be reached would only be refused.
     let points = log.entries.iter().filter_map(|entry| match &entry.what {
-        What::Point { point, files, commits, .. } if point.is_target() => Some((point, facts(point, *files, *commits))),
+        What::Point { point, files, commits, .. } if point.is_target() => {
+            Some((&**point, facts(point, *files, *commits)))
+        }
         _ => None,
     });
     let points: Vec<_> = points.map(|(point, facts)| (point, shell_word(&point.reference), facts)).collect();
     let names = points.iter().map(|(_, name, _)| name.width());
     let widest = names.filter(|width| *width <= ALIGNED).max().unwrap_or(0);
-    let line = |(point, name, facts): &(&Box<ListedPoint>, String, String)| {
+    let line = |(point, name, facts): &(&ListedPoint, String, String)| {
         let pad = " ".repeat(widest.saturating_sub(name.width()));
         let start = format!("{:<10}  {}  {name}{pad}", age(now, point.created_at), second(point.created_at));
         // The picker marks the chosen line with two columns.

@@ -5,24 +5,13 @@ use ic_session::clients::Client;
 use crate::commands::hooks::{Edit, Installed};
 use crate::text::{path_text, style, styled};
 use crate::views;
-use crate::views::exact;
-use crate::views::hooks::HooksJson;
+use crate::views::hooks::{HooksJson, SettingsEditJson};
 
 shape! {
     /// What was done to a client's settings (`mcp install`, `mcp uninstall`).
     pub(crate) struct McpJson from (client: &Client, edit: &Edit, dry_run: bool, excluded: bool) {
-        client: &'static str as Client = client.name,
-        /// The file with the client's settings.
-        config_file: String = edit.file().to_string_lossy().into_owned(),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        config_file_b64: Option<String> = exact(edit.file()),
-        /// False if the settings were right already.
-        changed: bool = edit.is_change(),
-        dry_run: bool = dry_run,
-        /// Whether the file is removed, because nothing else is left in it.
-        removes_file: bool = edit.removes_file(),
-        /// In a dry run, the text that the file would have, empty if it would be removed; null if nothing would change.
-        content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
+        #[serde(flatten)]
+        edit: SettingsEditJson = SettingsEditJson::new(client, edit, dry_run),
         /// The server's name, if a person changed its entry, which stays; else null.
         server_left: Option<String> = edit.left.first().cloned(),
         /// Whether git and captures ignore the file, by `.git/info/exclude`.
