@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use ic_base::{DispatchId, Result, Seq};
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_dispatch::{Dispatch, code, revert};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
@@ -72,8 +72,7 @@ pub fn report(snapshot: &Snapshot<'_>, run: &Run, scope: CodeScope<'_>) -> Resul
         CodeScope::Phase(wanted) => phase == wanted,
         CodeScope::WholeRun | CodeScope::After { .. } => true,
     };
-    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
-    let mut entries: HashMap<DispatchId, CodeEntry> = dispatch::list(snapshot, &filter)?
+    let mut entries: HashMap<DispatchId, CodeEntry> = dispatch::of_run(snapshot, &run.id)?
         .into_iter()
         .filter(|d| in_scope(&d.phase))
         .map(|d| (d.id.clone(), CodeEntry { dispatch: d, late: false, commits: vec![], files: vec![], last: 0 }))

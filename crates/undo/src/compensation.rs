@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use ic_base::{CheckpointId, Code, CompensationId, Diagnosis, Result, RollbackId, RunId};
 use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::manifest::PathText;
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_dispatch::worker::living;
 use ic_effects::action::CompensatedFile;
 use ic_effects::compensation::{self, CompensationEnd, NewCompensation};
@@ -125,7 +125,6 @@ pub fn coverage(kernel: &Kernel, reference: &str) -> Result<(RunId, Compensation
 }
 
 fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, EffectCoverage)>> {
-    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
     let mut steps: Vec<(String, EffectCoverage)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut names: HashMap<String, String> = HashMap::new();
@@ -137,7 +136,7 @@ fn steps(snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<(String, EffectCovera
         steps[at].1 = steps[at].1.max(coverage);
     };
     // The list is newest first, and the report names the steps in the order of the work.
-    for dispatch in dispatch::list(snapshot, &filter)?.into_iter().rev() {
+    for dispatch in dispatch::of_run(snapshot, &run.id)?.into_iter().rev() {
         if dispatch.rolled_back_by.is_none() {
             let name = dispatch.work.name.clone().unwrap_or_else(|| dispatch.id.short().to_owned());
             names.insert(dispatch.id.as_str().to_owned(), name.clone());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ic_base::{Result, RunId};
 use ic_checkpoint::git::{self, CommitDescription, GitRestorePlan};
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_dispatch::{Dispatch, code};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
@@ -32,9 +32,8 @@ pub(super) fn commits(
     if plan.new_commits.is_empty() {
         return Ok(Vec::new());
     }
-    let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
     let work: HashMap<_, _> =
-        dispatch::list(snapshot, &filter)?.into_iter().map(|dispatch| (dispatch.id.clone(), dispatch)).collect();
+        dispatch::of_run(snapshot, &run.id)?.into_iter().map(|dispatch| (dispatch.id.clone(), dispatch)).collect();
     let recorded = code::commits_of_run(snapshot, &run.id, 0)?;
     let of_others: HashMap<_, _> =
         code::commits_of_others(snapshot, std::slice::from_ref(&run.id), &plan.new_commits)?.into_iter().collect();

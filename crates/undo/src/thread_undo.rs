@@ -189,8 +189,7 @@ fn is_only_of_thread(
 /// Whether a run has work after an event that stands and is of none of these dispatches.
 fn others_since(snapshot: &Snapshot<'_>, run: &Run, seq: Seq, works: &[Dispatch]) -> Result<bool> {
     let is_of_thread = |one: &Dispatch| works.iter().any(|work| work.id == one.id);
-    let filter = dispatch::DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
-    for one in dispatch::list(snapshot, &filter)? {
+    for one in dispatch::of_run(snapshot, &run.id)? {
         // What a prompt began goes with it.
         let is_later = one.place() > seq && one.rolled_back_by.is_none() && one.work.parent_id.is_none();
         if is_later && !is_of_thread(&one) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_dispatch::{Dispatch, DispatchStatus, code};
 use ic_kernel::Kernel;
 use ic_ledger::{Snapshot, events};
@@ -21,9 +21,8 @@ pub(crate) struct KnownAgents {
 impl KnownAgents {
     /// Those who did the work of a run so far.
     pub(crate) fn workers(snapshot: &Snapshot<'_>, run: &Run) -> Result<Self> {
-        let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
         let mut workers = Self::default();
-        for work in dispatch::list(snapshot, &filter)? {
+        for work in dispatch::of_run(snapshot, &run.id)? {
             // Work that was interrupted is cancelled too, and of work that was undone in part the rest is here.
             let has_begun = work.status != DispatchStatus::Pending
                 && (work.started_seq.is_some() || work.status != DispatchStatus::Cancelled);

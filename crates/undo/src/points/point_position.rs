@@ -145,9 +145,8 @@ pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<(V
 
 /// The work of a run that began after this work, without subagents' and prompts of sessions: those are other threads.
 fn works_after(snapshot: &Snapshot<'_>, run: &Run, first: &Dispatch) -> Result<Vec<Dispatch>> {
-    let filter = dispatch::DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: i64::MAX };
     let mut later = Vec::new();
-    for one in dispatch::list(snapshot, &filter)? {
+    for one in dispatch::of_run(snapshot, &run.id)? {
         let is_later = one.place() > first.place() && one.work.parent_id.is_none();
         if is_later && ic_session::prompt_of(snapshot, &one.id)?.is_none() {
             later.push(one);

@@ -9,7 +9,7 @@ use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::reverse::{ChangeOwner, LineDecision};
-use ic_dispatch::dispatch::{self, DispatchFilter};
+use ic_dispatch::dispatch;
 use ic_kernel::journal::kept_checkpoints::goes_of;
 use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::RollbackRecord;
@@ -223,8 +223,7 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
 
 /// The dispatches that a rollback of a run undid.
 fn rolled_back(snapshot: &Snapshot<'_>, record: &RollbackRecord) -> Result<Vec<DispatchId>> {
-    let filter = DispatchFilter { run_id: Some(&record.run_id), phase: None, status: None, limit: i64::MAX };
-    let all = dispatch::list(snapshot, &filter)?.into_iter();
+    let all = dispatch::of_run(snapshot, &record.run_id)?.into_iter();
     Ok(all.filter(|one| one.rolled_back_by.as_ref() == Some(&record.id)).map(|one| one.id).collect())
 }
 
