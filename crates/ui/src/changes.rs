@@ -172,12 +172,19 @@ fn head(tally: &Tally, view: View, is_later: bool, at: &ChangeAddress<'_>) -> Ma
                 @if tally.deleted > 0 { span.deleted { "−" (tally.deleted) " deleted" } }
                 @if tally.directories > 0 { span.quiet { (counted(tally.directories, "directory")) } }
             }
-            nav.tabs aria-label="How lines are shown" {
-                a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }
-                a href=(at(&[("view", "split")])) aria-current=[(view == View::Split).then_some("true")] { "Side by side" }
-            }
+            (tabs(view, at))
         }
         @if is_later { p { a href=(at(&[])) { "From the first file" } } }
+    }
+}
+
+/// The two ways in which lines are shown.
+pub(crate) fn tabs(view: View, at: &ChangeAddress<'_>) -> Markup {
+    html! {
+        nav.tabs aria-label="How lines are shown" {
+            a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }
+            a href=(at(&[("view", "split")])) aria-current=[(view == View::Split).then_some("true")] { "Side by side" }
+        }
     }
 }
 

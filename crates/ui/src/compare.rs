@@ -45,10 +45,7 @@ pub(crate) fn file(ask: &Ask<'_>) -> Result<PageLayout> {
         (trail(&[crumbs(&older), vec![("Compare", whole)]].concat()))
         div.heading {
             p.sides { (side(ask, &older)) " → " @if let Some(newer) = &newer { (side(ask, newer)) } @else { strong { "the tree now" } } }
-            nav.tabs aria-label="How lines are shown" {
-                a href=(at(&[])) aria-current=[(view == View::Unified).then_some("true")] { "Unified" }
-                a href=(at(&[("view", "split")])) aria-current=[(view == View::Split).then_some("true")] { "Side by side" }
-            }
+            (changes::tabs(view, &at))
         }
         h1.path { (PageLine(&path(&wanted))) }
         (changes::one(ask, &pair, &wanted, view)?)

@@ -30,6 +30,13 @@ pub(crate) enum Refused {
     Form,
 }
 
+/// The values of all cookies of this name.
+pub(crate) fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value)
+}
+
 impl PageDoor {
     /// A door with new secrets. Errors: `internal` if the system has no random numbers.
     pub(crate) fn new(port: u16) -> Result<Self> {
@@ -71,11 +78,9 @@ impl PageDoor {
     /// Checks that the request has the cookie. Errors: `Key`.
     pub(crate) fn require_cookie(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
         let name = self.cookie_name();
-        let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         // A browser may send several cookies of one name, one for each path. Another server on this host can add some, so
         // a wrong one beside the right one is no reason to refuse.
-        let has = pairs.filter(|(key, _)| *key == name).any(|(_, value)| is_same(&self.pass, value));
+        let has = cookies(headers, &name).any(|value| is_same(&self.pass, value));
         if has { Ok(()) } else { Err(Refused::Key) }
     }
 

@@ -14,7 +14,7 @@ use maud::{DOCTYPE, html};
 use crate::acts::{self, PageAct, PageDeed};
 use crate::app::PageApp;
 use crate::assets::{Asset, STYLE};
-use crate::door::{PageDoor, Refused};
+use crate::door::{PageDoor, Refused, cookies};
 use crate::flags::WantedUndo;
 use crate::layout::{PageLayout, Theme, whole};
 use crate::page_request::Ask;
@@ -102,10 +102,7 @@ fn enter(app: &PageApp, params: &Params) -> Response {
 
 /// The theme that the browser has in its cookie.
 fn theme_of(headers: &HeaderMap) -> Theme {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let chosen = pairs.filter(|(name, _)| *name == "ic-ui-theme").find_map(|(_, word)| Theme::parse(word));
-    chosen.unwrap_or(Theme::Auto)
+    cookies(headers, "ic-ui-theme").find_map(Theme::parse).unwrap_or(Theme::Auto)
 }
 
 async fn get(app: &Arc<PageApp>, asked: &Parts, path: Vec<String>, params: Params, theme: Theme) -> Response {

@@ -17,7 +17,7 @@ use super::{commits, first_look, subagents};
 use crate::advance;
 use crate::run::complete_own;
 
-/// Ends what the newest prompt of a session began, or its continuation: the agent stopped. `None` where nothing was open.
+/// Ends what the newest prompt of a session began, or its continuation: the agent stopped. Returns what went less well.
 ///
 /// Errors: whatever the ledger says; a capture that fails is a warning.
 pub fn stop(
@@ -25,7 +25,7 @@ pub fn stop(
     teller: Teller<'_>,
     kept: Option<&CaptureSettings>,
     count: Counted<'_>,
-) -> Result<Option<(Dispatch, Vec<Warning>)>> {
+) -> Result<Vec<Warning>> {
     end_newest(kernel, teller, kept, count, false)
 }
 
@@ -36,7 +36,7 @@ fn end_newest(
     kept: Option<&CaptureSettings>,
     count: Counted<'_>,
     is_session_over: bool,
-) -> Result<Option<(Dispatch, Vec<Warning>)>> {
+) -> Result<Vec<Warning>> {
     let open = kernel.read(|snapshot| {
         let Some(prompt) = latest_of(snapshot, teller)? else { return Ok(None) };
         let work = match prompt.ended_at {
@@ -47,10 +47,9 @@ fn end_newest(
     })?;
     // Before the return below: a turn that no person began may have no open work.
     end_unprompted(kernel, teller)?;
-    let Some((prompt, work)) = open else { return Ok(None) };
+    let Some((prompt, work)) = open else { return Ok(Vec::new()) };
     if prompt.ended_at.is_some() {
-        let warnings = subagents::finish(kernel, &work, kept, None)?;
-        return Ok(Some((work, warnings)));
+        return subagents::finish(kernel, &work, kept, None);
     }
     let (run, since, is_cut_off) = kernel.read(|snapshot| state_at_end(snapshot, &work, &prompt, is_session_over))?;
     // Of work that was undone or whose run is closed nothing is captured: the undo was its end.
@@ -62,7 +61,7 @@ fn end_newest(
     }
     let made = since.map(|since| commits::made(kernel, &run.project_dir, &prompt, &since));
     let tokens = prompt.transcript_start.and_then(|start| count(Some(start)));
-    let ended = kernel.write_late_too(|tx, now| {
+    kernel.write_late_too(|tx, now| {
         let work = dispatch::get(tx, &prompt.dispatch_id)?;
         let run = run::get(tx, &work.run_id)?;
         // Before the return below: the prompt of work that was undone has ended, too.
@@ -72,7 +71,7 @@ fn end_newest(
         }
         subagents::record_tokens(tx, now, &work, tokens)?;
         if !is_going(&work, &run) {
-            return Ok(work);
+            return Ok(());
         }
         // A prompt without a call gets its first look only now, and this one look is its beginning and its end.
         let (work, is_recorded) = first_look::take_at_end(tx, now, &work, &taken)?;
@@ -82,7 +81,7 @@ fn end_newest(
         }
         let completed = DispatchEnding::Completed { summary: None, verdict: None };
         let cancelled = DispatchEnding::Cancelled { reason: Some("interrupted") };
-        dispatch::finish(tx, now, &work, if is_cut_off { &cancelled } else { &completed })
+        dispatch::finish(tx, now, &work, if is_cut_off { &cancelled } else { &completed }).map(drop)
     })?;
     let mut warnings = taken.warnings.clone();
     // Pruning waits for the store's locks, which `taken` still has.
@@ -91,7 +90,7 @@ fn end_newest(
     if let Some(settings) = kept {
         warnings.extend(retention::tidy(kernel, settings, &run.project_dir));
     }
-    Ok(Some((ended, warnings)))
+    Ok(warnings)
 }
 
 /// The run of the work that ends, where its commits begin that are not on record, and whether it was stopped in the middle of a call.

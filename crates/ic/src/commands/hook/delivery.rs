@@ -155,8 +155,7 @@ impl Hearing<'_> {
         }
         // A function, and no number: the record may be long, and is read only if a prompt ends here.
         let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
-        let stopped = hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?;
-        said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
+        said.warnings.extend(hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?);
         background_sweep::sweep(self.session, self.kernel, self.kept.as_ref(), &self.kernel.project.root);
         Ok(())
     }

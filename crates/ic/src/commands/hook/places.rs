@@ -182,8 +182,7 @@ impl ToldEvent<'_> {
             }
             // A prompt follows when the one before was interrupted, which no event told: what that did there has ended.
             HookOccasion::Prompt | HookOccasion::Stops => {
-                let stopped = hooks::stop(kernel, teller, hearing.kept.as_ref(), &|_| None)?;
-                said.warnings.extend(stopped.into_iter().flat_map(|(_, warnings)| warnings));
+                said.warnings.extend(hooks::stop(kernel, teller, hearing.kept.as_ref(), &|_| None)?);
                 Ok(())
             }
             HookOccasion::SessionEnds => {
