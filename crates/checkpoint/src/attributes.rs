@@ -6,11 +6,11 @@
 
 use std::ffi::CStr;
 
+use ic_ledger::bytes_of_hex;
 use rustix::fd::AsFd;
 use rustix::fs::{Stat, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::manifest::bytes_of_digits;
 use crate::tree::{Reader, put_bytes, put_number};
 
 /// Who a file belongs to.
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Attributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let refuse = || serde::de::Error::custom("text that is no attributes");
         let text = String::deserialize(deserializer)?;
-        bytes_of_digits(&text).as_deref().and_then(Self::of_bytes).ok_or_else(refuse)
+        bytes_of_hex(&text).as_deref().and_then(Self::of_bytes).ok_or_else(refuse)
     }
 }
 

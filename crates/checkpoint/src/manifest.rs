@@ -1,6 +1,7 @@
 //! What a checkpoint's row does not hold: an object of its own, as JSON.
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_ledger::bytes_of_hex;
 use ic_ledger::events::{Hash, hex, parse_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -32,18 +33,8 @@ impl<'de> Deserialize<'de> for PathText {
             return if text.contains('\0') { Err(refuse()) } else { Ok(Self(text.into_bytes())) };
         };
         // No path holds a NUL, in this form as little as in the other.
-        bytes_of_digits(digits).filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
+        bytes_of_hex(digits).filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
     }
-}
-
-/// The bytes that hexadecimal digits stand for; `None` if it is not that.
-pub(crate) fn bytes_of_digits(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    text.as_bytes().chunks(2).map(byte).collect()
 }
 
 /// A change since the checkpoint's parent.

@@ -9,7 +9,7 @@ use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 use crate::connection::OpenOptions;
 use crate::ledger::Ledger;
 use crate::locate::{FILE_NAME, FoundBy, LedgerLocation, default_store, follow_pointer};
-use crate::server::{self, Server};
+use crate::server::{Server, schema};
 use crate::server_url::ServerUrl;
 use crate::values::path_bytes;
 use crate::{faults, filesystem, migrate, private, remote, trust};
@@ -100,7 +100,7 @@ fn create_on_server(
         _ => {}
     }
     let server = Server::new(url, options)?;
-    let created = server::create(&server, context)?;
+    let created = schema::create(&server, context)?;
     // A crash from here on leaves a ledger without a pointer: the next `init` with this URL finds it and keeps it.
     make_store(&place.store)?;
     // After the ledger was made: a pointer that leads to no ledger would make every later call fail.
@@ -149,7 +149,7 @@ fn require_same_ledger(
 /// Errors: `newer_schema`, `migration_failed`, `no_ledger`, `unreachable`, `busy`.
 pub fn migrate_on_server(place: &LedgerLocation, options: OpenOptions) -> Result<Option<i32>> {
     let Some(url) = &place.server else { return Ok(None) };
-    server::migrate(&Server::new(url, options)?).map(Some)
+    schema::migrate(&Server::new(url, options)?).map(Some)
 }
 
 /// Makes the directory of a store, if it is not there.

@@ -13,8 +13,8 @@ mod list;
 mod redact;
 mod verify;
 
+pub use crate::hash::{Hash, hex, parse_hex};
 pub use append::{NewEvent, append};
-pub use chain::{Hash, hex, parse_hex};
 pub use cut::Cut;
 pub use event::{Event, EventSource, EventType};
 pub use list::{

@@ -1,5 +1,8 @@
 //! Is the ledger sound, and can it go on being so?
 
+#[cfg(feature = "server")]
+mod server;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -29,9 +32,12 @@ pub struct HealthCheck {
 
 /// Looks at everything, `now` by the clock of this machine; problems are in the checks, errors only mean that looking failed.
 pub fn examine(ledger: &Ledger, now: Timestamp) -> Result<Vec<HealthCheck>> {
+    #[cfg(feature = "server")]
     if let Some(url) = ledger.server() {
-        return crate::server::examine(ledger, url, now);
+        return server::examine(ledger, url, now);
     }
+    #[cfg(not(feature = "server"))]
+    let _ = now;
     let connection = ledger.file("A check of the file")?.connection();
     Ok(vec![
         quick_check(connection, ledger.path()),

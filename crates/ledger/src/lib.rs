@@ -17,6 +17,7 @@ mod filesystem;
 mod foreign_database;
 mod git_dirs;
 mod git_index;
+mod hash;
 pub mod health;
 mod identity;
 mod ledger;
@@ -57,6 +58,7 @@ pub use git_dirs::{GitDirs, OtherWorkTree, git_dirs, is_linked_work_tree, other_
 pub use git_index::{
     IndexEntries, IndexEntry, LONGEST_HASH as LONGEST_GIT_HASH, hash_length as git_hash_length, tracks as git_tracks,
 };
+pub use hash::bytes_of_hex;
 pub use identity::{APPLICATION_ID, is_ledger, is_ledger_head};
 pub use ledger::{Ledger, has_written};
 pub use ledger_identity::Identity;

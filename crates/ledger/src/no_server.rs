@@ -4,19 +4,15 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{Code, Context, Diagnosis, Result, Timestamp};
+use ic_base::{Code, Context, Diagnosis, Result};
 
 use crate::connection::OpenOptions;
-use crate::health::HealthCheck;
-use crate::ledger::Ledger;
 use crate::server_url::ServerUrl;
-use crate::transaction::EventHead;
-use crate::values::{LedgerRow, Param, Value};
+use crate::values::{EventHead, LedgerRow, Param, ServerRow};
 
-pub(crate) use {NoRow as ServerRow, NoServer as Server, NoTransaction as OpenTransaction};
+pub(crate) use {NoServer as Server, NoTransaction as OpenTransaction};
 
 pub(crate) enum NoServer {}
-pub(crate) enum NoRow {}
 
 /// The lifetime is that of the session, as where there is one.
 pub(crate) struct NoTransaction<'s> {
@@ -59,7 +55,7 @@ impl NoServer {
 }
 
 impl NoTransaction<'_> {
-    pub(crate) fn rows(&self, _: &str, _: &[Param<'_>]) -> Result<Vec<NoRow>> {
+    pub(crate) fn rows(&self, _: &str, _: &[Param<'_>]) -> Result<Vec<ServerRow>> {
         match *self.session {}
     }
 
@@ -98,42 +94,27 @@ impl NoTransaction<'_> {
     }
 }
 
-pub(crate) mod row {
-    use super::{NoRow, Value};
-
-    pub(crate) fn value(row: &NoRow, _: usize) -> Option<Value<'_>> {
-        match *row {}
-    }
-
-    pub(crate) fn column(row: &NoRow, _: usize) -> Option<&str> {
-        match *row {}
-    }
-
-    pub(crate) fn width(row: &NoRow) -> usize {
-        match *row {}
-    }
-}
-
 /// Nothing keeps a connection.
 pub fn keep_connections() {}
 
-pub(crate) fn create(server: &NoServer, _: &Context) -> Result<bool> {
-    match *server {}
-}
+pub(crate) mod schema {
+    use super::{Context, NoServer, Result};
 
-pub(crate) fn migrate(server: &NoServer) -> Result<i32> {
-    match *server {}
-}
+    pub(crate) fn create(server: &NoServer, _: &Context) -> Result<bool> {
+        match *server {}
+    }
 
-pub(crate) fn examine(_: &Ledger, url: &ServerUrl, _: Timestamp) -> Result<Vec<HealthCheck>> {
-    refused(url)
+    pub(crate) fn migrate(server: &NoServer) -> Result<i32> {
+        match *server {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::*;
+    use super::{Code, OpenOptions, ServerUrl};
+    use crate::Ledger;
 
     #[test]
     fn a_ledger_on_a_server_is_refused_by_name_and_makes_nothing() {

@@ -25,21 +25,16 @@ mod connection_pool;
 mod deadlines;
 mod error;
 mod flight;
-mod health;
 mod names;
 mod open;
 mod password;
-pub(crate) mod row;
-mod schema;
-mod schema_objects;
+pub(crate) mod schema;
+pub(crate) mod schema_objects;
 mod tls;
 mod value;
 
 pub use connection_pool::keep_connections;
-pub(crate) use health::examine;
 pub(crate) use open::OpenTransaction;
-pub(crate) use schema::{create, migrate};
-pub(crate) use tokio_postgres::Row as ServerRow;
 
 use connection_pool::KeptConnection;
 use error::{ServerFault, diagnose, in_doubt, unknown};

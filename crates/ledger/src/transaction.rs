@@ -10,10 +10,7 @@ use crate::actor::Actor;
 use crate::error::{changed_other_than_one, diagnose};
 use crate::faults;
 use crate::server::OpenTransaction;
-use crate::values::{BoundValue, LedgerRow, Param, RowSource};
-
-/// The newest event, with its hash, as the lock of a server's writers found it.
-pub(crate) type EventHead = (i64, [u8; 32]);
+use crate::values::{BoundValue, EventHead, LedgerRow, Param, RowSource};
 
 /// One consistent view of the ledger.
 pub struct Snapshot<'c> {

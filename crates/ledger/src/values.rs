@@ -7,7 +7,13 @@ use std::path::{Path, PathBuf};
 use ic_base::{Code, Diagnosis, Result};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use crate::server;
+#[cfg(not(feature = "server"))]
+#[path = "values/no_server_row.rs"]
+mod server_row;
+#[cfg(feature = "server")]
+mod server_row;
+
+pub(crate) use server_row::ServerRow;
 
 /// The three kinds of column that there are: `INTEGER`, `TEXT`, `BLOB` in SQLite, `BIGINT`, `TEXT`, `BYTEA` in PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,13 +235,16 @@ fn of_file(value: ValueRef<'_>) -> Option<Value<'_>> {
     }
 }
 
+/// The newest event, with its hash, as the lock of a server's writers found it.
+pub(crate) type EventHead = (i64, [u8; 32]);
+
 /// One row of a result. Columns are counted from 0, in the order of the SELECT.
 pub struct LedgerRow<'a>(pub(crate) RowSource<'a>);
 
 /// Which database gave the row.
 pub(crate) enum RowSource<'a> {
     File(&'a rusqlite::Row<'a>),
-    Server(&'a server::ServerRow),
+    Server(&'a ServerRow),
 }
 
 impl RowSource<'_> {
@@ -243,14 +252,14 @@ impl RowSource<'_> {
     fn value(&self, index: usize) -> Option<Value<'_>> {
         match self {
             Self::File(row) => of_file(row.get_ref(index).ok()?),
-            Self::Server(row) => server::row::value(row, index),
+            Self::Server(row) => server_row::value(row, index),
         }
     }
 
     fn column(&self, index: usize) -> Option<&str> {
         match self {
             Self::File(row) => row.as_ref().column_name(index).ok(),
-            Self::Server(row) => server::row::column(row, index),
+            Self::Server(row) => server_row::column(row, index),
         }
     }
 }
@@ -260,7 +269,7 @@ impl LedgerRow<'_> {
     pub fn width(&self) -> usize {
         match &self.0 {
             RowSource::File(row) => row.as_ref().column_count(),
-            RowSource::Server(row) => server::row::width(row),
+            RowSource::Server(row) => server_row::width(row),
         }
     }
 

@@ -8,9 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::actor::Actor;
 use crate::events::event::Event;
-
-/// A SHA-256 digest: of an event and all before it, or of one text.
-pub type Hash = [u8; 32];
+use crate::hash::Hash;
 
 /// The hash that `event` must carry, given the one before it.
 ///
@@ -61,28 +59,4 @@ fn field(form: &mut Sha256, value: Option<&[u8]>) {
             form.update(bytes);
         }
     }
-}
-
-/// A hash in lower-case hex.
-pub fn hex(hash: &Hash) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    // Every event of a list has one: digits are written as bytes, which are all of ASCII.
-    let mut out = vec![0; 64];
-    for (pair, byte) in out.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
-        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    }
-    String::from_utf8(out).unwrap_or_default()
-}
-
-/// A hash from 64 hex digits; `None` if it is anything else.
-pub fn parse_hex(text: &str) -> Option<Hash> {
-    let mut hash = [0; 32];
-    // Checked first: `from_str_radix` accepts a `+` as well, and a slice must not cut a character.
-    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (i, byte) in hash.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-    }
-    Some(hash)
 }

@@ -4,7 +4,7 @@ use crate::LedgerRow;
 use ic_base::{Result, RunId, Seq, Timestamp};
 
 use crate::actor::Actor;
-use crate::events::chain::Hash;
+use crate::hash::Hash;
 
 ic_base::words! {
     /// What kind of thing an event is about.

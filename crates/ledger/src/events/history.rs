@@ -4,8 +4,8 @@
 use crate::Snapshot;
 use ic_base::{Code, Diagnosis, Result, Seq};
 
-use crate::events::chain::{Hash, hex};
 use crate::events::list;
+use crate::hash::{Hash, hex};
 
 /// An event that was read, by its number and its hash, which covers all events before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use crate::Snapshot;
 use ic_base::{Code, Diagnosis, Result, RunId, Seq};
 
 use crate::actor::Actor;
-use crate::events::chain::Hash;
 use crate::events::event::{Event, EventSource};
+use crate::hash::Hash;
 
 /// The last seq and its hash; 0 and zeros in a new ledger. Errors: `corrupt` if the head row is missing.
 pub fn head(snapshot: &Snapshot<'_>) -> Result<(Seq, Hash)> {

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use crate::Snapshot;
 use ic_base::{Code, Result, Seq};
 
-use crate::events::chain::{Hash, hash_of, hex};
+use crate::events::chain::hash_of;
 use crate::events::event::Event;
 use crate::events::list;
+use crate::hash::{Hash, hex};
 
 /// A head that was kept elsewhere: what `seq` must hash to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

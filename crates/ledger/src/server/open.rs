@@ -7,15 +7,14 @@ use std::sync::Arc;
 use ic_base::{Code, Diagnosis, Result};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use super::Server;
 use super::error::{ServerFault, diagnose, fault_of};
 use super::flight::{Answer, ServerRequest, fly};
 use super::value::bind;
-use super::{Server, ServerRow};
 use crate::error::changed_other_than_one;
-use crate::events::parse_hex;
 use crate::faults;
-use crate::transaction::EventHead;
-use crate::values::{LedgerRow, Param, RowSource};
+use crate::hash::parse_hex;
+use crate::values::{EventHead, LedgerRow, Param, RowSource, ServerRow};
 
 /// How many rows of a long answer are held at a time.
 const CHUNK: usize = 500;

@@ -2,9 +2,9 @@
 
 use ic_base::{Result, Timestamp};
 
-use super::schema_objects;
-use crate::health::HealthCheck;
+use super::HealthCheck;
 use crate::ledger::Ledger;
+use crate::server::schema_objects;
 use crate::server_url::ServerUrl;
 use crate::transaction::Snapshot;
 
@@ -14,7 +14,7 @@ const OLDEST: i64 = 150_000;
 const MOST_SKEW: i64 = 1000;
 
 /// Looks at everything; problems are in the checks, errors only mean that looking failed.
-pub(crate) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<HealthCheck>> {
+pub(super) fn examine(ledger: &Ledger, url: &ServerUrl, now: Timestamp) -> Result<Vec<HealthCheck>> {
     ledger.read(|snapshot| {
         Ok(vec![
             schema(),

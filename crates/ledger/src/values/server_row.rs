@@ -2,8 +2,9 @@
 
 use tokio_postgres::types::{FromSql, Type};
 
-use super::ServerRow;
-use crate::values::{Value, ValueKind};
+use super::{Value, ValueKind};
+
+pub(crate) use tokio_postgres::Row as ServerRow;
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
@@ -25,7 +26,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 /// The value of a column; `None` if it is of no kind that a ledger has.
-pub(crate) fn value(row: &ServerRow, index: usize) -> Option<Value<'_>> {
+pub(super) fn value(row: &ServerRow, index: usize) -> Option<Value<'_>> {
     let Raw(bytes, ty) = row.try_get(index).ok()?;
     let Some(bytes) = bytes else { return Some(Value::Null(kind_of(&ty))) };
     // The length tells the type: one byte is a boolean, the others are INT2, INT4 and INT8.
@@ -44,12 +45,12 @@ pub(crate) fn value(row: &ServerRow, index: usize) -> Option<Value<'_>> {
 }
 
 /// The name of a column.
-pub(crate) fn column(row: &ServerRow, index: usize) -> Option<&str> {
+pub(super) fn column(row: &ServerRow, index: usize) -> Option<&str> {
     row.columns().get(index).map(tokio_postgres::Column::name)
 }
 
 /// How many columns it has.
-pub(crate) fn width(row: &ServerRow) -> usize {
+pub(super) fn width(row: &ServerRow) -> usize {
     row.len()
 }
 
