@@ -20,7 +20,7 @@ mod write;
 
 pub use room::{free_bytes, require_room};
 pub(crate) use store::PIECE;
-pub use store::{Objects, accept, hash_of};
+pub use store::{Objects, TreeMemory, accept, hash_of};
 pub use sweep::{Swept, TakenOut, file_size};
 pub use write::{Stored, Writer};
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::owner;
 use ic_base::{Code, Context, Diagnosis, DispatchId, Result, RollbackId, RunId, Timestamp};
+use ic_checkpoint::objects::TreeMemory;
 use ic_dispatch::process::ProcessIdentity;
 use ic_dispatch::{Dispatch, dispatch};
 use ic_ledger::{Actor, Ledger, Snapshot, Transaction, events};
@@ -43,6 +44,8 @@ pub struct Kernel {
     pub own_actor: OnceCell<Actor>,
     /// The questions to the floors above.
     pub above: Above,
+    /// The directories of checkpoints that this command has read.
+    pub trees: TreeMemory,
     /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
     // A cell, because it is set when the rollback has begun: by then others hold a reference to this kernel.
     accepts_late: Cell<bool>,
@@ -60,6 +63,7 @@ impl Kernel {
             session: None,
             own_actor: OnceCell::new(),
             above: Above::default(),
+            trees: TreeMemory::default(),
             accepts_late: Cell::new(false),
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     if !SideDatabase::exists(&path) {
         bring(kernel, &identity, &path, options)?;
     }
-    let objects = Objects::open(&path, options)?;
+    let objects = Objects::open(&path, options)?.with_trees(kernel.trees.clone());
     let owner = match objects.owner()? {
         Some(owner) => owner,
         // The store first, then the ledger (`found_store` below): a crash in between leaves a store that knows its ledger. The other way

@@ -23,9 +23,6 @@ const RECENT_BYTES: usize = 12 << 20;
 /// purged content, has nothing there; the next capture that reads it keeps it again.
 pub(super) const NEVER_AGAIN: i64 = 1;
 
-/// How much of directories is remembered, in bytes.
-const REMEMBERED: usize = 8 << 20;
-
 /// What there is of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
@@ -58,21 +55,6 @@ enum Packed {
     Closed(Vec<u8>, i64),
     /// There is none of this number.
     Missing,
-}
-
-impl Recent {
-    /// Returns whether there was room for it.
-    fn remember(&mut self, hash: Hash, bytes: &Arc<[u8]>) -> bool {
-        if self.trees.contains_key(&hash) {
-            return true;
-        }
-        let has_room = self.tree_bytes + bytes.len() <= REMEMBERED;
-        if has_room {
-            self.tree_bytes += bytes.len();
-            self.trees.insert(hash, bytes.clone());
-        }
-        has_room
-    }
 }
 
 impl Objects {
@@ -153,12 +135,11 @@ impl Objects {
 
     /// As [`Objects::read`], of what is likely to be asked for again: it is remembered while there is room. Errors: `corrupt`.
     pub(crate) fn read_once(&self, hash: &Hash) -> Result<Arc<[u8]>> {
-        let remembered = self.recent().trees.get(hash).cloned();
-        if let Some(bytes) = remembered {
+        if let Some(bytes) = self.trees.get(hash) {
             return Ok(bytes);
         }
         let bytes: Arc<[u8]> = self.read(hash)?.into();
-        self.recent().remember(*hash, &bytes);
+        self.trees.remember(*hash, &bytes);
         Ok(bytes)
     }
 
@@ -168,7 +149,7 @@ impl Objects {
         if hash_of(bytes) != hash {
             return false;
         }
-        self.recent().remember(hash, &bytes.into())
+        self.trees.remember(hash, &bytes.into())
     }
 
     /// The pieces of an object that is kept in pieces; empty for others. Errors: `corrupt` if it is missing or damaged.
@@ -184,6 +165,7 @@ impl Objects {
     /// Forgets what was opened: packs may have been rewritten.
     pub(super) fn forget_recent(&self) {
         *self.recent() = Recent::default();
+        self.trees.forget();
     }
 
     /// Whether the store has this object.

@@ -90,6 +90,7 @@ impl Form {
 pub struct Objects {
     pub(super) side: Mutex<SideDatabase>,
     pub(super) recent: Mutex<Recent>,
+    pub(super) trees: TreeMemory,
     /// Directories that a writer has added and not finished: only this handle reads them.
     pub(super) unfinished: Mutex<HashMap<Hash, PackPlace>>,
     /// Directories that a look found and the store lacks; only this handle has them.
@@ -107,12 +108,19 @@ impl Objects {
         Ok(Self {
             side: Mutex::new(side),
             recent: Mutex::default(),
+            trees: TreeMemory::default(),
             path: path.to_owned(),
             patience: options.busy_timeout,
             unfinished: Mutex::default(),
             looked_at: Mutex::default(),
             places: RwLock::default(),
         })
+    }
+
+    /// From now on directories are remembered there, with those of all stores that were given the same memory.
+    #[must_use]
+    pub fn with_trees(self, trees: TreeMemory) -> Self {
+        Self { trees, ..self }
     }
 
     /// From now on trees are compared as those of a root with these work trees below it; `None`: nothing is left out.
@@ -164,7 +172,46 @@ pub(crate) struct PackPlace {
 #[derive(Default)]
 pub(crate) struct Recent {
     pub(super) packs: VecDeque<(i64, Arc<Vec<u8>>)>,
-    /// Directories in their byte form, whose hashes were verified.
-    pub(super) trees: HashMap<Hash, Arc<[u8]>>,
-    pub(super) tree_bytes: usize,
+}
+
+/// How much of directories is remembered, in bytes.
+const REMEMBERED: usize = 8 << 20;
+
+/// Directories that were read, in their byte form, whose hashes were verified. A command opens its store for each of its parts, and these read
+/// the same directories: the memory is of the command, and the hash says what a directory is, whichever store gave it.
+#[derive(Debug, Clone, Default)]
+pub struct TreeMemory(Arc<Mutex<RememberedTrees>>);
+
+#[derive(Debug, Default)]
+struct RememberedTrees {
+    by_hash: HashMap<Hash, Arc<[u8]>>,
+    bytes: usize,
+}
+
+impl TreeMemory {
+    pub(super) fn get(&self, hash: &Hash) -> Option<Arc<[u8]>> {
+        self.lock().by_hash.get(hash).cloned()
+    }
+
+    /// Returns whether there was room for it.
+    pub(super) fn remember(&self, hash: Hash, bytes: &Arc<[u8]>) -> bool {
+        let mut trees = self.lock();
+        if trees.by_hash.contains_key(&hash) {
+            return true;
+        }
+        let has_room = trees.bytes + bytes.len() <= REMEMBERED;
+        if has_room {
+            trees.bytes += bytes.len();
+            trees.by_hash.insert(hash, bytes.clone());
+        }
+        has_room
+    }
+
+    pub(super) fn forget(&self) {
+        *self.lock() = RememberedTrees::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RememberedTrees> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
