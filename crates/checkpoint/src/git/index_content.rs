@@ -22,6 +22,9 @@ pub(crate) struct IndexContent {
     pub(crate) entries: Hash,
 }
 
+/// How many bytes are hashed at once: to give a hash a few bytes at a time takes as long as to compute it.
+const BLOCK: usize = 16 * 1024;
+
 /// Where a file is, when it was written, and the checksum at its end.
 type FileStamp = ([u64; 3], [i64; 4], [u8; 20]);
 
@@ -55,15 +58,24 @@ impl IndexContent {
         let before = stamp(&dirs.git_dir);
         // Hashed as they are read: a list of all of them would be as long as the file.
         let (mut paths, mut entries) = (Sha256::new(), Sha256::new());
+        let (mut of_paths, mut of_entries) = (Vec::with_capacity(BLOCK), Vec::with_capacity(BLOCK));
         each_of_file(git, |entry| {
             visit(entry);
-            paths.update(&entry.path);
-            paths.update([0]);
+            of_paths.extend_from_slice(&entry.path);
+            of_paths.push(0);
             // Neither needs a separator: both are of the same length in every entry of an index.
-            entries.update(entry.mode_and_flags());
-            entries.update(entry.oid());
+            of_entries.extend_from_slice(&entry.mode_and_flags());
+            of_entries.extend_from_slice(entry.oid());
+            for (hash, block) in [(&mut paths, &mut of_paths), (&mut entries, &mut of_entries)] {
+                if block.len() >= BLOCK {
+                    hash.update(&block);
+                    block.clear();
+                }
+            }
         })?;
+        paths.update(&of_paths);
         let paths: Hash = paths.finalize().into();
+        entries.update(&of_entries);
         entries.update(paths);
         let content = Self { paths, entries: entries.finalize().into() };
         // Git may have replaced the file while it was read. The stamp belongs to what was read only if it is the same as before.
