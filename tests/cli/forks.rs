@@ -613,7 +613,7 @@ fn an_adoption_replaces_the_mark_of_a_fork_as_a_whole() {
     std::fs::hard_link(&mark, &other).expect("another name");
     let before = text(mark.clone()).expect("the mark");
     ok(&project, "adopt x");
-    // What a call that is killed meanwhile leaves is the old mark, and not an empty one.
+    // What a call that is killed while it writes leaves is the old mark, and not an empty one.
     assert_eq!(text(other), Some(before.clone()));
     assert!(text(mark).is_some_and(|now| now.starts_with(&before) && now.lines().count() == 2));
 }

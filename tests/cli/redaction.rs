@@ -141,6 +141,23 @@ fn it_goes_from_artifacts_and_agents() {
 }
 
 #[test]
+fn it_goes_from_an_undo_that_a_resumed_step_armed_again() {
+    let project = Project::new();
+    let flow = format!("steps: [{{id: s, run: 'test -e fixed', compensate: {{shell: 'echo {SECRET}'}}}}]\n");
+    project.write("flow.yaml", &flow);
+    project.refused("workflow run flow.yaml --on-failure stop");
+    project.write("fixed", "");
+    project.ok("workflow resume @");
+    let events = project.json("events tail --since 0");
+    let registered =
+        events.as_array().expect("events").iter().find(|event| event["event_type"] == "compensation_registered");
+    let seq = registered.expect("it was registered")["seq"].as_i64().expect("a seq");
+    assert!(project.ok("compensation list @ --json").contains(SECRET));
+    project.ok(&format!("events redact {seq} --reason 'a token was pasted'"));
+    assert!(!project.ok("compensation list @ --json").contains(SECRET), "the row lost what its event recorded");
+}
+
+#[test]
 fn it_takes_out_no_more_than_the_event_recorded() {
     let project = Project::new();
     chain(&project, "a,b,c", "a");

@@ -73,9 +73,11 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Eff
         EffectAction::Shell { line, how } => run(&Program::Shell(line.clone()), how, compensation, ground, watch),
         EffectAction::RestoreFiles { files } => Ok(restore_all(files, compensation, ground)),
         EffectAction::KillProcess { pid_file, identity, before } => {
+            // What was recorded when the step ended comes first: others may have written the file since.
             let known = identity.clone().or_else(|| pid_file.as_ref().and_then(|file| written(ground.root, file)));
             // The process that the file named before the step began is another one's, and must live.
             let known = known.filter(|identity| before.as_ref() != Some(identity));
+            // An undo is armed before its step begins, so it must succeed where there is nothing to undo.
             Ok(known.map_or(UndoneEffect::Done, |identity| end(&identity)))
         }
         EffectAction::Skip { reason } => Ok(because("declared to need no undo", reason)),
@@ -116,6 +118,7 @@ fn run(
     let outcome = child::run(&command, watch.born, watch.live, watch.cancelled)?;
     Ok(match outcome.exit {
         ChildExit::Code(0) => UndoneEffect::Done,
+        // An interruption and a timeout, too: a failed undo can be tried again.
         other => UndoneEffect::Failed(with_tail(&describe(&other), &outcome.tail)),
     })
 }
@@ -141,6 +144,7 @@ fn end(identity: &ProcessIdentity) -> UndoneEffect {
 /// The process whose number a step wrote into a file; `None` if there is none, or if the process with that number began after the file was
 /// written, and so is another one.
 pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
+    // No link is followed: the file of another tree could name a process of others.
     let mut file = RootDir::open(root).ok()?.open_file(&pid_file.0).ok()?;
     let changed = file.metadata().ok()?.modified().ok()?;
     let mut text = String::new();
@@ -199,13 +203,17 @@ fn was_purged(name: &str) -> Diagnosis {
 }
 
 fn restore_all(files: &[CompensatedFile], compensation: &Compensation, ground: &Ground<'_>) -> UndoneEffect {
-    let failed: Vec<String> = files
+    // Each is tried: a file that is in the way must not keep the others from being restored.
+    let mut failed: Vec<String> = files
         .iter()
         .filter_map(|file| {
             let error = restore(file, compensation, ground).err()?;
             Some(format!("{}: {}", String::from_utf8_lossy(&file.path.0), error.message()))
         })
         .collect();
+    // The names, too: a power cut must not bring a file back that the record calls restored.
+    let flushed = RootDir::open(ground.root).and_then(|root| root.sync());
+    failed.extend(flushed.err().map(|error| error.message().to_owned()));
     if failed.is_empty() { UndoneEffect::Done } else { UndoneEffect::Failed(failed.join("; ")) }
 }
 
@@ -225,6 +233,7 @@ fn restore(file: &CompensatedFile, compensation: &Compensation, ground: &Ground<
         EffectBefore::Absent | EffectBefore::Symlink { .. } => None,
     };
     // Only one file is restored: beside the log of another state of it, SQLite would destroy a database.
+    // Held to the end: while it lives, SQLite lets no program begin to use the database.
     let _unused = database::require_alone(&root, ground.objects, path, comes)?;
     match &file.before {
         EffectBefore::Absent if found == EntryState::Absent => Ok(()),
@@ -253,6 +262,7 @@ fn temporary(compensation: &Compensation) -> Vec<u8> {
 pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
     let EffectAction::RestoreFiles { files } = &compensation.action else { return Ok(()) };
     let root = RootDir::open(root)?;
+    // Each directory once: it is listed as a whole.
     let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
     for directory in parents {
         match root.remove_temporary(directory, &temporary(compensation)) {

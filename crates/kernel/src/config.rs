@@ -204,27 +204,14 @@ pub fn root_seen_from(caller: &Path, project_dir: &Path) -> PathBuf {
 /// link in its place that leads nowhere.
 pub fn load(root: &Path, named: Option<&Path>) -> Result<Loaded> {
     let path = named.map_or_else(|| root.join(FILE_NAME), Path::to_owned);
-    let is_absent = |e: &std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-    let meta = match fs::metadata(&path) {
-        Ok(meta) => meta,
-        // A name that leads nowhere is a mistake; a project without a file has the defaults.
-        Err(e) if is_absent(&e) && named.is_none() && fs::symlink_metadata(&path).is_err() => {
-            return Ok(Loaded::default());
-        }
-        // A link that leads nowhere is no absent file: the user believes that a configuration is in force.
-        Err(e) if is_absent(&e) => return Err(absent(&path, named.is_some())),
-        Err(e) => return Err(e).while_doing(|| format!("reading {}", path.display())),
-    };
+    let Some(meta) = meta_of(&path, named.is_some())? else { return Ok(Loaded::default()) };
     // A file in a shared directory such as `/tmp` could be another user's trap: it names programs that this process would run.
     if named.is_none() && !ic_ledger::trust::is_believable(&path, root) {
         let hint = "copy its settings into a directory of your own, or name it: IC_CONFIG";
         let what = "it belongs to another user, in a directory where everybody may write";
         return Err(explain::invalid(&path, None, what, Some(hint.to_owned())));
     }
-    let bytes = if meta.is_file() { read(&path)? } else { None };
-    let Some(bytes) = bytes else {
-        return Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None));
-    };
+    let bytes = content(&path, &meta)?;
     let (config, set) = file::parse(&bytes, &path)?;
     Ok(Loaded { config, file: Some(path), set })
 }
@@ -245,13 +232,29 @@ pub fn own_hooks(home: Option<&Path>) -> Result<OwnHooks> {
     let Some(path) = home.map(|home| home.join(".config/ic/config.yaml")) else {
         return Ok(OwnHooks::default());
     };
-    if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-        return Ok(OwnHooks::default());
+    let Some(meta) = meta_of(&path, false)? else { return Ok(OwnHooks::default()) };
+    file::parse_own(&content(&path, &meta)?, &path)
+}
+
+/// What stands at a path, by which a configuration is found; `None` if nothing does. `named`: the user named this very file.
+///
+/// Errors: `invalid_config` for a name that leads nowhere.
+fn meta_of(path: &Path, named: bool) -> Result<Option<fs::Metadata>> {
+    let is_absent = |e: &std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some(meta)),
+        // A name that leads nowhere is a mistake; a project without a file has the defaults.
+        Err(e) if is_absent(&e) && !named && fs::symlink_metadata(path).is_err() => Ok(None),
+        // A link that leads nowhere is no absent file: the user believes that a configuration is in force.
+        Err(e) if is_absent(&e) => Err(absent(path, named)),
+        Err(e) => Err(e).while_doing(|| format!("reading {}", path.display())),
     }
-    match read(&path)? {
-        Some(bytes) => file::parse_own(&bytes, &path),
-        None => Err(explain::invalid(&path, None, "it is not a file of at most 1 MB", None)),
-    }
+}
+
+/// The content of a configuration. Errors: `invalid_config` for what is no file, or too long.
+fn content(path: &Path, meta: &fs::Metadata) -> Result<Vec<u8>> {
+    let bytes = if meta.is_file() { read(path)? } else { None };
+    bytes.ok_or_else(|| explain::invalid(path, None, "it is not a file of at most 1 MB", None))
 }
 
 /// The content; `None` if it is too long.
@@ -276,6 +279,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
+        // Without `..`: a new part of the configuration that is not listed here does not compile.
         let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, gate, rewind } = &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),

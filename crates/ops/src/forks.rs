@@ -124,7 +124,7 @@ pub struct AdoptedFork {
 /// Errors: `fork_not_found`; `busy` while another adoption runs, past the timeout; those of [`forks::adopt`] and of a run's reference: nothing
 /// was written.
 pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest<'_>) -> Result<AdoptedFork> {
-    // One at a time: the work of one that is refused would share what another writes meanwhile.
+    // One at a time: the work of one that is refused would share what another writes at the same time.
     let _alone = if request.dry_run { None } else { Some(lock_adoptions(kernel, settings)?) };
     let fork = forks::find(kernel, request.fork)?;
     // An undo of the adoption needs both looks, whatever is captured along the way otherwise.

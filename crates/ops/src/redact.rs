@@ -84,7 +84,6 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
         agent::redact(tx, run_id, event.seq)?;
         artifact::redact(tx, run_id, event.seq)?;
         code::redact(tx, run_id, event.seq)?;
-        compensation::redact(tx, run_id, event.seq)?;
         if let Some(merged) = merged_settings(event) {
             run::redact_settings(tx, run_id, &merged)?;
         }
@@ -98,9 +97,13 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
             }
             dispatch::redact(tx, &id, &event.event_type)
         }
-        // The registering of a compensation is no attempt and has no error.
-        (Some(id), "compensation") if event.event_type != "compensation_registered" => {
-            compensation::redact_error(tx, &CompensationId::from_ledger(id.clone()))
+        (Some(id), "compensation") => {
+            let id = CompensationId::from_ledger(id.clone());
+            match event.event_type.as_str() {
+                // By the compensation: a step that is resumed arms its row anew, and the row then has the number of that event.
+                "compensation_registered" | "compensation_armed" => compensation::redact(tx, &id),
+                _ => compensation::redact_error(tx, &id),
+            }
         }
         (Some(id), "rewind") => ic_rewind::journal::redact(tx, &RewindId::from_ledger(id.clone())),
         _ => Ok(()),

@@ -1,14 +1,16 @@
 //! Removes a secret from what is known about an undo.
 
-use ic_base::{CompensationId, Result, RunId, Seq};
+use ic_base::{CompensationId, Result};
 use ic_ledger::Transaction;
 
-/// Takes description, command and error out of the compensation that event `seq` of a run registered, if it did one.
-pub fn redact(tx: &Transaction<'_>, run: &RunId, seq: Seq) -> Result<()> {
+/// Takes description, command and error out of a compensation: the event that registered it, or armed it again, was redacted.
+pub fn redact(tx: &Transaction<'_>, id: &CompensationId) -> Result<()> {
+    // The command may hold the secret, so the whole action goes: from now on nothing is run for this effect. Kind and
+    // `args` are those of `EffectAction::Skip`, so that the row can still be read.
     tx.execute(
         "UPDATE compensations SET description = NULL, last_error = NULL, outputs = NULL, kind = 'skip', \
-         args = '{\"do\":\"skip\",\"reason\":\"[redacted]\"}' WHERE run_id = $1 AND seq = $2",
-        &[&run.as_str(), &seq],
+         args = '{\"do\":\"skip\",\"reason\":\"[redacted]\"}' WHERE id = $1",
+        &[&id.as_str()],
     )
     .map(|_| ())
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::units::{Size, written};
-use super::{Config, Loaded, Setting, load};
+use super::{Config, Guard, Loaded, OwnHooks, Setting, load, own_hooks};
 
 fn read(text: impl AsRef<[u8]>) -> Result<Loaded, Diagnosis> {
     let dir = tempfile::tempdir().unwrap();
@@ -179,6 +179,19 @@ fn a_named_file_must_be_there_and_be_a_file() {
         assert_eq!(error.details()["file"], path.to_str().unwrap());
         assert!(error.message().contains(says) && error.get_hint().is_some(), "{error}");
     }
+}
+
+#[test]
+fn own_settings_that_a_link_leads_nowhere_to_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let own = home.path().join(".config/ic");
+    assert_eq!(own_hooks(Some(home.path())).unwrap(), OwnHooks::default());
+    fs::create_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink("moved.yaml", own.join("config.yaml")).unwrap();
+    let refusal = own_hooks(Some(home.path())).unwrap_err();
+    assert!(refusal.code() == Code::InvalidConfig && refusal.message().contains("dangling link"), "{refusal:?}");
+    fs::write(own.join("moved.yaml"), "hooks: {guard: deny}\n").unwrap();
+    assert_eq!(own_hooks(Some(home.path())).unwrap().guard, Some(Guard::Deny));
 }
 
 #[test]
