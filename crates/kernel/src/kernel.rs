@@ -45,7 +45,7 @@ pub struct Kernel {
     /// The questions to the floors above.
     pub above: Above,
     /// The directories of checkpoints that this command has read.
-    pub trees: TreeMemory,
+    pub trees: OnceCell<TreeMemory>,
     /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
     // A cell, because it is set when the rollback has begun: by then others hold a reference to this kernel.
     accepts_late: Cell<bool>,
@@ -63,7 +63,7 @@ impl Kernel {
             session: None,
             own_actor: OnceCell::new(),
             above: Above::default(),
-            trees: TreeMemory::default(),
+            trees: OnceCell::new(),
             accepts_late: Cell::new(false),
         }
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, LedgerId, Result};
 use ic_checkpoint::lock::{self, LockMode};
-use ic_checkpoint::objects::Objects;
+use ic_checkpoint::objects::{Objects, TreeMemory};
 use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
 use ic_ledger::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, SideDatabase, faults, is_ledger, path_bytes};
@@ -68,7 +68,7 @@ pub(super) fn open(kernel: &Kernel, options: OpenOptions) -> Result<Objects> {
     if !SideDatabase::exists(&path) {
         bring(kernel, &identity, &path, options)?;
     }
-    let objects = Objects::open(&path, options)?.with_trees(kernel.trees.clone());
+    let objects = Objects::open(&path, options)?.with_trees(kernel.trees.get_or_init(TreeMemory::default).clone());
     let owner = match objects.owner()? {
         Some(owner) => owner,
         // The store first, then the ledger (`found_store` below): a crash in between leaves a store that knows its ledger. The other way
