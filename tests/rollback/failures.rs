@@ -272,6 +272,38 @@ fn one_redo_brings_back_a_rollback_whose_restore_failed_and_was_skipped() {
 }
 
 #[test]
+fn what_a_person_changed_while_a_rollback_was_stopped_is_asked_about() {
+    let world = in_git().begun();
+    for path in ["stuck", "other", "mine"] {
+        world.write(path, "old\n");
+    }
+    world.commit("base");
+    world.advance();
+    world.write("stuck", "new\n");
+    world.write("other", "new\n");
+    if !changed(&world, "+i") {
+        println!("skipped: no file can be made immutable here");
+        return;
+    }
+    stopped(&world, "a", &[]);
+    assert!(changed(&world, "-i"));
+    for path in ["other", "mine", "fresh"] {
+        world.write(path, "own\n");
+    }
+    let resume = ["rollback", "resume", &world.run, "--yes"];
+    let outcome = world.cli.run(resume);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    assert!(outcome.stdout.contains("changed since this restore stopped"), "{outcome:?}");
+    for path in ["other", "mine", "fresh"] {
+        assert_eq!(world.read(path).as_deref(), Some("own\n"), "{path} stays");
+    }
+    world.ic(&[&resume[..], &["--force-files"]].concat());
+    let left = ["stuck", "other", "mine", "fresh"].map(|path| world.read(path));
+    let old = Some("old\n".to_owned());
+    assert_eq!(left, [old.clone(), old.clone(), old, None]);
+}
+
+#[test]
 fn an_undo_that_cannot_put_a_path_back_says_so_and_is_made_again() {
     let world = in_git().begun();
     world.write("stuck", "old\n");

@@ -246,6 +246,7 @@ impl<'a> Goal<'a> {
             others,
             until: remembered.map(|remembered| remembered.seq),
             did: remembered.map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
+            stopped_at: target::stopped_at(workspace, self.covered, &target.id)?,
             taken,
         };
         let mut report = restore_into(workspace, target, deed, request, site.watch)?;

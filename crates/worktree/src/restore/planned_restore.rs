@@ -40,6 +40,8 @@ pub(super) struct RestoreTask {
     pub(super) until: Seq,
     /// What that deed did to the tree already, as [`super::RestoreDeed`] has it: others did not do it.
     pub(super) did: Vec<(CheckpointId, Option<CheckpointId>)>,
+    /// As [`super::RestoreDeed`] has it.
+    pub(super) stopped_at: Option<CheckpointId>,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,
     /// Paths that the restore which is undone wrote, as its journal has them: they go again though a rule hides them.
@@ -67,6 +69,7 @@ impl RestoreTask {
             whose: LimitOwner::Run,
             until: Seq::MAX,
             did: Vec::new(),
+            stopped_at: None,
             as_if: AsIf::default(),
             own: BTreeSet::new(),
             brought: None,
@@ -97,8 +100,22 @@ pub(super) fn plan_report<'w>(
     //   limits ─▶ target, with content of git's ─▶ picture of the tree ─▶ differences ─▶ conflicts ─▶ what stays ─▶ plan
     //
     // What stays is put into the limits before the plan is made, so the plan never has a step for it.
-    let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, others, .. } =
-        task;
+    let RestoreTask {
+        target,
+        mut limits,
+        whose,
+        until,
+        did,
+        stopped_at,
+        as_if,
+        own,
+        brought,
+        past,
+        taken,
+        work,
+        others,
+        ..
+    } = task;
     // What the caller left out decides, and not what is added to the limits below.
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
@@ -120,7 +137,7 @@ pub(super) fn plan_report<'w>(
     // The undo of one piece of work merges, so only what cannot be merged is in its way. A restore of a tree replaces whole paths.
     let mut conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
-        None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
+        None => workspace.conflicts(&target, &differences, &usual, until, (&did, stopped_at.as_ref()))?,
     };
     let (differences, mut mixed) =
         workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;

@@ -1,6 +1,7 @@
 //! What refuses a restore: living workers, and what others changed.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::time::Duration;
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq, Timestamp};
@@ -11,7 +12,8 @@ use ic_dispatch::status::DispatchStatus;
 use ic_dispatch::worker::is_living_other;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_ledger::events::Hash;
-use ic_ledger::path_bytes;
+use ic_ledger::regular_file::open_regular_itself;
+use ic_ledger::{is_database, path_bytes, path_from_bytes};
 use ic_session::attribution::Attribution;
 use ic_session::{ToolCall, call};
 use serde_json::json;
@@ -100,7 +102,7 @@ impl Workspace<'_> {
         differences: &[Difference],
         now: &Hash,
         until: Seq,
-        did: &[(CheckpointId, Option<CheckpointId>)],
+        (did, stopped_at): (&[(CheckpointId, Option<CheckpointId>)], Option<&CheckpointId>),
     ) -> Result<Vec<Conflict>> {
         // The first reason of a path stays, and the surest comes first: a record is what a run itself said. The others
         // are concluded from looks at the tree.
@@ -108,6 +110,16 @@ impl Workspace<'_> {
         self.changed_by_others(target, until, &mut reasons)?;
         for path in self.changed_while_interrupted(target)? {
             reasons.entry(path).or_insert_with(|| "changed while a restore was interrupted".to_owned());
+        }
+        // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
+        if let Some(stopped_at) = stopped_at {
+            let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?;
+            diff::diff(&self.objects, Some(&left.tree), Some(now), &mut |difference| {
+                if difference.change().is_some() && !self.is_database_now(&difference.path) {
+                    reasons.entry(difference.path).or_insert_with(|| "changed since this restore stopped".to_owned());
+                }
+                Ok(())
+            })?;
         }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
@@ -128,6 +140,12 @@ impl Workspace<'_> {
                 Some(Conflict { path: PathText(difference.path.clone()), reason })
             })
             .collect())
+    }
+
+    fn is_database_now(&self, path: &[u8]) -> bool {
+        let mut head = [0; 16];
+        let file = open_regular_itself(&self.root.join(path_from_bytes(path)));
+        file.and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| is_database(&head))
     }
 
     /// The newest checkpoint, if work had ended when it was taken. A restore after such a checkpoint leaves a tree in which no work runs

@@ -6,8 +6,8 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_kernel::Kernel;
-use ic_kernel::journal::RollbackStep;
 use ic_kernel::journal::table::RollbackRecord;
+use ic_kernel::journal::{Course, RollbackStep, steps};
 use ic_phase::{Run, point};
 use ic_worktree::{CaptureSettings, Workspace, restores_since, root_of, steps_of};
 use serde_json::{Value, json};
@@ -38,6 +38,21 @@ pub(super) fn target(kernel: &Kernel, covered: &Covered) -> Result<CheckpointRec
         .hint("roll the record back alone: --layer=workflow; or restore a checkpoint of your choice: ic checkpoint list")
         .detail("cut_seq", seq)
     })
+}
+
+/// The checkpoint with which the attempt before this one ended, if the rollback only went forward since: an undo restored the tree anew.
+pub(super) fn stopped_at(
+    workspace: &Workspace<'_>,
+    covered: &Covered,
+    target: &CheckpointId,
+) -> Result<Option<CheckpointId>> {
+    let Some(remembered) = covered.remembered() else { return Ok(None) };
+    let all = workspace.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
+    if steps::course(&all) != Course::Forward {
+        return Ok(None);
+    }
+    let attempts = restores_since(workspace, target, remembered.seq, false)?;
+    Ok(attempts.into_iter().next_back().and_then(|attempt| attempt.restored_id))
 }
 
 /// What the journal keeps of a tree step that is skipped: the checkpoints of what its restores replaced, also of one that was interrupted.
