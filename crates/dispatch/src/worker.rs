@@ -53,8 +53,7 @@ pub fn life(dispatch: &Dispatch) -> Option<Life> {
 /// must not block itself.
 pub fn is_living_other(dispatch: &Dispatch) -> bool {
     let identity = dispatch.process.as_ref().and_then(identity);
-    identity
-        .is_some_and(|identity| !identity.is_elsewhere() && identity.is_alive() && !identity.is_caller_or_ancestor())
+    identity.is_some_and(|identity| identity.is_alive() && !identity.is_caller_or_ancestor())
 }
 
 fn identity(process: &Process) -> Option<ProcessIdentity> {

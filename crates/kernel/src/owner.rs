@@ -98,10 +98,8 @@ pub fn require(snapshot: &Snapshot<'_>, run: &RunId, token: &str) -> Result<()> 
 /// The processes of undos of a run whose end was not recorded.
 pub fn undo_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<ProcessIdentity>> {
     let sql = "SELECT child FROM compensations WHERE run_id = $1 AND child IS NOT NULL";
-    let undos = snapshot.query_all(sql, &[&run.as_str()], |row| {
-        row.parse(0, "compensations", |text| serde_json::from_str(text).ok())
-    })?;
-    Ok(undos)
+    snapshot
+        .query_all(sql, &[&run.as_str()], |row| row.parse(0, "compensations", |text| serde_json::from_str(text).ok()))
 }
 
 /// Remembers the run's status from before it was closed for the rollback of its effects.

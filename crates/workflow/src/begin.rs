@@ -201,9 +201,7 @@ pub fn last(kernel: &Kernel) -> Result<RunId> {
 
 /// Whether a rollback of this workflow was begun and not finished, so that resuming it writes into the tree.
 pub fn is_rolling_back(kernel: &Kernel, reference: &str) -> Result<bool> {
-    let report = show(kernel, reference)?;
-    let run = kernel.read(|snapshot| ic_phase::run::get(snapshot, &report.run_id))?;
-    Ok(report.status == WorkflowStatus::RollingBack || run.status == ic_phase::RunStatus::RollingBack)
+    show(kernel, reference).map(|report| report.status == WorkflowStatus::RollingBack)
 }
 
 /// Whether a failed step, and not a person, began the last rollback of this workflow.

@@ -21,13 +21,8 @@ pub(crate) fn may_resume(snapshot: &Snapshot<'_>, run: &Run, workflow: &Workflow
         return Err(Diagnosis::new(Code::NothingToResume, "The workflow is completed: nothing is left to do.")
             .hint(format!("to roll it back: ic workflow rollback {} --yes", run.id.short())));
     }
-    if run.status == RunStatus::Completed {
-        // The executor may have died when only that record was left to write.
-        if is_whole {
-            return Ok(());
-        }
-    }
-    run.require_active()
+    // The executor may have died when only that record was left to write.
+    if run.status == RunStatus::Completed && is_whole { Ok(()) } else { run.require_active() }
 }
 
 pub(crate) fn may_roll_back(snapshot: &Snapshot<'_>, run: &Run, overrides: &Overrides) -> Result<()> {

@@ -10,7 +10,7 @@ use ic_ledger::events::{Hash, hex};
 use sha2::{Digest, Sha256};
 
 use super::pack;
-use super::store::{Form, Objects, PackPlace, Recent, hash_of};
+use super::store::{Form, Objects, PackPlace, Recent, RememberedTrees, hash_of};
 use crate::tree::TreeObject;
 
 /// How many packs are kept unpacked in memory: all directories of 100,000 files lie in forty.
@@ -165,7 +165,7 @@ impl Objects {
     /// Forgets what was opened: packs may have been rewritten.
     pub(super) fn forget_recent(&self) {
         *self.recent() = Recent::default();
-        self.trees.forget();
+        *self.trees.lock() = RememberedTrees::default();
     }
 
     /// Whether the store has this object.

@@ -183,7 +183,7 @@ const REMEMBERED: usize = 8 << 20;
 pub struct TreeMemory(Arc<Mutex<RememberedTrees>>);
 
 #[derive(Debug, Default)]
-struct RememberedTrees {
+pub(super) struct RememberedTrees {
     by_hash: HashMap<Hash, Arc<[u8]>>,
     bytes: usize,
 }
@@ -207,11 +207,7 @@ impl TreeMemory {
         has_room
     }
 
-    pub(super) fn forget(&self) {
-        *self.lock() = RememberedTrees::default();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RememberedTrees> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RememberedTrees> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -138,15 +138,17 @@ impl RollbackRecord {
         self.is_of_works().then(|| named_works(&self.chosen()))
     }
 
+    fn ids(&self, key: &str) -> impl Iterator<Item = String> {
+        self.plan[key].as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned))
+    }
+
     fn dispatches(&self, key: &str) -> Vec<DispatchId> {
-        let ids = self.plan[key].as_array().into_iter().flatten();
-        ids.filter_map(|id| id.as_str()).map(|id| DispatchId::from_ledger(id.to_owned())).collect()
+        self.ids(key).map(DispatchId::from_ledger).collect()
     }
 
     /// The rollbacks of some dispatches alone that it lifted.
     pub fn reinstated(&self) -> Vec<RollbackId> {
-        let ids = self.plan[REINSTATED].as_array().into_iter().flatten();
-        ids.filter_map(|id| id.as_str()).map(|id| RollbackId::from_ledger(id.to_owned())).collect()
+        self.ids(REINSTATED).map(RollbackId::from_ledger).collect()
     }
 
     /// The ids in a list of its plan whose work it ended: `cancelled_dispatches` or `failed_agents`.
