@@ -149,12 +149,12 @@ fn it_goes_from_an_undo_that_a_resumed_step_armed_again() {
     project.write("fixed", "");
     project.ok("workflow resume @");
     let events = project.json("events tail --since 0");
-    let registered =
-        events.as_array().expect("events").iter().find(|event| event["event_type"] == "compensation_registered");
-    let seq = registered.expect("it was registered")["seq"].as_i64().expect("a seq");
-    assert!(project.ok("compensation list @ --json").contains(SECRET));
-    project.ok(&format!("events redact {seq} --reason 'a token was pasted'"));
-    assert!(!project.ok("compensation list @ --json").contains(SECRET), "the row lost what its event recorded");
+    let mut events = events.as_array().expect("events").iter();
+    let registered = events.find(|event| event["kind"] == "compensation_registered").expect("it was registered");
+    let list = format!("compensation list {} --json", registered["run_id"].as_str().expect("a run"));
+    assert!(project.ok(&list).contains(SECRET));
+    project.ok(&format!("events redact {} --reason 'a token was pasted'", registered["seq"]));
+    assert!(!project.ok(&list).contains(SECRET), "the row lost what its event recorded");
 }
 
 #[test]
