@@ -46,9 +46,9 @@ pub use restore::{
     undo_named, way_back,
 };
 pub use restore::{
-    NotYet, OthersPaths, RestoreDeed, TreeChanges, changed_by, changed_since, changes_between, left_of_interrupted,
-    merge_back, path_option, refused, restore_into, restore_without, restores_since, settle, steps_of,
-    take_changes_back, take_restore_back, was_changed_since,
+    EarlierDeeds, NotYet, OthersPaths, RestoreDeed, TreeChanges, changed_by, changed_since, changes_between,
+    left_of_interrupted, merge_back, path_option, refused, restore_into, restore_without, restores_since, settle,
+    steps_of, take_changes_back, take_restore_back, was_changed_since,
 };
 
 pub use database_mark::{Marked, open as open_database};

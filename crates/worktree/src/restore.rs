@@ -82,6 +82,15 @@ pub fn restore(
     run::run(&workspace, task, request, watch)
 }
 
+/// What a deed did to the tree before a restore.
+#[derive(Debug, Default)]
+pub struct EarlierDeeds {
+    /// The checkpoints from before and after each part of it, oldest first; without a second one it died in that part.
+    pub spans: Vec<(CheckpointId, Option<CheckpointId>)>,
+    /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
+    pub stopped_at: Option<CheckpointId>,
+}
+
 /// The deed that a restore is a part of.
 #[derive(Default)]
 pub struct RestoreDeed {
@@ -91,10 +100,8 @@ pub struct RestoreDeed {
     pub others: OthersPaths,
     /// Checkpoints since this event belong to the deed: what they hold is not what was there before it. `None`: there are none.
     pub until: Option<Seq>,
-    /// The checkpoints from before and after what the deed did to the tree already, oldest first; without a second one it died in it.
-    pub did: Vec<(CheckpointId, Option<CheckpointId>)>,
-    /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
-    pub stopped_at: Option<CheckpointId>,
+    /// What the deed did to the tree already.
+    pub did: EarlierDeeds,
     /// The tree as the deed has just left it, recorded, with nothing of what rules hide: no other picture is taken of it.
     pub taken: Option<Shot>,
 }
@@ -103,7 +110,7 @@ pub struct RestoreDeed {
 pub fn restore_into(
     workspace: &Workspace<'_>,
     target: CheckpointRecord,
-    RestoreDeed { keep, others, until, did, stopped_at, taken }: RestoreDeed,
+    RestoreDeed { keep, others, until, did, taken }: RestoreDeed,
     request: &RestoreRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<RestoreReport> {
@@ -111,8 +118,7 @@ pub fn restore_into(
     queries::require_same_root(workspace, &target)?;
     let limits = Limits { keep, ..Limits::default() };
     let until = until.unwrap_or(Seq::MAX);
-    let task =
-        RestoreTask { until, did, stopped_at, taken, others, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
+    let task = RestoreTask { until, did, taken, others, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(workspace, task, request, watch)
 }
 

@@ -24,8 +24,8 @@ use ic_session::call;
 use ic_worktree::capture::Shot;
 use ic_worktree::forced_files::FORCED;
 use ic_worktree::{
-    Conflict, OthersPaths, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which, Workspace,
-    files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
+    Conflict, EarlierDeeds, OthersPaths, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which,
+    Workspace, files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
 };
 use serde_json::{Value, json};
 
@@ -245,8 +245,11 @@ impl<'a> Goal<'a> {
             keep: self.keep.iter().cloned().chain(theirs.iter().map(|one| one.path.0.clone())).collect(),
             others,
             until: remembered.map(|remembered| remembered.seq),
-            did: remembered.map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
-            stopped_at: target::stopped_at(workspace, self.covered, &target.id)?,
+            did: EarlierDeeds {
+                spans: remembered
+                    .map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
+                stopped_at: target::stopped_at(workspace, self.covered, &target.id)?,
+            },
             taken,
         };
         let mut report = restore_into(workspace, target, deed, request, site.watch)?;

@@ -17,6 +17,7 @@ use super::super::git::Brought;
 use super::super::named_paths;
 use super::super::skipped_files::ContentSources;
 use super::super::workspace::Workspace;
+use super::EarlierDeeds;
 use super::assumed_tree::AsIf;
 use super::client_settings;
 use super::kept_plan::hash_of;
@@ -39,9 +40,7 @@ pub(super) struct RestoreTask {
     /// Checkpoints since this event belong to the same deed: what they hold is not what was there before it.
     pub(super) until: Seq,
     /// What that deed did to the tree already, as [`super::RestoreDeed`] has it: others did not do it.
-    pub(super) did: Vec<(CheckpointId, Option<CheckpointId>)>,
-    /// As [`super::RestoreDeed`] has it.
-    pub(super) stopped_at: Option<CheckpointId>,
+    pub(super) did: EarlierDeeds,
     /// The tree as it will be by then: a preview of what comes after other restores.
     pub(super) as_if: AsIf,
     /// Paths that the restore which is undone wrote, as its journal has them: they go again though a rule hides them.
@@ -68,8 +67,7 @@ impl RestoreTask {
             limits,
             whose: LimitOwner::Run,
             until: Seq::MAX,
-            did: Vec::new(),
-            stopped_at: None,
+            did: EarlierDeeds::default(),
             as_if: AsIf::default(),
             own: BTreeSet::new(),
             brought: None,
@@ -100,22 +98,8 @@ pub(super) fn plan_report<'w>(
     //   limits ─▶ target, with content of git's ─▶ picture of the tree ─▶ differences ─▶ conflicts ─▶ what stays ─▶ plan
     //
     // What stays is put into the limits before the plan is made, so the plan never has a step for it.
-    let RestoreTask {
-        target,
-        mut limits,
-        whose,
-        until,
-        did,
-        stopped_at,
-        as_if,
-        own,
-        brought,
-        past,
-        taken,
-        work,
-        others,
-        ..
-    } = task;
+    let RestoreTask { target, mut limits, whose, until, did, as_if, own, brought, past, taken, work, others, .. } =
+        task;
     // What the caller left out decides, and not what is added to the limits below.
     let is_whole = limits.is_everything() && !request.mine;
     let strategy = request.strategy.map_or_else(|| workspace.usual_strategy(&target, request), Ok)?;
@@ -137,7 +121,7 @@ pub(super) fn plan_report<'w>(
     // The undo of one piece of work merges, so only what cannot be merged is in its way. A restore of a tree replaces whole paths.
     let mut conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
-        None => workspace.conflicts(&target, &differences, &usual, until, (&did, stopped_at.as_ref()))?,
+        None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
     let (differences, mut mixed) =
         workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;

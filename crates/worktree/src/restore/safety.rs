@@ -19,6 +19,7 @@ use ic_session::{ToolCall, call};
 use serde_json::json;
 
 use super::super::workspace::{Workspace, root_of};
+use super::EarlierDeeds;
 use super::request::Conflict;
 
 /// An agent whose call has no end after this time was killed, most likely: no client lets a tool run longer.
@@ -102,7 +103,7 @@ impl Workspace<'_> {
         differences: &[Difference],
         now: &Hash,
         until: Seq,
-        (did, stopped_at): (&[(CheckpointId, Option<CheckpointId>)], Option<&CheckpointId>),
+        did: &EarlierDeeds,
     ) -> Result<Vec<Conflict>> {
         // The first reason of a path stays, and the surest comes first: a record is what a run itself said. The others
         // are concluded from looks at the tree.
@@ -112,7 +113,7 @@ impl Workspace<'_> {
             reasons.entry(path).or_insert_with(|| "changed while a restore was interrupted".to_owned());
         }
         // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
-        if let Some(stopped_at) = stopped_at {
+        if let Some(stopped_at) = &did.stopped_at {
             let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?;
             diff::diff(&self.objects, Some(&left.tree), Some(now), &mut |difference| {
                 if difference.change().is_some() && !self.is_database_now(&difference.path) {
@@ -123,7 +124,7 @@ impl Workspace<'_> {
         }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
-            for (from, to) in self.time_of_others(&settled, now, did)? {
+            for (from, to) in self.time_of_others(&settled, now, &did.spans)? {
                 diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
                     if difference.change().is_some() {
                         let reason = format!("changed after checkpoint {}, when work had ended", settled.id.short());
