@@ -72,7 +72,7 @@ pub fn escape_controls(json: &mut Vec<u8>) {
         return;
     }
     // In UTF-8, U+0080 to U+009F are 0xC2 and a second byte of the same number. 0xC2 also begins U+00A0 to U+00BF,
-    // which are no control characters.
+    // which are not control characters.
     let is_c1 = |pair: &[u8]| pair[0] == 0xc2 && (0x80..=0x9f).contains(&pair[1]);
     let mut escaped = Vec::with_capacity(json.len() + 64);
     let mut rest = json.as_slice();

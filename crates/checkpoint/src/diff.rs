@@ -235,7 +235,7 @@ impl Differ<'_> {
                 *tree = None;
             }
         }
-        // Left out on both sides: another place is no difference of this one.
+        // Left out on both sides: what differs in another work tree does not differ here.
         if before == after && before == Some(&passed) {
             return Ok(());
         }

@@ -36,7 +36,7 @@ fn is_git_to_ntfs(name: &[u8]) -> bool {
 
 /// HFS+ knows no case and drops characters that have no width.
 fn is_git_to_hfs(name: &[u8]) -> bool {
-    // Names on HFS+ are Unicode: other bytes are no form of any name there.
+    // Names on HFS+ are Unicode, so other bytes name nothing there.
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let is_dropped = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let seen = name.chars().filter(|c| !is_dropped(c)).map(|c| c.to_ascii_lowercase());

@@ -137,7 +137,7 @@ impl Compensation {
         updated_at";
 
     fn from_row(row: &LedgerRow<'_>) -> Result<Self> {
-        // A null is no text that could be parsed, so it is asked about first.
+        // A null is not a text that could be parsed, so it is asked about first.
         let step_ended = match row.get::<Option<String>>(12)? {
             Some(_) => Some(row.parse(12, "compensations", StepEnd::parse)?),
             None => None,

@@ -134,7 +134,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
 fn meant(arguments: &[OsString], word: &str) -> Option<String> {
     // After a noun, clap suggests the verbs of that noun, which are nearer.
     let mut rest = arguments.iter().skip(1);
-    // The value of an option, as of `-C DIR`, is no word of the command.
+    // The value of an option, as in `-C DIR`, does not name a command.
     let is_option = |argument: &&OsString| argument.as_bytes().starts_with(b"-");
     let mut first = rest.next();
     while let Some(option) = first.filter(is_option) {

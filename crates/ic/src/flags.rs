@@ -93,7 +93,7 @@ pub(crate) fn valued<'a>(
 
 fn is_same(name: &str, one: &OsStr, other: &OsStr) -> bool {
     let duration = |text: &OsStr| text.to_str().and_then(|text| busy_timeout(text).ok());
-    // `1m` and `60s` are no disagreement.
+    // `1m` and `60s` say the same.
     one == other || name == "--busy-timeout" && duration(one) == duration(other)
 }
 

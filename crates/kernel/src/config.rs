@@ -245,13 +245,13 @@ fn meta_of(path: &Path, named: bool) -> Result<Option<fs::Metadata>> {
         Ok(meta) => Ok(Some(meta)),
         // A name that leads nowhere is a mistake; a project without a file has the defaults.
         Err(e) if is_absent(&e) && !named && fs::symlink_metadata(path).is_err() => Ok(None),
-        // A link that leads nowhere is no absent file: the user believes that a configuration is in force.
+        // A link that leads nowhere is not an absent file: the user believes that a configuration is in force.
         Err(e) if is_absent(&e) => Err(absent(path, named)),
         Err(e) => Err(e).while_doing(|| format!("reading {}", path.display())),
     }
 }
 
-/// The content of a configuration. Errors: `invalid_config` for what is no file, or too long.
+/// The content of a configuration. Errors: `invalid_config` for what is not a file, or too long.
 fn content(path: &Path, meta: &fs::Metadata) -> Result<Vec<u8>> {
     let bytes = if meta.is_file() { read(path)? } else { None };
     bytes.ok_or_else(|| explain::invalid(path, None, "it is not a file of at most 1 MB", None))

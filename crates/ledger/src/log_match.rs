@@ -43,7 +43,7 @@ pub(crate) fn require_together(
     }
     let Some(file) = alone(path) else { return Ok(()) };
     let is_own = together.is_some_and(|both| is_one(&file, &both));
-    // A file that is damaged even without its log is no proof against the log.
+    // A file that is damaged even without its log proves nothing against the log.
     if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 

@@ -117,7 +117,7 @@ fn decision(answer: &Value, is_at_once: bool) -> Decision {
     match (answer["action"].as_str(), answer["content"][APPROVE].as_bool()) {
         (Some("accept"), Some(true)) => Decision::Yes,
         (Some("accept"), Some(false)) => Decision::No,
-        // Only a person takes longer than a moment, and what is no clear yes of a person is a no.
+        // Only a person takes longer than a moment, and only a clear yes from a person is a yes.
         _ if !is_at_once => Decision::No,
         (Some("decline"), _) => Decision::Declined,
         _ => Decision::Undecided,

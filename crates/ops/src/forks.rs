@@ -196,7 +196,7 @@ fn of_work_there(kernel: &Kernel, fork: &Fork) -> Result<Option<Warning>> {
 /// Errors: `fork_not_found`; those of [`forks::remove`]: nothing was removed.
 pub fn drop(kernel: &Kernel, settings: &CaptureSettings, name: &str, force: bool) -> Result<(String, DroppedFork)> {
     let fork = match forks::find(kernel, name) {
-        // A removal that was killed leaves a directory that is no fork any more. The same call finishes it.
+        // A removal that was killed leaves a directory that is no longer a fork. The same call finishes it.
         Err(error) if error.code() == Code::ForkNotFound => {
             let finished = forks::finish_removal(&kernel.project.root, name)?;
             return finished.map(|dropped| (name.to_owned(), dropped)).ok_or(error);

@@ -4,18 +4,23 @@
 //! name decides: the input of a tool, a recorded path, a commit of a call, a line for a shell, in this order. A path that
 //! none of them names may belong to each.
 
+mod named_paths;
+mod window;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use ic_base::{CallId, DispatchId, Result, RunId, Seq, Timestamp};
-use ic_checkpoint::record::{self, CheckpointKind, CheckpointRecord};
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::status::DispatchStatus;
-use ic_dispatch::{Dispatch, code, dispatch};
-use ic_ledger::{Snapshot, path_bytes};
+use ic_dispatch::{Dispatch, dispatch};
+use ic_ledger::Snapshot;
 use ic_phase::run;
 
 use crate::call::{self, ToolCall};
-use crate::shell_targets;
+
+use named_paths::NamedPaths;
+pub use window::Window;
 
 /// How long a call without a reported end may run, in milliseconds: a build, or a question to a person who is at lunch. An older one was
 /// cut off with its client.
@@ -38,51 +43,7 @@ pub struct Attribution {
     sure: BTreeSet<Vec<u8>>,
     /// Whether a person says that of all paths.
     is_all_sure: bool,
-    named: Named,
-}
-
-/// The paths that work named as its own, by work.
-#[derive(Debug, Default)]
-struct Named {
-    /// Paths that a person or a script recorded.
-    recorded: HashMap<DispatchId, HashSet<Vec<u8>>>,
-    /// Paths in commits that its calls made.
-    committed: HashMap<DispatchId, HashSet<Vec<u8>>>,
-    /// Paths that a call's line for a shell writes, by call.
-    written: HashMap<CallId, Vec<String>>,
-}
-
-impl Named {
-    fn of(
-        snapshot: &Snapshot<'_>,
-        workers: &[Dispatch],
-        calls: &[ToolCall],
-        (told, cut_off): (&HashSet<DispatchId>, &HashSet<CallId>),
-    ) -> Result<Self> {
-        let mut named = Self::default();
-        // Work that was alone needs no name, unless a person may have changed something at the same time.
-        if workers.len() < 2 && cut_off.is_empty() {
-            return Ok(named);
-        }
-        for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {
-            // Of work that tells no calls, a commit on record is as good a name as a recorded path.
-            let is_of_call = file.is_of_commit && told.contains(&file.dispatch_id);
-            let by = if is_of_call { &mut named.committed } else { &mut named.recorded };
-            by.entry(file.dispatch_id).or_default().insert(path_bytes(&file.path).to_vec());
-        }
-        // A call that names paths needs no line: its paths are the better name.
-        for call in calls.iter().filter(|call| call.paths.is_empty()) {
-            let written = call.line.as_deref().map(shell_targets::written).unwrap_or_default();
-            if !written.is_empty() {
-                named.written.insert(call.id.clone(), written);
-            }
-        }
-        Ok(named)
-    }
-}
-
-fn has(named: &HashMap<DispatchId, HashSet<Vec<u8>>>, work: &DispatchId, path: &[u8]) -> bool {
-    named.get(work).is_some_and(|paths| paths.iter().any(|name| is_named(name, path)))
+    named: NamedPaths,
 }
 
 /// The last call of each agent whose work did not end by itself, if the call's own end was not reported: a person stopped it, or it still
@@ -100,29 +61,6 @@ fn cut_off_of(workers: &[Dispatch], calls: &[ToolCall]) -> HashSet<CallId> {
     };
     let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
     cut_off.filter(|call| !came_to_its_end(call) && !has_next(call)).map(|call| call.id.clone()).collect()
-}
-
-/// Whether a name means a path: the path itself, or a path in it, because its directory may be new.
-fn is_named(name: &[u8], path: &[u8]) -> bool {
-    name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-}
-
-/// The time between two checkpoints of a tree.
-#[derive(Debug)]
-pub struct Window<'a> {
-    /// The checkpoint at its beginning.
-    pub from: &'a CheckpointRecord,
-    /// The checkpoint at its end.
-    pub to: &'a CheckpointRecord,
-    at_work: Vec<&'a Dispatch>,
-    in_calls: Vec<&'a Dispatch>,
-    /// As `in_calls`, but by the clock: with calls that changed no file.
-    by_clock: Vec<&'a Dispatch>,
-    calls: Vec<&'a ToolCall>,
-    /// Whether every call in it was cut off.
-    is_unsure: bool,
-    sure: &'a BTreeSet<Vec<u8>>,
-    named: &'a Named,
 }
 
 impl Attribution {
@@ -169,7 +107,7 @@ impl Attribution {
             }
         }
         let cut_off = cut_off_of(&workers, &calls);
-        let named = Named::of(snapshot, &workers, &calls, (&told, &cut_off))?;
+        let named = NamedPaths::of(snapshot, &workers, &calls, (&told, &cut_off))?;
         Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
     }
 
@@ -297,105 +235,5 @@ impl Attribution {
         // What a person did after the last call and before the next prompt is not the work's.
         let end = self.interrupted.get(&worker.id).copied().or(worker.finished_seq);
         worker.place() < to.seq && !end.is_some_and(has_ended)
-    }
-}
-
-impl<'a> Window<'a> {
-    /// The work that may have made a change at a path. If it is one, it made the change; if several, it is not known which; if none, a
-    /// person or another program did.
-    pub fn owners(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        // Work that was alone has made every change, also what a process did that one of its calls left behind. A prompt and its subagents
-        // count as one then.
-        if self.at_work.len() < 2 || self.in_calls.is_empty() {
-            let began =
-                |one: &Dispatch| self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id));
-            return self.at_work.iter().copied().filter(|one| !began(one)).collect();
-        }
-        self.makers(path)
-    }
-
-    /// As [`Window::owners`], only for changes in tool calls, or by work whose client reports none. A change while no call ran was made by
-    /// none of them: a person made it, or a program that a call left behind. So was one in a call that edits other files alone.
-    pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        let may_have = |worker: &&Dispatch| {
-            let mut own = self.calls.iter().filter(|call| call.dispatch_id == worker.id).peekable();
-            let names = |call: &ToolCall| call.paths.iter().any(|name| is_named(name.as_bytes(), path));
-            // Work without a call here tells none: it may have changed any path.
-            own.peek().is_none() || own.any(|call| !call.is_confined() || names(call))
-        };
-        let in_calls: Vec<&Dispatch> = self.in_calls.iter().copied().filter(may_have).collect();
-        if in_calls.len() < 2 {
-            return in_calls;
-        }
-        let calls = |worker: &Dispatch| {
-            let mut all = self.calls.iter().filter(|call| call.dispatch_id == worker.id);
-            all.any(|call| call.paths.iter().any(|name| is_named(name.as_bytes(), path)))
-        };
-        let recorded = |worker: &Dispatch| has(&self.named.recorded, &worker.id, path);
-        let committed = |worker: &Dispatch| has(&self.named.committed, &worker.id, path);
-        let written = |worker: &Dispatch| {
-            let own = self.calls.iter().filter(|call| call.dispatch_id == worker.id);
-            let mut names = own.filter_map(|call| self.named.written.get(&call.id)).flatten();
-            names.any(|name| is_named(name.as_bytes(), path))
-        };
-        let ranks: [&dyn Fn(&Dispatch) -> bool; 4] = [&calls, &recorded, &committed, &written];
-        // All are asked in one rank before the next: works that are named equally well share the path.
-        for names in ranks {
-            let own: Vec<&Dispatch> = in_calls.iter().copied().filter(|worker| names(worker)).collect();
-            if !own.is_empty() {
-                return own;
-            }
-        }
-        in_calls
-    }
-
-    /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and none names the path. A
-    /// person may have changed it after that.
-    pub fn is_unsure(&self, path: &[u8]) -> bool {
-        let names = |call: &&ToolCall| {
-            let written = self.named.written.get(&call.id).into_iter().flatten();
-            call.paths.iter().chain(written).any(|name| is_named(name.as_bytes(), path))
-        };
-        self.is_unsure && !self.sure.contains(path) && !self.calls.iter().any(names)
-    }
-
-    /// Whether it is later than the cut of a rollback.
-    pub fn is_after(&self, cut: Seq) -> bool {
-        // The checkpoint of an advance is the event before the advance; that of a point is the event after the point.
-        self.from.seq >= cut || self.from.advance_seq == Some(cut)
-    }
-
-    /// Whether a restore changed the tree, and no work did.
-    pub fn is_restore(&self) -> bool {
-        self.to.kind == CheckpointKind::Restored
-    }
-
-    /// Whether a change to something other than a file, such as a branch, may have been made by this run. As [`Window::owners`],
-    /// but a call that changed no file may have made it.
-    pub fn may_be_of(&self, run: &RunId) -> bool {
-        let owners = if self.at_work.len() < 2 || self.by_clock.is_empty() { &self.at_work } else { &self.by_clock };
-        owners.iter().any(|worker| worker.run_id == *run)
-    }
-
-    /// Whether what changed in it is a person's own: no work was under way, not even between two calls, and nothing that changes the tree
-    /// itself had just looked at it. Effects of an undo, for instance, run after such a look.
-    pub fn is_own(&self) -> bool {
-        self.is_idle() && !self.is_restore() && self.from.kind != CheckpointKind::Safety
-    }
-
-    /// Whether no work was under way.
-    pub fn is_idle(&self) -> bool {
-        self.at_work.is_empty()
-    }
-
-    /// The work that was in a call, or whose client reports none.
-    pub fn in_calls(&self) -> &[&'a Dispatch] {
-        &self.in_calls
-    }
-
-    /// The calls that may have made a change at a path: those that name it, else all that ran.
-    pub fn calls(&self, path: &[u8]) -> Vec<&'a ToolCall> {
-        let named: Vec<&ToolCall> = self.calls.iter().filter(|call| call.names(path)).copied().collect();
-        if named.is_empty() { self.calls.clone() } else { named }
     }
 }

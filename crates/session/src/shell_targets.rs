@@ -83,7 +83,7 @@ fn commands(line: &str) -> Vec<Command> {
                 command.take(&mut word, &mut next);
                 // `>>` and `>|` write the file as well.
                 while chars.next_if(|c| matches!(c, '>' | '|')).is_some() {}
-                // A redirection to another stream writes no file, and the number of that is no word.
+                // A redirection to another stream writes no file, and the stream's number is not an argument.
                 let is_stream =
                     chars.next_if_eq(&'&').is_some() && chars.next_if(|c| c.is_ascii_digit() || *c == '-').is_some();
                 next = if is_stream { Next::Word } else { Next::Target };

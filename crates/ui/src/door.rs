@@ -79,7 +79,7 @@ impl PageDoor {
     pub(crate) fn require_cookie(&self, headers: &HeaderMap) -> std::result::Result<(), Refused> {
         let name = self.cookie_name();
         // A browser may send several cookies of one name, one for each path. Another server on this host can add some, so
-        // a wrong one beside the right one is no reason to refuse.
+        // a wrong one beside the right one is not a reason to refuse.
         let has = cookies(headers, &name).any(|value| is_same(&self.pass, value));
         if has { Ok(()) } else { Err(Refused::Key) }
     }
@@ -120,7 +120,7 @@ fn chance() -> Result<String> {
 fn is_same(own: &str, given: &str) -> bool {
     // No early return at the first difference: that would tell how many characters were right.
     let differs = own.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
-    // `zip` ends with the shorter one, so the lengths are compared, too. That of our secrets is no secret.
+    // `zip` ends with the shorter one, so the lengths are compared, too. That of our secrets is not a secret.
     own.len() == given.len() && differs == 0
 }
 

@@ -58,7 +58,7 @@ impl Covered {
         request: &LayeredRequest<'_>,
         settings: &CaptureSettings,
     ) -> Self {
-        // The strategy is no decision of the call: the look at the tree finds it, and the fence records it.
+        // The call does not decide the strategy: the look at the tree finds it, and the fence records it.
         let choices = Choices::new(request.force, request.keep_theirs, request.mine, None, settings.state.as_ref());
         let choices = choices.with_paths(&request.decisions);
         let planned = PlannedCoverage {

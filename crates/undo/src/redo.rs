@@ -117,7 +117,7 @@ fn newest_of(kernel: &Kernel, snapshot: &Snapshot<'_>, rollback: Option<Rollback
     let again = dispatch_changes::made_again(snapshot, &kernel.project.root, &table::all(snapshot)?)?;
     let mut restore = None;
     let mut is_covered = false;
-    // This finds the newest restore that stands, by itself or with its rollback. What a redo restored is no undo, and
+    // This finds the newest restore that stands, by itself or with its rollback. What a redo restored is not an undo, and
     // what an ended rollback restored is gone.
     for one in journal::stacks(&restores).0.into_iter().rev() {
         // A restore by which a redo merged work back is no undo; and what an undo restored stands no longer once the work came back.

@@ -263,7 +263,7 @@ impl Workspace<'_> {
         progress: &CaptureProgress,
     ) -> Result<Looked> {
         let (options, root) = (self.options(), self.root.as_path());
-        // Where the caller names what was touched, the capture looks at nothing else. Such a tree is no witness for
+        // Where the caller names what was touched, the capture looks at nothing else. Such a tree proves nothing about
         // what git told before, so git is asked.
         let look = asks.filter(|_| purpose.touched.is_none());
         let look = look.and_then(|_| GitLook::begin(&self.objects, root, options.flush));

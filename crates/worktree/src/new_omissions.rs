@@ -32,7 +32,7 @@ impl Workspace<'_> {
         if captured.nested_git.is_empty() && captured.skipped.is_empty() {
             return Ok(Vec::new());
         }
-        // Of the root and not of the line: what another session's checkpoint left out is no news any more.
+        // Of the root and not of the line: what another session's checkpoint left out is not new any more.
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;
         let newest = newest.map(|newest| CheckpointManifest::read(&self.objects, &newest.manifest)).transpose()?;
         let known = newest.as_ref();

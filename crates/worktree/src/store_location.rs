@@ -188,7 +188,7 @@ fn sources(identity: &Identity, own: &Path, options: OpenOptions) -> Vec<PathBuf
     for (path, _) in files_beside(own) {
         let is_store = path.as_os_str().as_encoded_bytes().ends_with(STORE.as_bytes());
         if is_store && path != own {
-            // A file that cannot be opened is no source. It stays where it is.
+            // A file that cannot be opened is not a source. It stays where it is.
             let looked = Objects::look(&path, options).ok().flatten();
             if let Some(objects) = looked {
                 if objects.owner().is_ok_and(|owner| owner.as_ref() == Some(&identity.id)) {

@@ -149,7 +149,7 @@ pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
     }
     let asked = (shas.join("\n") + "\n").into_bytes();
     // The second `--not` ends the first: refs are excluded, and the input is asked for. A commit that was amended may be
-    // collected by now, which is no error here.
+    // collected by now, which is not an error here.
     let lost = ["rev-list", "--ignore-missing", "--not", "HEAD", "--all", "--not", "--stdin"];
     let lost = Git::new(root).run_with(&lost, &asked).unwrap_or_default();
     let lost = String::from_utf8_lossy(&lost);

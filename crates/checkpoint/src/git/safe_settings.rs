@@ -127,7 +127,7 @@ const READING: [&str; 11] = [
 pub(super) fn runs_named<A: AsRef<OsStr>>(arguments: &[A]) -> bool {
     let mut words = arguments.iter().map(AsRef::as_ref);
     while let Some(word) = words.next() {
-        // `-c NAME=VALUE` comes before the command: its value is no command.
+        // `-c NAME=VALUE` comes before the command: its value is not a command.
         if word == "-c" {
             words.next();
         } else if !word.as_encoded_bytes().starts_with(b"-") {

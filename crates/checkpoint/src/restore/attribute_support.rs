@@ -54,7 +54,7 @@ pub fn attain(
                 lost.push((PathText(difference.path.clone()), what));
             }
         }
-        // What only root could change is no step any more, and only named.
+        // What only root could change is named, and not tried.
         if difference.before != difference.after {
             kept.push(difference);
         }

@@ -106,7 +106,7 @@ impl Look<'_> {
     }
 
     fn content(&self, hash: &Hash) -> Result<()> {
-        // Without `read_data` the index is believed. What was purged is gone on purpose, which is no damage.
+        // Without `read_data` the index is believed. What was purged is gone on purpose, which is not damage.
         if !self.read_data && self.objects.has(hash)? || self.objects.is_purged(hash)? {
             return Ok(());
         }

@@ -61,7 +61,7 @@ impl Gate {
         // shell reads the end of the pipe.
         let (input, opener) = pipe()?;
         let child = std::process::Command::new(SHELL)
-            // After `--`, a word of the command that begins with a minus is no option of the shell.
+            // After `--`, the shell does not take a word that begins with a minus for one of its options.
             .args(["-s", "--"])
             .args(argv)
             .current_dir(directory)

@@ -39,7 +39,7 @@ impl Health {
         // A configuration that cannot be read is not what was asked about: the size is shown with the default
         // limit.
         let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref());
-        // Told only: a large store is no fault.
+        // Told only: a large store is not a fault.
         checks.push(HealthCheck { name: "size", ok: true, detail: size.words() });
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {

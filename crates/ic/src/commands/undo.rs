@@ -148,7 +148,7 @@ impl UndoArgs {
         //     a run is here       its last work; if it has none, that of a run that has ended since
         //     no run is here      the newest checkpoint that differs from the tree
         ic_undo::require_whole(kernel)?;
-        // `@~2` is no id: it is counted below, and fails there if it leads too far.
+        // `@~2` is not an id: it is counted below, and fails there if it leads too far.
         if let Some(id) = self.alone().filter(|id| ic_undo::points::steps_back(id).is_none()) {
             // Looked up first: an unknown dispatch is refused, and must not lead to a restore of a checkpoint.
             kernel.read(|snapshot| {

@@ -54,7 +54,7 @@ impl WaitArgs {
         let records: Vec<AwaitedJson> = awaited.iter().map(|one| AwaitedJson::new(one, stop)).collect();
         session.output.list(&records, || views::wait::awaited(&awaited, stop))?;
         // With --any, what goes on has no end.
-        // Otherwise each counts, also one that a timeout cut off: without an end it is no success.
+        // Otherwise each counts, also one that a timeout cut off: without an end it is not a success.
         let mut meant = awaited.iter().filter(|one| !self.any || one.end.is_some());
         let is_success = meant.all(wait::Awaited::is_success);
         Ok(if is_success && stop == WaitStop::Ended { ExitStatus::Done } else { ExitStatus::No })

@@ -207,7 +207,7 @@ fn from_ledger(
         CompletionKind::Step => looked.steps(),
         CompletionKind::Event => looked.events(),
         CompletionKind::Cursor => looked.cursors(),
-        // Those of the others are no names in the ledger.
+        // The values of other options are not in the ledger.
         _ => Ok(Vec::new()),
     }
 }

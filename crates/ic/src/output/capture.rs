@@ -24,7 +24,7 @@ impl Capture {
     #[cfg(feature = "mcp")]
     pub(crate) fn take(&self) -> (String, String, Vec<String>) {
         let Captured { json, text, notes } = std::mem::take(&mut *self.held());
-        // The views write styles into every text. Standard output removes them where it is no terminal.
+        // The views write styles into every text. Standard output removes them where it is not a terminal.
         // A capture has no such stream.
         (String::from_utf8_lossy(&json).into_owned(), strip_str(&text).to_string(), notes)
     }

@@ -80,7 +80,7 @@ impl CliSession {
         let mut shown = format!("{text}{question}");
         while let Some(answer) = answer(&shown)? {
             let mut typed = answer.chars();
-            // Exactly one character: a word is no answer.
+            // Exactly one character: a word is not an answer.
             let first = typed.next().filter(|_| typed.next().is_none());
             let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
             if let Some(letter) = meant.filter(|letter| letters.contains(*letter)) {

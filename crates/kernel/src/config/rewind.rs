@@ -67,7 +67,7 @@ impl TryFrom<Given> for Rewinding {
         let own = profile.map(|profile| RewindTarget::of_profile(profile, Path::new("")));
         let own = own.as_ref();
         let missing = |key: &str| format!("`rewind` has no `{key}`, and no `profile` (devs, langgraph)");
-        // An empty list is no list: the profile decides, or it is missing.
+        // An empty list says nothing: the profile decides, or the setting is missing.
         let tables = tables.filter(|tables| !tables.is_empty());
         let given = [
             ("rewind.profile", profile.is_some()),

@@ -130,7 +130,7 @@ pub fn each_crossing_newest_first(
     run_id: &RunId,
     mut visit: impl FnMut(Event) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    // The types are no parameters: only in the text of the statement do they lead SQLite to the partial index.
+    // The types are not parameters: only in the text of the statement do they lead SQLite to the partial index.
     snapshot.each(
         &format!(
             "SELECT {} FROM events WHERE run_id = $1 AND type IN ('advance', 'override') ORDER BY seq DESC",

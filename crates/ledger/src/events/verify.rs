@@ -112,7 +112,7 @@ fn tail_problem(last: Seq, hash: Hash, head: (Seq, Hash), expected: Option<Expec
 }
 
 fn redaction_of(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
-    // The type is no parameter: only in the text of the statement does it lead SQLite to the partial index.
+    // The type is not a parameter: only in the text of the statement does it lead SQLite to the partial index.
     snapshot.query_opt(
         "SELECT seq FROM events WHERE subject_id = $1 AND type = 'redacted'",
         &[&seq.to_string()],

@@ -80,7 +80,7 @@ pub fn leave(
     left: &LeftHead,
 ) -> Result<()> {
     // A resumed rewind comes here again, with a tree that its checkout may have moved in part. The first checkpoint alone has
-    // the tree from before, so no row is changed then, which is no error.
+    // the tree from before, so no row is changed then, which is not an error.
     tx.execute(
         "UPDATE rewinds SET safety_id = $1, left_branch = $2, left_head = $3, kept_ref = $4, updated_at = $5 \
          WHERE id = $6 AND stage = 'planned' AND safety_id IS NULL",

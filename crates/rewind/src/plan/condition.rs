@@ -155,6 +155,6 @@ fn in_scope(cut: &CutTable, line: &PlanLine, alias: &str) -> String {
 /// Excludes audit rows, which rewinds wrote.
 fn exempt_sql(alias: &str, event: &str) -> String {
     let event = quote(event);
-    // `IS NOT`, because a row whose event is NULL is no audit row: `<>` would keep it.
+    // `IS NOT`, because a row whose event is NULL is not an audit row: `<>` would keep it.
     format!(" AND {alias}.{event} IS NOT '{COMPLETED}' AND {alias}.{event} IS NOT '{UNDONE}'")
 }

@@ -58,7 +58,7 @@ impl Conversations for OpenCode {
     /// Its sessions are rows of its database, so it exports one and imports the copy itself, into the place where it is to be continued.
     fn before(&self, cut: &ConversationCut<'_>) -> Result<Vec<String>> {
         let exported = told(cut.project, &["export", cut.session])?;
-        // What it prints before the JSON is no part of the session.
+        // What it prints before the JSON does not belong to the session.
         let start = exported.find('{').ok_or_else(|| conversation::unknown("OpenCode exported no session."))?;
         let session: Value = serde_json::from_str(&exported[start..])
             .map_err(|_| conversation::unknown("OpenCode exported a session that is not read here."))?;

@@ -138,7 +138,7 @@ impl<'a> Goal<'a> {
         let run = &covered.run;
         if covered.is_merged() {
             let workspace = Workspace::of_run(kernel, run, settings)?;
-            // The effects of this undo may have changed the tree by now, and that is no change of others.
+            // The effects of this undo may have changed the tree by now. Others did not make that change.
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
             met.takes_unsure = covered.force(site.force)?.files;
             met.taken = covered.choices()?.paths.take.into_iter().map(|path| path.0).collect();

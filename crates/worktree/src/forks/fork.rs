@@ -99,7 +99,7 @@ pub(super) fn directory_of(root: &Path, name: &str) -> PathBuf {
     root.with_file_name(beside).join(name)
 }
 
-/// The name of the fork of a work tree whose place this directory is, whether it is there or not; `None`: it is no such place.
+/// The name of the fork of a work tree whose place this directory is, whether it is there or not; `None`: it is not such a place.
 pub(crate) fn name_at(root: &Path, directory: &Path) -> Option<String> {
     let name = directory.file_name()?.to_str()?;
     (directory_of(root, name) == directory).then(|| name.to_owned())

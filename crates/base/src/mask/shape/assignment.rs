@@ -106,7 +106,7 @@ pub(super) fn assigned(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) ->
             None => return MaskVerdict::More,
             Some(0) => {}
             Some(length) => {
-                // In `bypass`, `pass` is no name. A later one of the list may fit.
+                // In `bypass`, `pass` is not a name. A later one of the list may fit.
                 if !is_apart(name, rest, before) {
                     continue;
                 }

@@ -76,7 +76,7 @@ impl Pattern {
     fn parse(text: &[u8], fold: bool) -> Option<Self> {
         let (is_negated, text) = text.strip_prefix(b"!").map_or((false, text), |rest| (true, rest));
         let (only_directories, text) = text.strip_suffix(b"/").map_or((false, text), |rest| (true, rest));
-        // Before the first slash goes: `/foo` is no pattern of names, though no slash is left in it.
+        // Asked before the first slash is cut off: `/foo` is a path and not a name, although no slash is left in it.
         let of_names = !text.contains(&b'/');
         let text = text.strip_prefix(b"/").unwrap_or(text);
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! What HEAD is on, names and messages that are no text, and branches of which only some move.
+//! What HEAD is on, names and messages that are not text, and branches of which only some move.
 
 use std::os::unix::ffi::OsStrExt;
 

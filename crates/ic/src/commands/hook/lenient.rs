@@ -54,7 +54,7 @@ fn whole(text: &str) -> Cow<'_, str> {
 /// The half of a character, or the zero, that an escape at the beginning of a text stands for; `None`: it stands for neither.
 fn half_or_zero(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
-    // `from_str_radix` takes a sign, as in `+123`, which is no escape.
+    // `from_str_radix` takes a sign, as in `+123`, which is not an escape.
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|code| is_hex && (*code == 0 || (0xD800..=0xDFFF).contains(code)))
 }

@@ -38,7 +38,7 @@ pub(super) struct Payload<'p>(pub(super) &'p Value);
 
 impl<'p> Payload<'p> {
     pub(super) fn text(&self, key: &str) -> Option<&'p str> {
-        // An empty text is no id, no path and no name, so it counts as none.
+        // An empty text names nothing, so it counts as absent.
         self.0[key].as_str().filter(|text| !text.is_empty())
     }
 

@@ -40,7 +40,7 @@ impl RunCancelArgs {
         session.output.record(&CancelJson::from(&cancelled), || views::cancel::cancelled(&cancelled, self.stop))?;
         // Processes of dispatches are never signalled, so --stop succeeds although one lives.
         let of_workflow = |worker: &Worker| !matches!(worker.part, CancelPart::Dispatch(_));
-        // Without --stop no process was to end, so one that runs is no failure.
+        // Without --stop no process was to end, so one that runs is not a failure.
         let is_left = self.stop && cancelled.still_running.iter().any(of_workflow);
         Ok(if is_left { ExitStatus::Partly } else { ExitStatus::Done })
     }
