@@ -7,12 +7,13 @@ use ic_ledger::path_from_bytes;
 
 use crate::action::{CompensatedFile, EffectAction, EffectBefore};
 
+pub(crate) fn because(what: &str, reason: Option<&String>) -> String {
+    reason.map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
+}
+
 impl EffectAction {
     /// What it does, in a few words; secrets are masked.
     pub fn said(&self) -> String {
-        let because = |what: &str, reason: &Option<String>| {
-            reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
-        };
         match self {
             Self::Exec { argv, .. } => {
                 argv.iter().map(|word| shell_word(&plain(&mask(word)))).collect::<Vec<_>>().join(" ")
@@ -24,9 +25,9 @@ impl EffectAction {
                 format!("end the process in {}", path_text(&path_from_bytes(&file.0)))
             }
             Self::KillProcess { .. } => "end a process".to_owned(),
-            Self::Skip { reason } => because("needs no undo", reason),
-            Self::Retry { reason } => because("nothing; try it again", reason),
-            Self::Pivot { reason } => because("cannot be undone", reason),
+            Self::Skip { reason } => because("needs no undo", reason.as_ref()),
+            Self::Retry { reason } => because("nothing; try it again", reason.as_ref()),
+            Self::Pivot { reason } => because("cannot be undone", reason.as_ref()),
         }
     }
 }

@@ -16,6 +16,7 @@ use ic_ledger::path_from_bytes;
 use crate::action::{CompensatedFile, EffectAction, EffectBefore, How};
 use crate::child::{self, ChildCommand, ChildExit, Program};
 use crate::compensation::Compensation;
+use crate::description::because;
 use crate::tail::with_tail;
 use ic_dispatch::process::{self, EndedProcess, ProcessIdentity};
 
@@ -62,9 +63,7 @@ pub struct EffectWatch<'w> {
 
 /// Makes one attempt to undo an effect. It may be made again after any outcome, and after a crash in its middle.
 pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut EffectWatch<'_>) -> Result<UndoneEffect> {
-    let because = |what: &str, reason: &Option<String>| {
-        UndoneEffect::Skipped(reason.as_ref().map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}")))
-    };
+    let skipped = |what, reason: &Option<String>| Ok(UndoneEffect::Skipped(because(what, reason.as_ref())));
     match &compensation.action {
         EffectAction::Exec { argv, how } => {
             let argv = argv.iter().map(OsString::from).collect();
@@ -80,9 +79,9 @@ pub fn attempt(compensation: &Compensation, ground: &Ground<'_>, watch: &mut Eff
             // An undo is armed before its step begins, so it must succeed where there is nothing to undo.
             Ok(known.map_or(UndoneEffect::Done, |identity| end(&identity)))
         }
-        EffectAction::Skip { reason } => Ok(because("declared to need no undo", reason)),
-        EffectAction::Retry { reason } => Ok(because("to be retried instead", reason)),
-        EffectAction::Pivot { reason } => Ok(because("it cannot be undone", reason)),
+        EffectAction::Skip { reason } => skipped("declared to need no undo", reason),
+        EffectAction::Retry { reason } => skipped("to be retried instead", reason),
+        EffectAction::Pivot { reason } => skipped("it cannot be undone", reason),
     }
 }
 

@@ -26,7 +26,7 @@ mod unfinished_git;
 
 use std::collections::BTreeSet;
 
-use ic_base::{CheckpointId, Result, Seq};
+use ic_base::{Result, Seq};
 use ic_checkpoint::git;
 use ic_checkpoint::lock::LockMode;
 use ic_checkpoint::record::{self, CheckpointRecord};
@@ -51,7 +51,7 @@ pub use refusal::refused;
 pub use undo::{undo, undo_named};
 
 pub use later_changes::{changed_since, was_changed_since};
-pub use request::{Conflict, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
+pub use request::{Conflict, EarlierDeeds, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
 pub use restore_revert::{
     NotYet, TreeChanges, changed_by, changes_between, left_of_interrupted, merge_back, path_option, restores_since,
     settle, steps_of, take_changes_back, take_restore_back,
@@ -80,15 +80,6 @@ pub fn restore(
     }
     let task = RestoreTask { whose: LimitOwner::Caller, ..RestoreTask::of(RestoreKind::Restore, target, limits) };
     run::run(&workspace, task, request, watch)
-}
-
-/// What a deed did to the tree before a restore.
-#[derive(Debug, Default)]
-pub struct EarlierDeeds {
-    /// The checkpoints from before and after each part of it, oldest first; without a second one it died in that part.
-    pub spans: Vec<(CheckpointId, Option<CheckpointId>)>,
-    /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
-    pub stopped_at: Option<CheckpointId>,
 }
 
 /// The deed that a restore is a part of.

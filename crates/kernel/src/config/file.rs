@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::explain::{explain, invalid};
 use super::rewind::Rewinding;
-use super::units::{Flag, Given, GuardedDirectory, Size, Span, When, Whole};
+use super::units::{Flag, Given, GuardSetting, Size, Span, When, Whole};
 use super::{Config, OwnHooks};
 
 // A part is an `Option`, a key is `Given`: a part with nothing in it (`rollback:`) sets nothing. Of a key with nothing
@@ -60,7 +60,7 @@ struct Retention {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct Hooks {
-    guard: Given<GuardedDirectory>,
+    guard: Given<GuardSetting>,
     gate: Given<Flag>,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn parse_own(bytes: &[u8], path: &Path) -> Result<OwnHooks> {
     let file: Option<OwnFile> = read(bytes, path)?;
     let hooks = file.unwrap_or_default().hooks.unwrap_or_default();
     let gate = hooks.gate.0.is_some_and(|Flag(on)| on);
-    Ok(OwnHooks { guard: hooks.guard.0.map(|GuardedDirectory(guard)| guard), gate })
+    Ok(OwnHooks { guard: hooks.guard.0.map(|GuardSetting(guard)| guard), gate })
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T> {
@@ -159,7 +159,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         "rollback.retention.max-size", retention.max_size => |size| r.max_size = size.map(|Size(bytes)| bytes);
         "rollback.on-failure.prompt", on_failure.prompt => |Flag(on)| f.prompt = on;
         "rollback.on-failure.auto-rollback", on_failure.auto_rollback => |Flag(on)| f.auto_rollback = on;
-        "hooks.guard", hooks.guard => |GuardedDirectory(guard)| config.guard = Some(guard);
+        "hooks.guard", hooks.guard => |GuardSetting(guard)| config.guard = Some(guard);
         "hooks.gate", hooks.gate => |Flag(on)| config.gate = on;
     }
     set.extend(file.rewind.iter().flat_map(|rewind| rewind.set.iter().copied()));

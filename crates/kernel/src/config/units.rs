@@ -36,35 +36,35 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
+/// A setting that is one of a few words. `form`: these words, for people.
+fn word<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    form: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, D::Error> {
+    read(deserializer, |scalar| match scalar {
+        ConfigScalar::Text(text) => parse(&text).ok_or_else(|| format!("{} is not one of {form}", brief(&text))),
+        other => Err(other.instead_of(form)),
+    })
+}
+
 /// `auto`, `always` or `never`.
 pub(super) struct When(pub(super) Flush);
 
 impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const FORM: &str = "auto, always or never";
-        read(deserializer, |scalar| match scalar {
-            ConfigScalar::Text(text) => [Flush::Auto, Flush::Always, Flush::Never]
-                .into_iter()
-                .find(|flush| flush.as_str() == text)
-                .map(Self)
-                .ok_or_else(|| format!("{} is not one of {FORM}", brief(&text))),
-            other => Err(other.instead_of(FORM)),
-        })
+        let all = [Flush::Auto, Flush::Always, Flush::Never];
+        let parse = |text: &str| all.into_iter().find(|flush| flush.as_str() == text);
+        word(deserializer, "auto, always or never", parse).map(Self)
     }
 }
 
 /// `allow`, `ask` or `deny`.
-pub(super) struct GuardedDirectory(pub(super) Guard);
+pub(super) struct GuardSetting(pub(super) Guard);
 
-impl<'de> Deserialize<'de> for GuardedDirectory {
+impl<'de> Deserialize<'de> for GuardSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const FORM: &str = "allow, ask or deny";
-        read(deserializer, |scalar| match scalar {
-            ConfigScalar::Text(text) => {
-                Guard::parse(&text).map(Self).ok_or_else(|| format!("{} is not one of {FORM}", brief(&text)))
-            }
-            other => Err(other.instead_of(FORM)),
-        })
+        word(deserializer, "allow, ask or deny", Guard::parse).map(Self)
     }
 }
 

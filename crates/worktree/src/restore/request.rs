@@ -177,3 +177,12 @@ pub struct RestoreReport {
     /// What went less well.
     pub warnings: Vec<Warning>,
 }
+
+/// What a deed did to the tree before a restore.
+#[derive(Debug, Default)]
+pub struct EarlierDeeds {
+    /// The checkpoints from before and after each part of it, oldest first; without a second one it died in that part.
+    pub spans: Vec<(CheckpointId, Option<CheckpointId>)>,
+    /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
+    pub stopped_at: Option<CheckpointId>,
+}

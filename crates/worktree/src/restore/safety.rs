@@ -19,8 +19,7 @@ use ic_session::{ToolCall, call};
 use serde_json::json;
 
 use super::super::workspace::{Workspace, root_of};
-use super::EarlierDeeds;
-use super::request::Conflict;
+use super::request::{Conflict, EarlierDeeds};
 
 /// An agent whose call has no end after this time was killed, most likely: no client lets a tool run longer.
 const LONGEST_CALL: Duration = Duration::from_mins(10);
