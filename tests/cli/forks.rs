@@ -513,7 +513,7 @@ fn a_removal_that_was_killed_with_its_git_is_finished_by_the_same_call() {
     let project = project();
     let fork = PathBuf::from(ok(&project, "fork --name m"));
     std::fs::write(fork.join("made"), "made\n").expect("a file");
-    // A git that dies in the middle of the removal, and takes ic with it.
+    // This git dies in the middle of the removal, and kills ic, too.
     let tools = project.cli.beside("tools");
     std::fs::create_dir_all(&tools).expect("a directory");
     let path = std::env::var("PATH").expect("PATH");
@@ -562,7 +562,7 @@ fn an_undo_names_a_newer_fork_as_one() {
 fn an_unfinished_fork_takes_no_work() {
     let project = project();
     let fork = PathBuf::from(ok(&project, "fork --name k"));
-    // As a call leaves it that was killed before it had all files.
+    // A call that was killed before the fork had all files leaves such a mark.
     let mark = project.root().join(".git/worktrees/k/ic-fork");
     std::fs::write(&mark, "").expect("unmark it");
     let directory = fork.to_str().expect("a path").to_owned();
@@ -613,7 +613,7 @@ fn an_adoption_replaces_the_mark_of_a_fork_as_a_whole() {
     std::fs::hard_link(&mark, &other).expect("another name");
     let before = text(mark.clone()).expect("the mark");
     ok(&project, "adopt x");
-    // What a call that is killed while it writes leaves is the old mark, and not an empty one.
+    // A call that is killed while it writes leaves the old mark, and not an empty one.
     assert_eq!(text(other), Some(before.clone()));
     assert!(text(mark).is_some_and(|now| now.starts_with(&before) && now.lines().count() == 2));
 }

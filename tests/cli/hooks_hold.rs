@@ -148,6 +148,6 @@ fn a_line_cut_within_a_character_keeps_no_event_waiting() {
     std::fs::write(spool("unsent.more"), "...").expect("how many are lost");
     say(&project, &tool("PreToolUse", "c-2"));
     assert_eq!(project.json("session show s-1")["call_count"], 2, "the waiting one, and its own");
-    // Of a later outage, these are not counted again.
+    // A later outage does not count these again.
     assert!(!spool("unsent.jsonl").exists() && !spool("unsent.more").exists());
 }

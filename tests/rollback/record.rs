@@ -154,7 +154,7 @@ fn what_stopped_an_undo_and_what_was_put_back_later_are_on_record() {
 
 #[test]
 fn a_way_back_that_could_not_begin_is_on_record_and_as_if_not_begun() {
-    // Of a rollback that is done, of one that skipped its effects, and of one that is not done.
+    // The cases are a rollback that is done, one that skipped its effects, and one that is not done.
     let (done, skipped) = (story_with_rows(), story_with_rows());
     done.roll_back("a", &[]);
     skipped.effect("last", &["exit 3"]);

@@ -276,7 +276,7 @@ fn ctrl_c_at_the_question_of_a_redo_or_an_abort_ends_it() {
         let call = world.cli.command([words, &["--format", "text"]].concat());
         let Some(mut terminal) = Terminal::open(&call, world.cli.root()) else { return };
         terminal.sees(question);
-        // At once: an answer that comes after Ctrl-C must not count.
+        // The answer comes at once, because an answer after Ctrl-C must not count.
         terminal.types("\u{3}y\n");
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(130), "{shown}");

@@ -34,7 +34,7 @@ impl fmt::Display for Timestamp {
 fn digits(time: DateTime<Utc>) -> [u8; 24] {
     let mut text = *b"0000-00-00T00:00:00.000Z";
     let mut put = |end: usize, mut number: u32| {
-        // From the last digit of the field back to the sign or the letter before it.
+        // It writes from the last digit of the field back to the sign or the letter before it.
         for digit in text[..end].iter_mut().rev().take_while(|digit| digit.is_ascii_digit()) {
             *digit = b'0' + (number % 10) as u8;
             number /= 10;

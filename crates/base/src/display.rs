@@ -27,7 +27,7 @@ pub fn path_text(path: &Path) -> String {
     if !text.contains(is_unsafe_to_show) {
         return text.into_owned();
     }
-    // The backslash first, because the escapes of the others bring one of their own.
+    // The backslash is escaped first, because the escapes of the others add backslashes.
     let escaped = [('\\', r"\\"), ('"', r#"\""#), ('\n', r"\n"), ('\t', r"\t")];
     let text = escaped.iter().fold(text.into_owned(), |text, (c, escape)| text.replace(*c, escape));
     format!("\"{}\"", plain(&text))

@@ -47,7 +47,7 @@ impl<I: IdSource> IdSource for &I {
 impl IdSource for SeededIds {
     fn next(&self, now: Timestamp) -> Uuid {
         let mut random = [0; 10];
-        // At the end of the id, so that a test recognises the seed in its short form.
+        // The number stands at the end of the id, so that a test recognises the seed in its short form.
         random[2..].copy_from_slice(&self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(unix_millis(now), &random).into_uuid()
     }

@@ -59,7 +59,7 @@ impl Masker {
     /// Takes the next bytes, and returns what can be written by now.
     pub fn push<'m>(&'m mut self, bytes: &'m [u8]) -> &'m [u8] {
         self.engine.out.clear();
-        // A piece in which nothing can begin, after one of which nothing waits, is returned without a copy.
+        // If no token can begin in this piece, and nothing of the last one waits, it is returned without a copy.
         if self.splitter.is_needed(bytes) {
             self.split(bytes, false);
         } else if self.engine.passes(bytes) {
@@ -73,7 +73,7 @@ impl Masker {
     /// Returns the bytes that waited for a decision. To be called once, at the end of the stream.
     pub fn finish(&mut self) -> &[u8] {
         self.engine.out.clear();
-        // The splitter first: half an escape becomes text, and the engine judges that as well.
+        // The splitter finishes first: half an escape becomes text, and the engine judges that as well.
         self.split(b"", true);
         self.engine.finish();
         &self.engine.out
@@ -86,7 +86,7 @@ impl Masker {
             EscapePart::Escape(bytes) => engine.escape(bytes),
             // The address of a link is text too.
             EscapePart::Text(bytes) => {
-                // By an engine of its own: the text before the escape continues after it, as if it were not there.
+                // This text has an engine of its own: the text before the escape continues after the escape, as if it were not there.
                 let mut inner = Engine::default();
                 inner.push(bytes);
                 inner.finish();

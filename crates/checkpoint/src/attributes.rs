@@ -110,7 +110,7 @@ impl Attributes {
         let (mut extended, mut length) = (Extended::new(), 0);
         for _ in 0..number >> 1 {
             let (name, value) = (reader.bytes()?, reader.bytes()?);
-            // A forged checkpoint may name any attribute, as a label of a security module. With one that is not kept,
+            // A forged checkpoint may name any attribute, such as a label of a security module. If it names one that is not kept,
             // the whole directory counts as damaged.
             length += name.len() + value.len();
             let follows = extended.last().is_none_or(|(last, _)| last.as_slice() < name);
@@ -170,7 +170,7 @@ pub(crate) fn gather(
     // Nearly no file has any: asked for the length alone, the kernel says so in one call.
     let Some(length) = list(&mut []).ok().filter(|length| *length > 0) else { return Vec::new() };
     let mut names = vec![0; length];
-    // The list may grow between the two calls: the second one fails then, and the file counts as one without any.
+    // The list may grow between the two calls: then the second one fails, and the file counts as one without attributes.
     let Ok(length) = list(&mut names) else { return Vec::new() };
     let mut extended = Extended::new();
     for name in names[..length.min(names.len())].split_inclusive(|byte| *byte == 0) {
@@ -187,7 +187,7 @@ pub(crate) fn gather(
     }
     // The kernel lists them in no fixed order, and a directory has one byte form.
     extended.sort_unstable();
-    // After the order is fixed: of the same attributes, the same ones are left out each time.
+    // This comes after the sorting, so that the same attributes are left out each time.
     let mut length = 0;
     extended.retain(|(name, value)| {
         length += name.len() + value.len();

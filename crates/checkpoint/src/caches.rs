@@ -10,7 +10,7 @@ pub(crate) const ROOT_KEY: usize = 32;
 
 /// The name under which the store keeps what belongs to a root.
 pub fn root_key(root: &Path) -> String {
-    // A hash, because a path has slashes and may be longer than a file's name may be.
+    // The name is a hash, because a path has slashes and may be longer than the name of a file can be.
     ic_ledger::events::hex(&crate::objects::hash_of(ic_ledger::path_bytes(root)))[..ROOT_KEY].to_owned()
 }
 

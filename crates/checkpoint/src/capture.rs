@@ -114,7 +114,7 @@ impl CaptureSeen {
     /// Keeps it; to be called once the content is durable. Earlier, a crash could lose content that the next capture believes in.
     pub fn keep(self) -> Result<()> {
         self.news.map_or(Ok(()), |(file, update)| file.save(&update))?;
-        // After the cache: if this process ends in between, both know what was read.
+        // This comes after the cache: if this process ends in between, both know what was read.
         if let Some(unfinished) = &self.unfinished {
             partial_captures::forget(unfinished);
         }
@@ -172,7 +172,7 @@ pub fn capture_with(
     // Before the walk: what is touched from here on is read again by the next capture.
     let now = space.moment()?;
     let mut sources = RuleSources::read(root, git.as_ref(), &space.rule_settings(), now);
-    // Before the walk, too: an index that changes during it is another one for the next capture.
+    // The index is read before the walk, too: if it changes during the walk, the next capture sees another index.
     let mut index = IndexSeen::now(root, git.as_ref(), cache.as_ref().map(Cache::header));
     // Both numbers decide about names, so they are part of the fingerprint: where one changes, names are judged anew.
     let rules = rules::CaptureRules::new(root, &sources, &options.rules, &[index.tracked, options.max_file_size])?;
@@ -198,13 +198,13 @@ pub fn capture_with(
         own: own_files(root, options, objects),
         unfinished: PartialCapture::open(space.unfinished(), number, progress.limit.is_any() && writer.keeps()),
         found: Mutex::new(WalkFindings::new(base, options.since)),
-        // Without a cache all is news, and the new one is written even if the tree is what it was.
+        // Without a cache everything is new, and a cache is written even if the tree did not change.
         is_changed: AtomicBool::new(cache.is_none()),
     };
     let root_record = walk.root(directory, old.root)?;
     let (mut found, is_changed) = walk.finish();
     let (links, linked_outside) = found.links();
-    // After the walk: git is asked what it tracks when the first name is in question.
+    // This comes after the walk, which asks git what it tracks when the first name is in question.
     add_doubts(&mut sources, &mut index, &rules, root);
     let IndexSeen { state: index, tracked, .. } = index;
     // A capture with forced paths holds files that the rules leave out: the next capture must not take them from the cache.
@@ -294,7 +294,7 @@ pub fn is_ignored(objects: &Objects, root: &Path, options: &CaptureOptions, path
         let opened = open(root.join(path_from_bytes(directory)), flags, Mode::empty());
         opened.ok().and_then(|directory| ignore_file(&directory))
     };
-    // From the root down, as a walk goes: each level adds its rules, and an ignored directory ends the way.
+    // It goes from the root down, as a walk does: each level adds its rules, and an ignored directory ends it.
     let mut level = rules.enter(&rules.top(), b"", own_rules(b"").as_deref(), false);
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     for (end, _) in slashes {

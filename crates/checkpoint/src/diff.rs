@@ -166,7 +166,7 @@ fn compare(
 
 /// The paths that are in groups of other paths than before.
 fn retied(before: &Groups, after: &Groups) -> BTreeSet<Vec<u8>> {
-    // Whole groups are compared: if a path joins one, all paths in it are one file with others than before.
+    // Whole groups are compared: if a path joins one, every path in it shares its file with other paths than before.
     let (before, after): (BTreeSet<_>, BTreeSet<_>) = (before.iter().collect(), after.iter().collect());
     before.symmetric_difference(&after).copied().flatten().cloned().collect()
 }
@@ -225,7 +225,7 @@ impl Differ<'_> {
             return Ok(());
         }
         let (mut old, mut new) = (self.below(before)?, self.below(after)?);
-        // A checkpoint from before a directory became a work tree holds its files. On that side it is read as left out.
+        // A checkpoint may hold files of a directory that became a work tree later. On that side the directory is read as left out.
         let passed = TreeEntry::passed(name, Reason::WorkTree);
         let is_place = |tree: &Option<TreeObject>| is_place(self.places.as_deref(), &path, tree.as_ref());
         let (before, after) =
@@ -235,12 +235,12 @@ impl Differ<'_> {
                 *tree = None;
             }
         }
-        // Left out on both sides: what differs in another work tree does not differ here.
+        // It is left out on both sides: what differs in another work tree does not differ here.
         if before == after && before == Some(&passed) {
             return Ok(());
         }
         let states = (state(before, old.as_ref()), state(after, new.as_ref()));
-        // What differs inside of two directories is told by the paths in them.
+        // The paths in two directories tell what differs inside of them.
         let are_directories = old.is_some() && new.is_some();
         if !are_directories || own(old.as_ref()) != own(new.as_ref()) {
             (self.visit)(Difference { path: path.clone(), before: states.0, after: states.1 })?;
@@ -321,11 +321,11 @@ impl<'o> Finder<'o> {
         while let Some((depth, part)) = parts.next() {
             let is_last = parts.peek().is_none();
             end += part.len() + usize::from(depth > 0);
-            // The last part is always looked up: its entry is asked for, which `way` does not keep.
+            // The last part is always looked up: the caller needs its entry, which `way` does not keep.
             if !is_last && self.way.get(depth).is_some_and(|(name, _)| name == part) {
                 continue;
             }
-            // From here on the path leaves the way to the last one.
+            // From here on, the path differs from the last one.
             self.way.truncate(depth);
             let tree = self.way.last().map_or(&self.root, |(_, tree)| tree);
             let entry = tree.get(part).cloned();

@@ -21,7 +21,7 @@ pub fn graft(objects: &Objects, writer: &Writer<'_>, root: &Hash, nodes: &BTreeM
 fn below(objects: &Objects, writer: &Writer<'_>, at: &Hash, nodes: &BTreeMap<&[u8], &TreeNode>) -> Result<Hash> {
     let mut tree: TreeObject = objects.tree(at)?;
     let mut inside: BTreeMap<&[u8], BTreeMap<&[u8], &TreeNode>> = BTreeMap::new();
-    // Grouped by their first name: each directory is read and stored once, however many paths lead into it.
+    // The paths are grouped by their first name: each directory is read and stored once, however many paths lead into it.
     for (path, node) in nodes {
         match path.iter().position(|byte| *byte == b'/') {
             Some(end) => {
@@ -57,7 +57,7 @@ pub fn overlay(
     let mut links = objects.tree(was)?.links;
     if !links.is_empty() {
         // A name that is gone is tied to nothing.
-        // Which names are left is asked of the new tree itself, still without links. It may lie in a pack that is not
+        // The new tree itself, still without links, tells which names are left. It may be in a pack that is not
         // written yet, hence `expose`.
         let bare = writer.put_tree(&root.encode())?;
         writer.expose()?;
@@ -95,7 +95,7 @@ impl Overlay<'_, '_> {
         let read = |hash: Option<&Hash>| hash.map(|hash| self.objects.tree(hash)).transpose();
         let (now, was) = (read(now)?, read(was)?);
         let is_of_was = self.paths.contains(at);
-        // Mode and attributes are of the tree that gives this path; of the other one where that has no directory here.
+        // Mode and attributes come from the tree that gives this path, or from the other one if that has no directory here.
         let (first, second) = if is_of_was { (&was, &now) } else { (&now, &was) };
         let Some(looks) = first.as_ref().or(second.as_ref()) else { return Ok(None) };
         let mut entries = Vec::new();

@@ -81,13 +81,13 @@ fn take(
     let started = Instant::now();
     let left = || timeout.saturating_sub(started.elapsed());
     let doing = || format!("locking {}", path.display());
-    // Said before the wait: debug builds must see a wrong order even where the lock is free.
+    // The rank is noted before the wait: debug builds must see a wrong order even where the lock is free.
     let held = HeldLock::new(rank);
-    // A file of its own (`objects.db.lock.turn`): one process waits at the lock, all others wait here behind it.
+    // The turnstile is a file of its own (`objects.db.lock.turn`): one process waits at the lock, all others wait behind it.
     let file = open(path).while_doing(doing)?;
     let turnstile = open(&sibling(path, ".turn")).while_doing(doing)?;
     loop {
-        // First a place in the queue, then the lock. The turnstile is free again before the work begins, so the next
+        // It takes a place in the queue first, then the lock. The turnstile is free again before the work begins, so the next
         // process can queue up while this one works.
         if wait(&turnstile, LockMode::Exclusive, left()).while_doing(doing)? {
             let taken = wait(&file, mode, turn.min(left())).while_doing(doing)?;

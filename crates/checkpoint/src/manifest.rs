@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for PathText {
         let Some(digits) = text.strip_prefix('\0') else {
             return if text.contains('\0') { Err(refuse()) } else { Ok(Self(text.into_bytes())) };
         };
-        // No path holds a NUL, in this form as little as in the other.
+        // No path holds a NUL, neither in this form nor in the other.
         bytes_of_hex(digits).filter(|bytes| !bytes.contains(&0)).map(Self).ok_or_else(refuse)
     }
 }

@@ -78,7 +78,7 @@ impl Places {
     }
 }
 
-/// The shortest part of a path that is one. What lies in that one is a matter of its own checkpoints.
+/// The shortest beginning of a path that is a work tree. What lies in it is a matter of its own checkpoints.
 fn outermost(path: &[u8], mut is_one: impl FnMut(&[u8]) -> bool) -> Option<Vec<u8>> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     ends.chain([path.len()]).map(|end| &path[..end]).find(|above| is_one(above)).map(<[u8]>::to_vec)

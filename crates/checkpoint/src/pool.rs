@@ -29,7 +29,7 @@ fn run_on<T: Send>(pool: &Pool, threads: usize, work: impl FnOnce() -> T + Send)
     };
     match pool.get_or_init(start) {
         Some(pool) => pool.install(work),
-        // No thread could be started: the work is done here, on a stack that is smaller.
+        // No thread could be started: the work is done here, on a smaller stack.
         None => work(),
     }
 }

@@ -188,7 +188,7 @@ pub struct NewCheckpoint<'a> {
 
 /// Records a checkpoint, with its event. Its content is durable already.
 pub fn add(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -> Result<CheckpointRecord> {
-    // The event first: the row has its seq.
+    // The event comes first, because the row has its seq.
     let seq = announce(tx, now, new)?;
     insert(tx, now, new, seq)
 }
@@ -201,7 +201,7 @@ pub fn announce(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>) -
         subject_id: Some(new.id.as_str()),
         to: Some(new.kind.as_str()),
         payload: Some(json!({
-            // For readers of events. The exact bytes are in the row.
+            // This text is for readers of events. The exact bytes are in the row.
             "root": new.root.to_string_lossy(),
             "tree": hex(&new.captured.root),
             "parent_id": new.parent_id.map(CheckpointId::as_str),
@@ -260,7 +260,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewCheckpoint<'_>, seq
             &new.git_hash,
         ],
     )?;
-    // Read from the ledger, so that the caller has the masked message too.
+    // It is read from the ledger, so that the caller has the masked message, too.
     get(tx, new.id)
 }
 

@@ -49,7 +49,7 @@ pub fn given_up<'c>(
         .filter(|checkpoint| {
             let link = &checkpoint.link;
             let run = link.run_id.as_ref().filter(|_| link.conversation.is_none()).map(ic_base::RunId::as_str);
-            // Counted first: one that stays for another reason takes one of the places of `keep_last`, too.
+            // It is counted first: one that stays for another reason also takes one of the places of `keep_last`.
             let of_line = newer.entry((&checkpoint.root, link.conversation.as_deref(), run)).or_default();
             *of_line += 1;
             *of_line > policy.keep_last
@@ -134,7 +134,7 @@ pub fn mark_tree(objects: &Objects, root: &Hash, live: &mut HashSet<Hash>) -> Re
 }
 
 fn mark_below(objects: &Objects, root: Hash, live: &mut HashSet<Hash>, skips: bool) -> Result<()> {
-    // A list and no recursion: trees may be thousands of directories deep.
+    // It uses a list instead of recursion: trees may be thousands of directories deep.
     let mut waiting = vec![root];
     while let Some(hash) = waiting.pop() {
         if live.contains(&hash) {

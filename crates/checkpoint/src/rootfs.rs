@@ -83,7 +83,7 @@ fn impossible(path: &[u8]) -> Diagnosis {
 impl RootDir {
     /// Opens the directory `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        // The root itself may be named through a link. Only below it no link is followed.
+        // The root itself may be named through a link. Below it, no link is followed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let doing = || format!("opening {}", path.display());
         let fd = open(path, flags, Mode::empty()).map_err(io::Error::from).while_doing(doing)?;
@@ -259,13 +259,13 @@ impl RootDir {
             if let Some(attributes) = attributes {
                 // Attributes of a file can only be set by who may write into it.
                 if is_file && expected.mode & WRITE == 0 && mode & WRITE != 0 {
-                    // Without setuid and setgid: they come last, when the file has its final owner.
+                    // Setuid and setgid are left out here: they come last, when the file has its final owner.
                     access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode & 0o777)).at(path)?;
                 }
                 self.give(handle.as_fd(), attributes);
             }
             let mode = if is_file {
-                // Asked after `give`, which may have changed the owner.
+                // This is asked after `give`, which may have changed the owner.
                 let owners = (fstat(&handle).at(path)?, fstat(directory).at(path)?);
                 self.lendable(mode, FileOwner::of(&owners.0), FileOwner::of(&owners.1))
             } else {
@@ -292,7 +292,7 @@ impl RootDir {
         }
         self.inside(path, MAKE, &mut |directory, name| {
             let made = create(directory).at(path)?;
-            // Only now: a file that had the temporary name before is not ours to remove.
+            // This is made only now: a file that had the temporary name before is not ours to remove.
             let unplaced = Temporary::new(directory, temporary);
             fill(made)?;
             // Filling may take long. If the directory was moved by now, the new file would get its name somewhere else.

@@ -68,7 +68,7 @@ impl LazyScratch {
 
     /// The directory. Errors: those of [`Scratch::new`].
     pub(crate) fn path(&self) -> Result<PathBuf> {
-        // Locked while it is made: all threads of a capture share one directory.
+        // The lock is held while it is made: all threads of a capture share one directory.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = match made.take() {
             Some(scratch) => scratch,
@@ -124,7 +124,7 @@ pub fn leftovers(objects: &Path) -> Leftovers {
 /// Removes what dead owners left beside the object store `objects`. The caller holds no lock of the store's; files
 /// that are not whole stay while a capture runs.
 pub fn clear(objects: &Path) -> Leftovers {
-    // The store is locked only if there is such a file: captures must not wait for nothing.
+    // The store is locked only if there is such a file: otherwise captures would wait without a reason.
     let alone = has_unfinished(objects).then(|| alone(objects)).flatten();
     remove(objects, alone.is_some())
 }
@@ -174,7 +174,7 @@ fn candidates(objects: &Path, is_alone: bool) -> Vec<PathBuf> {
 }
 
 fn names(objects: &Path) -> impl Iterator<Item = String> {
-    // Not by `cache_directory`, which makes the directory: a count changes nothing.
+    // `cache_directory` is not used, because it makes the directory: a count changes nothing.
     let entries = std::fs::read_dir(objects.with_extension("cache")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }

@@ -197,7 +197,7 @@ impl Encoded {
     /// as many entries as there are pieces.
     pub fn cuts(&self) -> impl Iterator<Item = usize> {
         // For 10,000 entries: a name in 128 begins a piece, so about 78 pieces of 128 entries.
-        // Rounded up to a power of two: the rule stays the same until a directory has four times as many entries.
+        // It is rounded up to a power of two: the rule stays the same until a directory has four times as many entries.
         let rarity = self.entries.len().isqrt().next_power_of_two().trailing_zeros();
         self.entries.iter().filter(move |entry| entry.1 >= rarity).map(|entry| entry.0)
     }

@@ -138,7 +138,7 @@ fn compare(old: &[&[u8]], new: &[&[u8]], deadline: Duration) -> Vec<DiffOp> {
     if old.len() + new.len() <= MOST_LINES {
         return capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + deadline));
     }
-    // Too many lines to be searched: what both begin and end with is equal, and all between is one replacement.
+    // These are too many lines to search: the common beginning and end are equal, and all between is one replacement.
     let common = |(a, b): &(&&[u8], &&[u8])| a == b;
     let head = old.iter().zip(new).take_while(common).count();
     // The tail is looked for in what is left: no line may count for both ends.

@@ -28,7 +28,7 @@ impl OpenedFile {
 
     /// Opens what `name` stands for in a directory, if the caller owns it and lacks these bits; `None`: the bits do not close it.
     fn new(directory: impl AsFd, name: &[u8], kind: FileType, needed: u32) -> Result<Option<Self>> {
-        // A handle that only names: to open it needs no right to read, and it follows no link.
+        // This handle only names the file: it can be opened without the right to read, and it follows no link.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(directory, name, flags, Mode::empty())?;
         let stat = fstat(&handle)?;
@@ -65,7 +65,7 @@ impl Drop for OpenedFile {
 pub(crate) fn open_file(directory: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     let opened = OpenedFile::new(directory, name, FileType::RegularFile, READ)?.ok_or(Errno::ACCESS)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // The bits go when `opened` is dropped, at the end of this function. The file stays readable: it is open by then.
+    // The bits are set back when `opened` is dropped, at the end of this function. The file stays readable: it is open by then.
     rustix::fs::open(opened.place(), flags, Mode::empty())
 }
 

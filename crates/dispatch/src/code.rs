@@ -147,7 +147,7 @@ pub fn commits_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> Re
 /// Puts a commit that a later report found missing before the one that it came before; linear.
 fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
     type Key = (DispatchId, String);
-    // By dispatch and hash: two dispatches may record the same commit, each in an order of its own.
+    // The key is the dispatch and the hash: two dispatches may record the same commit, each in an order of its own.
     let known: HashSet<Key> = recorded.iter().map(|c| (c.dispatch_id.clone(), c.sha.clone())).collect();
     let mut waiting: HashMap<Key, Vec<RecordedCommit>> = HashMap::new();
     let mut in_place = Vec::new();
@@ -162,7 +162,7 @@ fn close_gaps(recorded: Vec<RecordedCommit>) -> Vec<RecordedCommit> {
     let mut ordered = Vec::with_capacity(known.len());
     // Depth first, without recursion: a commit stands once those that wait for it do.
     let mut stack: Vec<RecordedCommit> = in_place.into_iter().rev().collect();
-    // No circle: `before_sha` names a commit that an earlier event recorded.
+    // This ends: `before_sha` names a commit that an earlier event recorded, so there is no circle.
     while let Some(commit) = stack.pop() {
         match waiting.remove(&(commit.dispatch_id.clone(), commit.sha.clone())) {
             Some(earlier) => {
@@ -184,7 +184,8 @@ pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
         |row| row.get::<i64>(0),
     )?;
     for ord in ords {
-        // Numbered: the path is part of the primary key, and two files of one commit must not become the same.
+        // The paths are numbered: the path is part of the primary key, and two files of one commit must not become the
+        // same.
         let path = format!("[redacted] {seq}-{ord}").into_bytes();
         tx.execute(
             "UPDATE dispatch_files SET path = $1 WHERE run_id = $2 AND seq = $3 AND ord = $4",
@@ -341,7 +342,7 @@ pub fn is_recorded(snapshot: &Snapshot<'_>, commit: &str) -> Result<bool> {
 fn recorders_of(snapshot: &Snapshot<'_>, commit: &str) -> Result<Vec<(DispatchId, RunId, bool)>> {
     // A commit may have been recorded by its first digits alone: at least seven, which `parse_sha` demands.
     let shortest = commit.get(..7).unwrap_or(commit);
-    // From the shortest form to the whole hash: all its abbreviations are in this range of the index, and little else.
+    // The range goes from the shortest form to the whole hash: it has all abbreviations of the hash, and little else.
     let mut recorded = snapshot.query_all(
         "SELECT c.sha, c.dispatch_id, c.run_id, b.id IS NOT NULL AND c.seq > b.cut_seq FROM dispatch_commits c \
          JOIN dispatches d ON d.id = c.dispatch_id LEFT JOIN rollbacks b ON b.id = d.rolled_back_by \

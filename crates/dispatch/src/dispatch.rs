@@ -81,7 +81,8 @@ pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<Dispatch> {
 
 /// Marks work as begun. Errors: `stale_dispatch`, `dispatch_running`, `dispatch_finished`.
 pub fn start(tx: &Transaction<'_>, now: Timestamp, dispatch: &Dispatch, process: Option<&Process>) -> Result<Dispatch> {
-    // Before the status: work that a rollback cancelled has ended too, and its worker has to learn of the rollback.
+    // This is checked before the status: work that a rollback cancelled has ended, too, and its worker has to learn of
+    // the rollback.
     dispatch.require_current()?;
     dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
     let (pid, start_time, boot_id) = Process::columns(process);
@@ -168,7 +169,7 @@ pub fn redact(tx: &Transaction<'_>, id: &DispatchId, event_type: &str) -> Result
         "dispatch_completed" | "dispatch_failed" | "dispatch_timed_out" | "dispatch_interrupted" => {
             "UPDATE dispatches SET summary = NULL, error = NULL WHERE id = $1"
         }
-        // Events of other types leave no text in the row. Why work was cancelled is in its event alone.
+        // Events of other types leave no text in the row. The reason why work was cancelled is in its event alone.
         _ => return Ok(()),
     };
     tx.execute(sql, &[&id.as_str()]).map(|_| ())

@@ -169,7 +169,7 @@ impl ProcessIdentity {
         let leader = table::entry(self.pid)?;
         let mut members = table::members(self.pid)?;
         let same_group = match leader {
-            // Another process has the number by now: then the group of this one is gone.
+            // If another process has the number by now, the group of this one is gone.
             Some(leader) => leader.start_time == self.start_time,
             // The kernel does not reuse a pid that still names a group, and no process joins a group before it is made.
             None => table::starts_are_ordered() && members.iter().all(|m| m.start_time >= self.start_time),
@@ -267,7 +267,7 @@ fn until_gone(
 }
 
 fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
-    // Polled: the process need not be a child of this one, and a group has no handle that could be waited for.
+    // This polls: the process need not be a child of this one, and a group has no handle that could be waited for.
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {

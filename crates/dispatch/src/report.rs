@@ -145,7 +145,7 @@ fn parse_git_log(bytes: &[u8]) -> Result<DispatchReport> {
 /// Of each line, whether it can only be a file when it stands among files, though it may look like a commit: one stands before an empty line,
 /// another commit or the end, and a commit has files where it is followed by an empty line.
 fn files_by_their_place(lines: &[(usize, &[u8])]) -> Vec<bool> {
-    // From the end: at an id, this says whether the next line below that is not an id is a file.
+    // The lines are read from the end: at an id, this says whether the next line below that is not an id is a file.
     let mut leads_to_a_file = false;
     let mut files = vec![false; lines.len()];
     for (at, (_, line)) in lines.iter().enumerate().rev() {

@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, HashSet};
 /// `recorded` is in the order of recording, oldest first. A commit that was recorded more than once stands where it
 /// was recorded last. A short id that is the beginning of a longer recorded one is the same commit, in its longer form.
 pub fn revert_order<'a>(recorded: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    // Collected, because it is read twice: the longer form of an id may have been recorded after the short one.
+    // It is collected, because it is read twice: the longer form of an id may have been recorded after the short one.
     let recorded: Vec<&str> = recorded.into_iter().collect();
     let known: BTreeSet<&str> = recorded.iter().copied().collect();
     let mut seen = HashSet::new();
-    // From the end: a1 b1 a1 c1 becomes c1 a1 b1.
+    // It is read from the end: a1 b1 a1 c1 becomes c1 a1 b1.
     recorded
         .iter()
         .rev()

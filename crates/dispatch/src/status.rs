@@ -42,8 +42,8 @@ impl DispatchStatus {
                 Err(Diagnosis::new(Code::DispatchRunning, format!("The dispatch {name} was already started."))
                     .detail("status", self.as_str()))
             }
-            // What is left begins with an ended dispatch. No caller asks for `Pending`: a dispatch is created in it
-            // and never returns to it.
+            // All moves that are left begin at an ended dispatch. No caller asks for `Pending`: a dispatch is created
+            // in it and never returns to it.
             _ => Err(Diagnosis::new(
                 Code::DispatchFinished,
                 format!("The dispatch {name} has already ended: it is {}.", self.as_str()),

@@ -22,7 +22,7 @@ const HALF: i64 = 1 << 32;
 
 /// What the dispatches of a run used, phase by phase, in no order; phases without a dispatch are left out.
 pub fn of_run(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Spent>> {
-    // The cast is for PostgreSQL, where the sum of a BIGINT is a NUMERIC, which no integer is read from.
+    // The cast is for PostgreSQL, where the sum of a BIGINT is a NUMERIC, which cannot be read as an integer.
     let sums: Vec<String> = ["tokens_in", "tokens_out", "tokens_cache"]
         .iter()
         .map(|column| format!("CAST(SUM({column} / {HALF}) AS BIGINT), CAST(SUM({column} % {HALF}) AS BIGINT)"))

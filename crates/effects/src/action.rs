@@ -17,7 +17,7 @@ pub const USUAL_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The way in which an effect is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-// As the column `args` has it: `{"do":"exec","argv":["rm","x"],"retries":0,"backoff_ms":0}`. A redaction writes one by
+// The column `args` has this form: `{"do":"exec","argv":["rm","x"],"retries":0,"backoff_ms":0}`. A redaction writes one by
 // hand (`compensation/redact.rs`), so a change of the tag or of `skip` is a change there, too.
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum EffectAction {

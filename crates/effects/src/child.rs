@@ -96,7 +96,7 @@ pub struct CommandOutcome {
     pub tail: Vec<u8>,
     /// Why the log is not complete, if it is not. The command was not disturbed by it.
     pub log_error: Option<Diagnosis>,
-    /// Why our own streams did not get all of its output; it then found its own closed.
+    /// Why our own streams did not get all of its output; the command then found its own streams closed.
     pub stream_error: Option<Diagnosis>,
 }
 
@@ -139,7 +139,7 @@ pub fn run(
             return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
         }
     };
-    // A return before the gate is open drops it closed: its process is ended, and nothing of the command has run.
+    // If this returns before the gate is open, the gate is dropped: its process is ended, and nothing of the command has run.
     let Some(identity) = gate.identity()? else {
         let why = format!("{} could not be started: its process was ended at once.", lookup::shown(&argv[0]));
         return Ok(CommandOutcome::not_begun(ChildExit::NotStarted(why)));
@@ -161,7 +161,7 @@ pub fn run(
         let written = reading.join().unwrap_or_else(|panic| resume_unwind(panic));
         finished.map(|finished| (finished, written))
     })?;
-    // Only where it ended at the gate: a command that ran may print the words of `env` itself.
+    // This is asked only where it ended at the gate: a command that ran may print the words of `env` itself.
     let refused = if finished.at_gate { lookup::refused(&argv[0], &written.tail) } else { None };
     let exit = refused.map_or(finished.exit, ChildExit::NotStarted);
     Ok(CommandOutcome {
@@ -188,7 +188,7 @@ fn follow(
     command: &ChildCommand<'_>,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Finished> {
-    // Before the gate opens: if the thread that waits cannot be started, nothing has run.
+    // This comes before the gate opens: if the thread that waits cannot be started, nothing has run.
     let ended = await_end(identity.pid)?;
     let start = Instant::now();
     gate.open();

@@ -220,7 +220,7 @@ pub fn arm(tx: &Transaction<'_>, now: Timestamp, new: &NewCompensation<'_>) -> R
         payload: Some(json!({ "step": new.step, "phase": new.phase, "kind": new.action.kind() })),
         ..NewEvent::of(run_id, epoch, EventType::CompensationRegistered)
     };
-    // Two events and one row: what is declared is armed with the same commit, so no row stays `registered`.
+    // There are two events and one row: what is declared is armed with the same commit, so no row stays `registered`.
     let seq = ic_ledger::events::append(tx, now, &event)?;
     let event = NewEvent {
         subject_id: Some(new.id.as_str()),
@@ -379,7 +379,7 @@ pub fn finish(
 
 /// The contents that compensations need.
 pub fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<Hash>> {
-    // In every state: an effect that is done, or was left, can be armed again. With `seq > 0` SQLite searches an index.
+    // Rows in every state count: an effect that is done, or was left, can be armed again. With `seq > 0` SQLite searches an index.
     let sql = format!("SELECT {} FROM compensations WHERE kind = 'file' AND seq > 0", Compensation::COLUMNS);
     let all = snapshot.query_all(&sql, &[], Compensation::from_row)?;
     Ok(all.iter().flat_map(|compensation| compensation.action.contents()).collect())

@@ -62,7 +62,7 @@ pub fn undo_order(started: &[StartedStep], scope: &OrderScope) -> Vec<usize> {
             &graph.descendants(first.iter().copied()) | &first
         }
     };
-    // A step waits for what depends on it, so the graph is reversed. Of those that are free, the latest is next:
+    // A step waits for what depends on it, so the graph is reversed. The latest of the free steps is next:
     //
     //     started   0 a    1 b (needs a)    2 c (needs b)    3 a again, because it was resumed
     //     undone    2 c    1 b    3 a    0 a
@@ -95,7 +95,7 @@ pub fn blocked_by(started: &[StartedStep], order: &[usize], unfinished: &[usize]
     let graph = links(started);
     let mut because: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for failed in unfinished {
-        // Through any number of steps: one between them may be undone already, and so be missing in `order`.
+        // This reaches through any number of steps: one between them may be undone already, and so be missing in `order`.
         for needed in graph.ancestors([*failed]) {
             because.entry(needed).or_default().insert(*failed);
         }
@@ -135,7 +135,7 @@ pub fn cut_at_pivot(started: &[StartedStep], order: &[usize], force: bool) -> Pi
             // A later attempt at its step that failed is undone: a pivot that failed blocks nothing.
             let is_same_step = |at: &usize| started[*at].succeeded && started[*at].name == started[pivot].name;
             let later = (pivot..started.len()).filter(is_same_step);
-            // With what these need: one from before the pivot may need a step that was resumed after it.
+            // What these need is held, too: a step from before the pivot may need one that was resumed after it.
             let held: BTreeSet<usize> = (0..=pivot).chain(later).collect();
             &links(started).ancestors(held.iter().copied()) | &held
         }

@@ -28,7 +28,7 @@ fn last_line(tail: &[u8]) -> Option<String> {
 
 /// Whether a line is JSON, or its end: of the output only the last `kept` bytes are known, so it may begin anywhere.
 fn is_json(line: &str, kept: usize) -> bool {
-    // With its line end it fills all that was kept, so its beginning may be missing.
+    // With its line end, the line fills all that was kept, so its beginning may be missing.
     line.starts_with(['{', '[']) || (line.ends_with(['}', ']']) && line.len() + 1 >= kept)
 }
 

@@ -117,7 +117,7 @@ fn run(
     let outcome = child::run(&command, watch.born, watch.live, watch.cancelled)?;
     Ok(match outcome.exit {
         ChildExit::Code(0) => UndoneEffect::Done,
-        // An interruption and a timeout, too: a failed undo can be tried again.
+        // An interruption and a timeout count as failures, too: a failed undo can be tried again.
         other => UndoneEffect::Failed(with_tail(&describe(&other), &outcome.tail)),
     })
 }
@@ -210,7 +210,7 @@ fn restore_all(files: &[CompensatedFile], compensation: &Compensation, ground: &
             Some(format!("{}: {}", String::from_utf8_lossy(&file.path.0), error.message()))
         })
         .collect();
-    // The names, too: a power cut must not bring a file back that the record calls restored.
+    // The names are flushed, too: after a power cut, a file that the record calls restored must not be the old one again.
     let flushed = RootDir::open(ground.root).and_then(|root| root.sync());
     failed.extend(flushed.err().map(|error| error.message().to_owned()));
     if failed.is_empty() { UndoneEffect::Done } else { UndoneEffect::Failed(failed.join("; ")) }
@@ -232,7 +232,7 @@ fn restore(file: &CompensatedFile, compensation: &Compensation, ground: &Ground<
         EffectBefore::Absent | EffectBefore::Symlink { .. } => None,
     };
     // Only one file is restored: beside the log of another state of it, SQLite would destroy a database.
-    // Held to the end: while it lives, SQLite lets no program begin to use the database.
+    // It is held to the end: while it lives, SQLite lets no program begin to use the database.
     let _unused = database::require_alone(&root, ground.objects, path, comes)?;
     match &file.before {
         EffectBefore::Absent if found == EntryState::Absent => Ok(()),
@@ -261,7 +261,7 @@ fn temporary(compensation: &Compensation) -> Vec<u8> {
 pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
     let EffectAction::RestoreFiles { files } = &compensation.action else { return Ok(()) };
     let root = RootDir::open(root)?;
-    // Each directory once: it is listed as a whole.
+    // Each directory is cleared once, because it is listed as a whole.
     let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
     for directory in parents {
         match root.remove_temporary(directory, &temporary(compensation)) {

@@ -10,8 +10,8 @@ use ic_worktree::{CaptureSettings, Workspace, retention};
 
 use crate::session::CliSession;
 
-/// Starts `ic checkpoint prune` in the background if a sweep is due, after a call with these settings for captures; `None`: it captures
-/// nothing. It continues after this call has ended.
+/// Starts `ic checkpoint prune` in the background if a sweep is due. The sweep continues after this call has ended.
+/// `settings`: those with which the call captured; `None`: it captured nothing, and no sweep is started.
 ///
 /// A failure does not fail the call: a later call tries again within the hour, and `ic checkpoint prune` can be called by hand.
 pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: Option<&CaptureSettings>, project: &Path) {
@@ -19,7 +19,7 @@ pub(crate) fn sweep(session: &CliSession, kernel: &Kernel, settings: Option<&Cap
 }
 
 fn start(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, project: &Path) -> Result<()> {
-    // Asked first: mostly nothing is due, and this opens no store.
+    // This is asked first, because usually nothing is due, and the question opens no store.
     if !retention::is_sweep_due(kernel) {
         return Ok(());
     }
@@ -34,7 +34,7 @@ fn start(session: &CliSession, kernel: &Kernel, settings: &CaptureSettings, proj
     let mut prune = Command::new(program);
     prune.args(["checkpoint", "prune", "--automatic", "--quiet", "--db"]).arg(session.place()?.name());
     prune.arg("-C").arg(root);
-    // As an absolute path: a relative IC_CONFIG would be read from the directory that `-C` names.
+    // The path is absolute: a relative IC_CONFIG would be read from the directory that `-C` names.
     if let Some(config) = session.named_config() {
         prune.env("IC_CONFIG", config);
     }

@@ -212,7 +212,7 @@ pub(crate) fn run(cli: CommandLine, environment: CliEnvironment) -> Result<ExitS
 
 /// Runs a parsed command in a session.
 pub(crate) fn run_in(session: &mut CliSession, command: &CliCommand) -> Result<ExitStatus> {
-    // Before the verb runs: it must not change something and then be refused for its form.
+    // This comes before the verb runs: the verb must not change something and then be refused for its form.
     if session.mermaid && !matches!(command, CliCommand::Run(Later(run::RunVerb::History(_)))) {
         return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
             .hint("use --format json, jsonl or text"));

@@ -40,7 +40,7 @@ macro_rules! verbs {
 
         impl crate::command_path::CommandPath for $name {
             fn only(command: clap::Command, words: &[std::ffi::OsString]) -> clap::Command {
-                // In the order of the variants: a verb is found by its place in the tree that clap makes of them.
+                // The order is that of the variants: a verb is found by its place in the tree that clap makes of them.
                 const NARROW: &[crate::command_path::Only] = &[$(<$arguments as crate::command_path::CommandPath>::only),+];
                 crate::command_path::only::<Self>(command, words, NARROW)
             }

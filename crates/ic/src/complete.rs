@@ -57,7 +57,7 @@ pub(crate) fn answer(shell: CompletionShell, arguments: Vec<OsString>, environme
         CompletionShell::Zsh => Some(described(arguments, environment)),
         CompletionShell::Fish => {
             let mut words = arguments;
-            // Only here: the script for zsh removes the quotes itself, and bash sends the whole line.
+            // Only this shell needs it: the script for zsh removes the quotes itself, and bash sends the whole line.
             if let Some(last) = words.last_mut() {
                 *last = command_line::unquoted(last.as_bytes(), command_line::QuoteRules::Fish);
             }

@@ -43,8 +43,8 @@ impl CliEnvironment {
             arm_test_hooks();
         }
         Self {
-            // An empty IC_DB counts, unlike the others: it is refused with a hint. Ignored, the search would find
-            // another ledger than the one that was meant.
+            // An empty IC_DB counts, unlike the others: it is refused with a hint. If it were ignored, the search would
+            // find another ledger than the one that was meant.
             db: env::var_os("IC_DB").map(PathBuf::from),
             config: env::var_os("IC_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from),
             format: env::var_os("IC_FORMAT").filter(|v| !v.is_empty()),
@@ -64,7 +64,7 @@ impl CliEnvironment {
         }
     }
 
-    /// What all clients write of themselves, in their directories.
+    /// The paths at which all clients keep records of themselves, in their directories.
     pub(crate) fn records(&self) -> Vec<PathBuf> {
         let of_client = |client: &'static Client| {
             directories_of(client, self.home.as_deref())

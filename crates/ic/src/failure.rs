@@ -89,7 +89,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     };
     let unknown = context(ContextKind::InvalidSubcommand);
     let meant = unknown.as_deref().and_then(|word| meant(arguments, word));
-    // Ours first: the suggestions of clap go by spelling alone.
+    // Our suggestion comes first: the suggestions of clap go by spelling alone.
     let suggestion = meant.or_else(|| {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue].into_iter().find_map(
             |kind| match error.get(kind)? {
@@ -226,7 +226,7 @@ fn example(arguments: &[OsString]) -> Option<String> {
     let tree = whole_tree();
     let help = innermost(&tree, arguments.iter()).get_after_help()?.to_string();
     let line = help.strip_prefix("Examples:\n")?.lines().next()?.trim();
-    // Three blanks or more are between an example and its explanation.
+    // An example and its explanation have three blanks or more between them.
     Some(line.split("   ").next().unwrap_or(line).to_owned())
 }
 
@@ -258,7 +258,7 @@ fn innermost(tree: &Command, words: impl Iterator<Item = impl AsRef<OsStr>>) -> 
 
 /// Clap's message without its prefix, its usage block and its tips.
 fn first_sentence(text: &str) -> String {
-    // Such as:
+    // For example:
     //
     //     error: the following required arguments were not provided:
     //       --goal <TEXT>
@@ -270,7 +270,7 @@ fn first_sentence(text: &str) -> String {
         .lines()
         .take_while(|line| !line.is_empty() && !line.starts_with("Usage:"))
         .map(str::trim)
-        // `[possible values: ...]`: the hint has them.
+        // A line `[possible values: ...]` is left out: the hint has them.
         .filter(|line| !line.starts_with('['))
         .collect();
     let joined = lines.join(" ");

@@ -51,7 +51,7 @@ pub(crate) fn require_agreement(arguments: &[OsString]) -> ic_base::Result<()> {
         let Some((name, value)) = valued(argument, &mut rest) else { continue };
         match given.iter().find(|(known, _)| *known == name) {
             Some((_, before)) if !is_same(name, before, &value) => {
-                // Masked: the URL of a server may contain a password.
+                // The values are masked: the URL of a server may contain a password.
                 let said = |value: &OsString| format!("{:?}", mask(&value.to_string_lossy()));
                 let (before, value) = (said(before), said(&value));
                 let message = format!("The option {name} is given two values: {before} and {value}.");
@@ -144,7 +144,7 @@ pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
         help => PossibleValue::new(word(*value)).help(help),
     });
     PossibleValuesParser::new(shown).try_map(move |text| {
-        // Always found: the parser above accepts no other word.
+        // The value is always found: the parser above accepts no other word.
         let found = values.iter().find(|(value, _)| word(*value) == text);
         found.map(|(value, _)| *value).ok_or("it is none of the values")
     })

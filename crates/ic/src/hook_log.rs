@@ -96,13 +96,13 @@ pub(crate) fn append(store: &Path, line: &HookLogLine) {
     }
 }
 
-/// Opens a file of the store to append to it; `None` where there is something else than a regular file.
+/// Opens a file of the store to append to it; `None` if something other than a regular file is there.
 pub(crate) fn open(path: &Path) -> Option<File> {
     // A link in its place is not followed, and opening a pipe does not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut how = File::options();
     how.create(true).append(true).mode(0o600).custom_flags(flags.bits().cast_signed());
-    // Asked of the open file, so that nothing can take its place in between.
+    // The open file is asked, so that nothing can take its place in between.
     how.open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct HookRun {
 impl HookRun {
     /// Writes down that a hook begins, and settles those that were killed before. `None` if it cannot be written: that stops no agent.
     pub(crate) fn begin(store: &Path, line: &HookLogLine) -> Option<Self> {
-        // Of one hook:
+        // The file of one hook:
         //
         //     ID.new ── written, locked ──► ID ── its end ──► removed
         //                                   └── killed: the lock is gone ──► moved into hooks.log by the next hook
@@ -112,7 +112,7 @@ fn of_the_dead(store: &Path) -> impl Iterator<Item = (PathBuf, HookLogLine, File
     let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
     paths.filter_map(|path| {
         let file = File::open(&path).ok()?;
-        // Without waiting: a hook whose lock is held lives, and holds it until it ends.
+        // This does not wait: a hook whose lock is held lives, and holds it until it ends.
         wait(&file, LockMode::Exclusive, Duration::ZERO).ok()?.then_some(())?;
         // Another hook may have moved it into the log between the listing and this lock.
         let line = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
@@ -127,7 +127,7 @@ fn at(millis: i64) -> SystemTime {
 
 /// The line of a hook that was killed; `line.at` was when it began, and becomes when it ended.
 fn ended(line: HookLogLine, beat: SystemTime) -> HookLogLine {
-    // Zero if the clock was set back between its begin and the last beat.
+    // This is zero if the clock was set back between its beginning and the last beat.
     let took = beat.duration_since(at(line.at)).unwrap_or_default();
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let at = line.at.saturating_add_unsigned(ms);

@@ -138,7 +138,7 @@ fn lock(store: &Path) -> Option<File> {
     let file = open(&store.join("unsent.lock"))?;
     let since = Instant::now();
     loop {
-        // Tried again and again: a call that blocks has no limit of time.
+        // The lock is tried again and again, because a call that blocks has no limit of time.
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Some(file),
             Err(_) if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
@@ -149,7 +149,7 @@ fn lock(store: &Path) -> Option<File> {
 
 /// Locks and reads the events that wait; `None` if there are none. Errors: `busy` while another hook records them.
 pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
-    // Asked without the lock: most hooks find no file, and should not wait.
+    // This is asked without the lock: most hooks find no file, and should not wait.
     if !store.join("unsent.jsonl").is_file() {
         return Ok(None);
     }
@@ -165,7 +165,7 @@ pub(crate) fn take(store: &Path) -> Result<Option<TakenEvents>> {
 }
 
 fn lines(store: &Path) -> Option<Vec<String>> {
-    // Not as UTF-8: a full disk cuts a line anywhere, and one line must not keep the others waiting.
+    // The text is not read as UTF-8: a full disk cuts a line anywhere, and one line must not keep the others waiting.
     let text = fs::read(store.join("unsent.jsonl")).ok()?;
     Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
@@ -195,7 +195,7 @@ impl TakenEvents {
         self.done += 1;
         let first = self.lines.first().cloned().unwrap_or_default();
         let Ok(text) = serde_json::to_vec(&Progress { first, count: self.done }) else { return };
-        // Not flushed: if a power loss removes the count, the ledger recognizes the lines that come again.
+        // The count is not flushed: if a power loss removes it, the ledger recognizes the lines that come again.
         let (new, path) = (self.store.join("unsent.done.new"), self.store.join("unsent.done"));
         // Written whole and renamed: half a number would make the next hook record everything again.
         let _ = fs::write(&new, text).and_then(|()| fs::rename(new, path));

@@ -43,8 +43,8 @@ use crate::shell::CompletionShell;
 pub fn main() -> ExitCode {
     let environment = CliEnvironment::read();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Before the line is parsed: a line that is being typed often does not parse, and its error would be printed
-    // into the line.
+    // This comes before the line is parsed: a line that is being typed often does not parse, and its error would be
+    // printed into the line.
     if let Some(shell) = CompletionShell::asking(&environment) {
         complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
         return ExitCode::SUCCESS;
@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(mut cli: CommandLine, mut environment: CliEnvironment, arguments: &[OsString]) -> ExitStatus {
-    // First of all: a wrong IC_FORMAT, or a directory that is gone, would end the call before the event is read.
+    // This comes first: a wrong IC_FORMAT, or a directory that is gone, would end the call before the event is read.
     if let CliCommand::Hook(_) = cli.command {
         commands::hook::demand_nothing(&mut cli.global, &mut environment);
     }

@@ -90,7 +90,7 @@ fn title(path: &[&Command]) -> String {
 fn page(path: &[&Command], command: &Command) -> String {
     let is_root = path.len() == 1;
     // The global options are left out of each verb's page, where they would hide its own. The synopsis is the usage that `--help` shows.
-    // Cloned, because clap changes a command as it renders it.
+    // The command is cloned, because clap changes it as it renders it.
     let usage = command.clone().render_usage().to_string();
     let shown = command
         .clone()

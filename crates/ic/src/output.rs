@@ -127,7 +127,7 @@ impl CliOutput {
 
     /// Prints just a value, or its record if JSON was asked for.
     pub(crate) fn scalar(&mut self, value: &str, record: &impl Serialize) -> Result<ExitStatus> {
-        // Not by `format`: in a pipe that is JSON without a flag, and `id=$(ic run create ...)` needs the bare
+        // `format` does not decide: in a pipe it is JSON without a flag, and `id=$(ic run create ...)` needs the bare
         // value.
         if self.json_asked {
             self.json(record)?;
@@ -238,7 +238,7 @@ impl CliOutput {
     /// Puts the warning that would follow the answer into the hint of a failure: what was not found may be among the events that are
     /// missing.
     pub(crate) fn with_reservation(&self, failure: Diagnosis) -> Diagnosis {
-        // An error of the same code has said it.
+        // An error with the same code has said it.
         let Some((code, message)) = self.reservation.take().filter(|(code, _)| *code != failure.code()) else {
             return failure;
         };
@@ -312,7 +312,7 @@ impl CliOutput {
     /// Errors: `io_error` if the call wrote to the ledger and no reader took its answer. The answer has the id of what was made, and a
     /// script would continue without it.
     fn require_reader(&mut self) -> Result<()> {
-        // A capture is memory of this process: nothing closes it.
+        // A capture is in the memory of this process: nothing closes it.
         if !ic_ledger::has_written() || self.capture.is_some() {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub(crate) fn shown<T>(wanted: bool, describe: impl Fn() -> String + Sync, work:
             }
         });
         let result = work();
-        // In this order: a watcher that wakes before the flag is set would park once more.
+        // The order matters: a watcher that wakes before the flag is set would park once more.
         done.store(true, Relaxed);
         watcher.thread().unpark();
         result

@@ -49,7 +49,7 @@ impl CliSession {
     /// As [`Self::new`], printing to `output`.
     pub(crate) fn saying_to(output: CliOutput, global: Global, environment: CliEnvironment) -> Result<Self> {
         let named = global.directory.as_deref().unwrap_or(Path::new("."));
-        // Without links: the root is found among its ancestors, and paths are compared with the root by their text.
+        // Links are resolved: the root is found among its ancestors, and paths are compared with the root by their text.
         let directory = match std::fs::canonicalize(named) {
             Ok(directory) if directory.is_dir() => directory,
             Err(e) if e.kind() != ErrorKind::NotFound => {
@@ -64,12 +64,12 @@ impl CliSession {
         Ok(Self {
             output,
             mermaid: global.format == Some(FormatFlag::Mermaid),
-            // Relative to `-C DIR`, whichever of the two flags comes first on the line.
+            // The path is relative to `-C DIR`, whichever of the two flags comes first on the line.
             db: global.db.map(|db| ic_ledger::named_from(&db, &directory)),
             options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },
             verbose: global.verbose,
-            // Two clocks: the first is never set back, and measures how long opening takes (-v); the second dates
-            // the call.
+            // There are two clocks: the first is never set back, and measures how long opening takes (-v); the second
+            // dates the call.
             started: Instant::now(),
             began: CliEnvironment::context().now(),
             began_by: None,
@@ -102,8 +102,8 @@ impl CliSession {
     ///
     /// Errors: those of the deed; `no_ledger`.
     pub(crate) fn within<T>(&mut self, directory: &Path, deed: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        // Found before the directory changes. Then it stands where `--db` stands, which comes first in every
-        // search.
+        // The ledger is found before the directory changes. It then takes the place of `--db`, which comes first in
+        // every search.
         let ledger = self.place()?.name();
         let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
         let before = (std::mem::replace(&mut self.directory, directory), self.db.replace(ledger));
@@ -160,7 +160,7 @@ impl CliSession {
                 self.started.elapsed()
             );
         }
-        // Only a warning: an older ledger can be read. `kernel_to_change` refuses it.
+        // This is only a warning: an older ledger can be read. `kernel_to_change` refuses it.
         if let Some(words) = ledger.behind_in_words() {
             self.output.warn_after(Code::LedgerBehind, words);
         }
@@ -189,7 +189,7 @@ impl CliSession {
         // A repository can set variables for the client. They may not decide where its work is recorded, nor what is captured and guarded.
         self.environment.db = None;
         self.environment.config = None;
-        // Kept apart: a prompt becomes a part of this dispatch, and the hook itself writes on behalf of none.
+        // The dispatch is kept apart: a prompt becomes a part of it, and the hook itself writes on behalf of none.
         // IC_RUN stays, because it is accepted only for an active run of this project.
         self.began_by = self.environment.dispatch.take();
         self.environment.session = None;
@@ -265,7 +265,7 @@ impl CliSession {
         let config = self.config(&root)?.config;
         let wanted = wanted && config.enabled;
         let settings = self.settings_in(&root, config, kernel).capturing(wanted);
-        // The state database is recorded also where the tree is not, so `wanted` alone does not decide.
+        // The state database is also recorded where the tree is not, so `wanted` alone does not decide.
         let is_any = settings.checkpointing.auto || settings.state.is_some();
         Ok(is_any.then_some(settings))
     }
@@ -318,10 +318,10 @@ impl CliSession {
         match &self.environment.dispatch {
             None => Ok(None),
             Some(value) => match value.to_str() {
-                // Not explicit: the prompt of this shell takes its place if the dispatch began it, see
-                // `join_session`.
+                // The caller is not explicit: the prompt of this shell takes its place if the dispatch began that
+                // prompt, see `join_session`.
                 Some(text) => Ok(Some(Caller { reference: text.to_owned(), explicit: false })),
-                // Not ignored: without its caller, a write of work that was rolled back would be accepted.
+                // This is not ignored: without its caller, a write of work that was rolled back would be accepted.
                 None => Err(Diagnosis::new(Code::InvalidReference, "IC_DISPATCH is not a dispatch's id.")),
             },
         }

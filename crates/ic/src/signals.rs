@@ -46,7 +46,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 /// The number of the first signal that asks this process to end; 0: there was none. It is for a command that is run and that gets the
 /// signal, too: a second one ends this process at once.
 pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
-    // Two values, because the handler that ends the process asks a flag, and the caller needs the number.
+    // There are two values, because the handler that ends the process asks a flag, and the caller needs the number.
     let (is_any, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for signal in that_end() {
         // In this order, as in `listen`.

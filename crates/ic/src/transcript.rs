@@ -28,7 +28,7 @@ impl Transcript {
     /// The record at `path`; `None` for a path that is not below the client's directory.
     pub(crate) fn of(client: &'static Client, path: Option<&str>, home: Option<&Path>) -> Option<Self> {
         let path = Path::new(path?);
-        // Its directory, because the file itself may not exist before the first prompt.
+        // Its directory is compared, because the file itself may not exist before the first prompt.
         let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
         // Both sides without links, so that no link in the directory leads elsewhere.
         let is_below = |directory: PathBuf| {
@@ -56,7 +56,7 @@ impl Transcript {
             return None;
         }
         let mut text = Vec::new();
-        // No more than was measured: the client may append to it now.
+        // No more is read than was measured: the client may append to it now.
         file.take(length).read_to_end(&mut text).ok()?;
         (format.tokens)(&text)
     }

@@ -236,7 +236,7 @@ pub fn own_hooks(home: Option<&Path>) -> Result<OwnHooks> {
     file::parse_own(&content(&path, &meta)?, &path)
 }
 
-/// What stands at a path, by which a configuration is found; `None` if nothing does. `named`: the user named this very file.
+/// The metadata of a configuration's file; `None` if there is nothing at the path. `named`: the user named this very file.
 ///
 /// Errors: `invalid_config` for a name that leads nowhere.
 fn meta_of(path: &Path, named: bool) -> Result<Option<fs::Metadata>> {
@@ -279,7 +279,7 @@ fn absent(path: &Path, named: bool) -> Diagnosis {
 impl Loaded {
     /// Every setting, in order.
     pub fn settings(&self) -> Vec<Setting> {
-        // Without `..`: a new part of the configuration that is not listed here does not compile.
+        // The pattern has no `..`, so a new part of the configuration does not compile until it is listed here.
         let Config { enabled, checkpointing: c, retention: r, on_failure: f, guard, gate, rewind } = &self.config;
         let all = [
             ("rollback.enabled", json!(enabled)),

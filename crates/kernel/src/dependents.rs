@@ -18,7 +18,7 @@ pub struct StepLeft {
 }
 
 /// The questions about workflows and sessions. A program without workflows and sessions has [`Above::default`], which answers no.
-// Functions, and no trait: the answers are a constant (`ic_workflow::ABOVE`), of which a kernel has a copy.
+// These are functions and not a trait: the answers are a constant (`ic_workflow::ABOVE`), and a kernel has a copy of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     /// Whether the run is of a workflow.

@@ -8,7 +8,7 @@ use ic_ledger::git_dirs;
 /// The user of this process in the clone that `root` is of: all work trees of a repository are one clone.
 pub(crate) fn own_actor(root: &Path) -> Actor {
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    // Session and dispatch are of a call: `Kernel` adds them to each write.
+    // Session and dispatch belong to a call: `Kernel` adds them to each write.
     Actor { user: user(), seat: format!("{machine}:{}", clone_of(root).display()), session: None, dispatch: None }
 }
 

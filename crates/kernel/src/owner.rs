@@ -42,7 +42,7 @@ impl OwnerLock {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             file => file.while_doing(doing)?,
         };
-        // Shared: two processes that look at once do not take each other for an owner.
+        // The lock is shared: two processes that look at once do not take each other for an owner.
         let is_free = lock::wait(&file, LockMode::Shared, Duration::ZERO).while_doing(doing)?;
         if is_free { Ok(()) } else { Err(is_held(run)) }
     }

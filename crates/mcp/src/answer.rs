@@ -26,7 +26,7 @@ pub(crate) fn told(said: Said, page: Option<u32>) -> CallToolResult {
     // a terminal.
     let is_whole = page.is_none() && notes.is_empty();
     if !notes.is_empty() {
-        // An object by now: each tool whose command prints a list has a page.
+        // The value is an object by now: each tool whose command prints a list has a page.
         value["notes"] = json!(notes);
     }
     let text = if is_whole { said.json.trim_end().to_owned() } else { escaped(&value) };
@@ -42,7 +42,7 @@ pub(crate) fn failed(error: &Diagnosis) -> CallToolResult {
 
 /// The same error for a resource or a prompt, whose answer cannot carry one: the request itself fails.
 pub(crate) fn refused(error: &Diagnosis) -> ErrorData {
-    // An error of the protocol has no hint: that is in its data.
+    // An error of the protocol has no hint, so the hint is in its data.
     let code = match error.kind() {
         ic_base::ErrorKind::Usage => ErrorCode::INVALID_PARAMS,
         ic_base::ErrorKind::No | ic_base::ErrorKind::Failure => ErrorCode::INTERNAL_ERROR,

@@ -276,7 +276,7 @@ fn output_schema(shapes: &[&str]) -> Value {
         let mut shape: Value = serde_json::from_str(shape).unwrap_or_default();
         without_formats(&mut shape);
         if let Some(Value::Object(of_shape)) = shape.as_object_mut().and_then(|shape| shape.remove("$defs")) {
-            // What two shapes of a tool define under one name is the same: a test holds them to it.
+            // If two shapes of a tool define the same name, they define it in the same way: a test requires it.
             defined.extend(of_shape);
         }
         if let Some(shape) = shape.as_object_mut() {

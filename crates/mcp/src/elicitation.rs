@@ -81,7 +81,7 @@ pub(crate) async fn request(context: &RequestContext<RoleServer>, plan: &str) ->
 /// The answer that asks for input. The client sends its state back: the plan's hash and when it was asked. `age`: how long the server runs.
 pub(crate) fn input_required(plan: &str, hash: &str, age: Duration) -> InputRequiredResult {
     let requests = BTreeMap::from([(APPROVE.to_owned(), InputRequest::Elicitation(question(plan)))]);
-    // The age of the server and no time of day: a clock that is set does not change how long an answer took.
+    // This is the age of the server and not the time of day: a clock that is set does not change how long an answer took.
     InputRequiredResult::new(Some(requests), Some(format!("{hash}@{}", age.as_millis())))
 }
 

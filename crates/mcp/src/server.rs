@@ -231,7 +231,7 @@ impl<C: Commands> Server<C> {
 
     /// Carries out the plan with this hash. If the plan has changed, the answer refuses it and shows the new one.
     async fn carry_out(&self, words: &Words, hash: &str) -> CallToolResult {
-        // `--yes`, because a command without a terminal asks no question, and refuses instead.
+        // `--yes` is given, because a command without a terminal asks no question, and refuses instead.
         let sure = words.clone().switch("--yes", true).flag("--expect-plan", hash);
         let error = match sure {
             Ok(sure) => match self.run(sure).await {

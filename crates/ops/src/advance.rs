@@ -94,8 +94,8 @@ pub(crate) fn advance_in(kernel: &Kernel, tx: &Transaction<'_>, now: Timestamp, 
 
 /// A move that a caller asks for who does not execute the run. Errors: `work_running` while another process does.
 fn by_hand(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, mut outcome: AdvanceOutcome) -> Result<AdvanceOutcome> {
-    // Only looked at: this runs under the ledger's write lock, too, where no other lock may be waited for. The operating
-    // system frees the lock of an owner that was killed, so a dead executor blocks no move.
+    // The lock is only looked at: this also runs under the ledger's write lock, where no other lock may be waited for. The operating system
+    // frees the lock of an owner that was killed, so a dead executor blocks no move.
     if let Err(held) = OwnerLock::require_free(kernel.store(), &run.id) {
         // A run without a workflow has no executor: the lock is held by a rollback that reopened the run and is about to end.
         let is_executed = (kernel.above.has_workflow)(snapshot, &run.id)?;
@@ -201,8 +201,8 @@ fn go(
 ) -> Result<AdvanceOutcome> {
     let (seen, taken) = look(kernel, reference, kept, &judged)?;
     let expected = Expectation { phase: seen.phase, epoch: Some(seen.epoch) };
-    // Judged again. The first time only decided, without a lock, whether to capture the tree, which may take seconds.
-    // This time counts: work may have ended, and artifacts may have come, while the tree was read.
+    // This is judged again. The first time only decided, without a lock, whether to capture the tree, which may take
+    // seconds. This time counts: work may have ended, and artifacts may have come, while the tree was read.
     let (mut outcome, project_dir) = kernel.write(|tx, now| match judged(tx) {
         Ok((run, outcome)) => {
             expected.check(&run)?;
@@ -264,7 +264,8 @@ pub(crate) fn verdict_after(snapshot: &Snapshot<'_>, run: &Run, ending: &Dispatc
 }
 
 fn judge(snapshot: &Snapshot<'_>, run: &Run, request: &AdvanceRequest<'_>) -> Result<AdvanceOutcome> {
-    // Before the expectation: the error for a run in the middle of a rollback is `rolling_back`, and not `stale_phase`.
+    // This comes before the expectation: the error for a run in the middle of a rollback is `rolling_back`, and not
+    // `stale_phase`.
     run.require_settled()?;
     if let Some(expected) = request.expect {
         Expectation::parse(expected, &run.chain)?.check(run)?;
@@ -324,7 +325,8 @@ fn record(
         outcome.checkpoint_id = checkpoint_id.cloned();
         outcome.warnings.extend(taken.warnings.iter().cloned());
         outcome.warnings.extend(idle(&outcome));
-        // Moves the pointer only from the phase and the epoch that were judged; otherwise the whole transaction fails.
+        // This moves the pointer only from the phase and the epoch that were judged; otherwise the whole transaction
+        // fails.
         run::advance_phase(tx, now, run, &outcome.to, outcome.completes)?;
     }
     Ok(outcome)

@@ -52,8 +52,8 @@ pub fn add(
     };
     let mut is_content_kept = false;
     // The lock is held until the row is committed: a sweep before that would remove content that no row needs yet.
-    // In the order of all locks: that of the store, and then, in the transaction below, that of the ledger.
-    // `_lock` lives to the end of this function. A plain `_` would release it here.
+    // The locks are taken in the order of all locks: that of the store, and then, in the transaction below, that of the
+    // ledger. `_lock` lives to the end of this function. A plain `_` would release it here.
     let (content_hash, _lock) = match keep.filter(is_kept) {
         Some(settings) => {
             let (hash, lock) = keep_content(kernel, settings, &path)?;
@@ -70,7 +70,7 @@ pub fn add(
         run.require_active()?;
         let phase = run.phase_or_current(request.phase)?;
         let dispatch_id = kernel.dispatch_in(tx, &run.id)?;
-        // Recorded from the project of the run, which may be another directory than the caller's. Only here is it known.
+        // The path is recorded from the project of the run, which may be another directory than the caller's. It is known only here.
         let path = if artifact::is_address(request.path) {
             request.path.to_owned()
         } else {
@@ -153,7 +153,7 @@ fn keep_content(kernel: &Kernel, settings: &CaptureSettings, path: &Path) -> Res
     let mut file = File::open(path).while_doing(|| format!("reading {}", path.display()))?;
     let writer = workspace.objects.writer(kernel.context.now())?;
     let kept = writer.put_file(&mut file)?;
-    // Finished before the row is written: at any crash the ledger names only content that is durable.
+    // The writer is finished before the row is written: at any crash the ledger names only content that is durable.
     writer.finish()?;
     Ok((kept.map(|(hash, _)| ic_ledger::events::hex(&hash)), lock))
 }
@@ -161,7 +161,8 @@ fn keep_content(kernel: &Kernel, settings: &CaptureSettings, path: &Path) -> Res
 /// The SHA-256 of a regular file in hex; `None` if there is none at this path.
 fn hash_of_file(path: &Path) -> Result<Option<String>> {
     let doing = || format!("reading {}", path.display());
-    // Looked at before it is opened: a directory is an artifact without content, and the open of a pipe would wait.
+    // The path is looked at before it is opened: a directory is an artifact without content, and opening a pipe would
+    // wait.
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => {}
         _ => return Ok(None),

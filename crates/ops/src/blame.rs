@@ -112,7 +112,7 @@ pub fn blame(workspace: &Workspace<'_>, path: &Path, at_most: usize) -> Result<B
         )
         .hint("give the path of a file in the working tree"));
     }
-    // A path that no look has is known from git alone. Then there is no look from which it could differ.
+    // If no look has a path, it is known from git alone. Then there is no look from which it could differ.
     let is_known = last.is_some() || !found.is_empty();
     let is_unseen = is_known && !is_as_seen(&full, last.as_ref());
     workspace.kernel.read(|snapshot| {
@@ -151,7 +151,8 @@ fn differences(workspace: &Workspace<'_>, looks: &[CheckpointRecord], path: &[u8
         if let Some((last, known)) = before.as_ref().filter(|(_, known)| *known != state) {
             let difference = Difference { path: path.to_vec(), before: known.clone(), after: state.clone() };
             if difference.change().is_some() {
-                // Not from the look right before: those that left the path out may lie in between, and it may have changed there.
+                // It does not begin at the look right before: looks that left the path out may lie in between, and it may have changed
+                // there.
                 found.push((*last, at, difference));
             }
         }
@@ -171,7 +172,7 @@ fn changed(
     let (mut owners, mut calls) = (Vec::new(), Vec::new());
     for window in attribution.windows() {
         let of_path = window.owners(&difference.path);
-        // What lasts is in several windows.
+        // A call or work that lasts is in several windows.
         for call in window.calls(&difference.path) {
             let is_known = calls.iter().any(|known: &ToolCall| known.id == call.id);
             if !is_known && of_path.iter().any(|owner| owner.id == call.dispatch_id) {

@@ -84,7 +84,7 @@ fn remember(memory: &Path, read: HistoryPlace) -> Result<()> {
         let mut file = how.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
         writeln!(file, "{} {}", read.seq, ic_ledger::events::hex(&read.hash))?;
         // By a rename: if the process is killed, the old place or the new one is there, and never half a line.
-        // Not flushed to the disk: after a crash of the machine an older place is there, and still tells a lost history.
+        // It is not flushed to the disk: after a crash of the machine an older place is there, and still reveals a lost history.
         std::fs::rename(&fresh, memory)
     };
     write().while_doing(|| format!("writing {}", memory.display()))
@@ -105,8 +105,8 @@ impl HeldCursor {
         let doing = || format!("locking the cursor {:?}", name.as_str());
         private::directories(&kernel.store().join("cursors")).while_doing(doing)?;
         let path = file_of(kernel, &name, run_id.as_ref());
-        // Held while a command handles each event. The command may take any other lock: no process waits for a cursor
-        // while it holds one of them (`checkpoint/lock.rs`).
+        // The lock is held while a command handles each event. The command may take any other lock: no process waits
+        // for a cursor while it holds one of them (`checkpoint/lock.rs`).
         match FileLock::take(&path, Rank::Cursor, LockMode::Exclusive, timeout).while_doing(doing)? {
             Some(lock) => Ok(Self { name, run_id, memory: memory_of(&path), _lock: lock }),
             None => Err(is_held(&name)),
@@ -332,7 +332,8 @@ fn pause(delay: Duration, is_interrupted: &impl Fn() -> bool) {
 /// Errors: those of [`cursor::commit`], and `busy` while another consumer has the cursor.
 pub fn commit(kernel: &Kernel, held: &HeldCursor, seq: Seq, back: bool) -> Result<cursor::Cursor> {
     let now = kernel.context.now();
-    // By the ledger and not by `Kernel::write`, as in `HeldCursor::advance_to`: a cursor belongs to no work.
+    // This writes by the ledger and not by `Kernel::write`, as `HeldCursor::advance_to` does: a cursor belongs to no
+    // work.
     let (moved, read) = kernel.ledger.write(|tx| {
         let moved = cursor::commit(tx, now, held.key(kernel), seq, back)?;
         Ok((moved, history::place(tx, seq)?))
@@ -362,8 +363,8 @@ pub fn reset(kernel: &Kernel, name: &Label, timeout: Duration) -> Result<Vec<cur
         .into_iter()
         .map(|cursor| HeldCursor::take(kernel, name.clone(), cursor.run_id, timeout))
         .collect::<Result<_>>()?;
-    // The cursors first: after a crash in between, a memory names an event that the ledger still has, which refuses
-    // nothing.
+    // The cursors are reset first: after a crash in between, a memory names an event that the ledger still has, which
+    // refuses nothing.
     let reset = kernel.write(|tx, now| cursor::reset(tx, now, name, kernel.cursor_seat()))?;
     for held in &held {
         forget(&held.memory)?;

@@ -54,7 +54,8 @@ pub fn create(
     };
     let dispatch = kernel.write(|tx, now| {
         let (run, phase) = open(tx)?;
-        // Only a tree that no look has: ten pieces of work that are handed out in one tree add one checkpoint.
+        // A tree is recorded only if no look has it: ten pieces of work that are handed out in one tree add one
+        // checkpoint.
         taken.record_unless_known(tx, now, &root_of(&run.project_dir), run.epoch)?;
         dispatch::create(tx, now, &id, &run.id, run.epoch, &phase, work)
     })?;
@@ -90,13 +91,14 @@ pub fn start(
         return Ok((met, warnings));
     }
     let (taken, project) = look(kernel, reference, kept, DispatchStatus::Running)?;
-    // Without a process the work begins with this call, so the tree of now is the one before it.
+    // Without a process the work begins with this call, so the current tree is the one before it.
     let before = match (kept, &process) {
         (Some(settings), Some(_)) => beginning::look_before(kernel, settings, &taken, &project, identity.as_ref())?,
         _ => None,
     };
     let dispatch = kernel.write(|tx, now| {
-        // Asked again: while the tree was captured, the work may have begun, or the run may have been rolled back.
+        // This is asked again: while the tree was captured, the work may have begun, or the run may have been rolled
+        // back.
         let (dispatch, run) = settled(tx, reference)?;
         // Checked before the point is recorded, because work that may not begin makes no point.
         dispatch.status.check_move_to(DispatchStatus::Running, dispatch.id.short())?;
@@ -134,7 +136,7 @@ fn begun_before(
     }
     let met = kernel.write(|tx, now| {
         let (dispatch, _) = settled(tx, reference)?;
-        // Work that has ended since the read above keeps the process that it had, and is silent for good.
+        // Work that has ended since the read above keeps the process that it had, and gets no heartbeat.
         dispatch::set_process(tx, &dispatch.id, Some(process))?;
         if let Some(ttl) = ttl.filter(|_| dispatch.status == DispatchStatus::Running) {
             dispatch::set_heartbeat(tx, now, &dispatch.id, ttl)?;
@@ -190,7 +192,8 @@ pub fn finish(
     let (taken, project) = look(kernel, reference, kept, ending.status())?;
     let dispatch = kernel.write(|tx, now| {
         let (dispatch, run) = settled(tx, reference)?;
-        // Right before the end, with no event in between: readers find what the work left at the event before its end.
+        // This comes right before the end, with no event in between: readers find what the work left at the event
+        // before its end.
         taken.record_after(tx, now, &run)?;
         dispatch::finish(tx, now, &dispatch, ending)
     })?;
@@ -206,7 +209,7 @@ pub fn files_from_root(kernel: &Kernel, files: &[PathBuf]) -> Vec<PathBuf> {
 /// Records commits and files; from rolled-back work too, marked late.
 pub fn record(kernel: &Kernel, reference: &str, report: &DispatchReport) -> Result<(Dispatch, RecordedCode)> {
     kernel.write_late_too(|tx, now| {
-        // Not `settled`: a commit that was made is a fact, and an undo must know it.
+        // `settled` is not asked: a commit that was made is a fact, and an undo must know it.
         let dispatch = dispatch::resolve(tx, reference)?;
         let recorded = code::record(tx, now, &dispatch, report)?;
         Ok((dispatch, recorded))

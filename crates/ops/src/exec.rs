@@ -92,8 +92,8 @@ pub struct ExecutedCommand {
 pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatch) -> Result<ExecutedCommand> {
     require_startable(request.argv, request.directory)?;
     let id: DispatchId = kernel.context.new_id();
-    // The guard comes first, so that work which is on record as running has one. Only after a command that had to be
-    // ended there is none, until the next attempt or the end:
+    // The guard comes first, so that work which is on record as running has one. There is none only after a command
+    // that had to be ended, until the next attempt or the end:
     //
     //   guard ─▶ begin: RUNNING ─▶ attempts ─▶ end: on record ─▶ guard is dismissed
     //               └── killed: the guard ends what the command left, and records the end
@@ -119,7 +119,7 @@ pub fn exec(kernel: &Kernel, request: &ExecRequest<'_>, watch: &mut dyn ExecWatc
         return Err(Diagnosis::new(Code::Io, why));
     }
     if let Some(error) = outcome.stream_error {
-        // The output is the answer of this call, so without it an exit of 0 would be untrue.
+        // The output is the answer of this call, so an exit of 0 without it would be untrue.
         return Err(error.hint(format!("what the command did stands; what it wrote until then: {}", path_text(&log))));
     }
     warnings.extend(more);
@@ -208,7 +208,7 @@ fn passed_on(signal: Signal) -> Signal {
 
 /// Waits before a retry; `false`: this process is told to end.
 fn wait(pause: Duration, watch: &dyn ExecWatch) -> bool {
-    // As often as `supervise` asks while the command runs.
+    // This asks as often as `supervise` does while the command runs.
     const LOOK: Duration = Duration::from_millis(20);
     let start = Instant::now();
     loop {
@@ -250,7 +250,8 @@ fn name_of(signal: Signal) -> String {
 
 fn ending_of<'a>(outcome: &CommandOutcome, signal: Option<Signal>, error: &'a str) -> DispatchEnding<'a> {
     match outcome.exit {
-        // Before the signal: a command that ends with 0 after it was asked to end has done its work.
+        // The exit is looked at before the signal: a command that ends with 0 after it was asked to end has done its
+        // work.
         ChildExit::Code(0) => DispatchEnding::Completed { summary: None, verdict: None },
         _ if signal.is_some() => DispatchEnding::Interrupted { error },
         ChildExit::TimedOut => DispatchEnding::TimedOut { error },

@@ -33,7 +33,7 @@ pub fn make(
             let id = ic_undo::points::checkpoint_meant(kernel, None, point)?;
             kernel.read(|snapshot| ic_worktree::find(snapshot, &workspace.root, Which::Id(id.as_str())))?
         }
-        // Recorded, so that retention and sweeps keep the content with which the fork begins.
+        // It is recorded, so that retention and sweeps keep the content with which the fork begins.
         None => workspace.record_look(None)?,
     };
     let name = name.map_or_else(|| forks::free_name(&workspace.root), str::to_owned);
@@ -121,10 +121,10 @@ pub struct AdoptedFork {
 
 /// Merges what a fork became into the work tree here, as one piece of work.
 ///
-/// Errors: `fork_not_found`; `busy` while another adoption runs, past the timeout; those of [`forks::adopt`] and of a run's reference: nothing
-/// was written.
+/// Errors: `fork_not_found`; `busy` if another adoption runs longer than the timeout; those of [`forks::adopt`] and of a run's reference:
+/// nothing was written.
 pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest<'_>) -> Result<AdoptedFork> {
-    // One at a time: the work of one that is refused would share what another writes at the same time.
+    // Adoptions run one at a time: the work of one that is refused would share what another writes at the same time.
     let _alone = if request.dry_run { None } else { Some(lock_adoptions(kernel, settings)?) };
     let fork = forks::find(kernel, request.fork)?;
     // An undo of the adoption needs both looks, whatever is captured along the way otherwise.
@@ -146,10 +146,11 @@ pub fn adopt(kernel: &Kernel, settings: &CaptureSettings, request: &AdoptRequest
     // Killed in between, the half that is here is the work's, and an undo takes it out.
     let mut guard = GroupGuard::start(&(request.if_killed)(&id), &environment(kernel, None))?;
     let (_, mut warnings) = direct_work::begin(kernel, &id, &new)?;
-    // Planned once more: both trees may have changed since the dry run.
+    // The adoption is planned once more: both trees may have changed since the dry run.
     let done = adopted(false);
     let theirs = done.as_ref().ok().and_then(|adoption| adoption.theirs.as_ref());
-    // Before the end: the note of work that did not end counts for nothing, and work without its note would be adopted again.
+    // The note comes before the end: the note of work that did not end counts for nothing, and work without its note would be adopted
+    // again.
     let noted = theirs.map_or(Ok(()), |checkpoint| fork.note_adopted(&id, checkpoint));
     let ending = match &done {
         Ok(_) => DispatchEnding::Completed { summary: None, verdict: None },

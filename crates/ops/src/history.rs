@@ -28,8 +28,8 @@ impl UndoneMoves {
         Ok(Self(
             rollbacks
                 .into_iter()
-                // The moves that a rollback covered count again once it is undone or aborted. An undo of works
-                // covers none.
+                // The moves that a rollback covered count again once it is undone or aborted. An undo of works covers
+                // no moves.
                 .filter(|r| r.status.stands() && !r.is_of_works())
                 .map(|r| Span {
                     id: r.id,

@@ -100,7 +100,7 @@ fn redact_rows(tx: &Transaction<'_>, event: &Event) -> Result<()> {
         (Some(id), "compensation") => {
             let id = CompensationId::from_ledger(id.clone());
             match event.event_type.as_str() {
-                // By the compensation: a step that is resumed arms its row anew, and the row then has the number of that event.
+                // This looks for the compensation: a step that is resumed arms its row anew, and the row then has the number of that event.
                 "compensation_registered" | "compensation_armed" => compensation::redact(tx, &id),
                 _ => compensation::redact_error(tx, &id),
             }

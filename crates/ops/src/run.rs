@@ -116,16 +116,17 @@ pub(crate) fn own(project: &Path, goal: String) -> NewRun {
     }
 }
 
-/// Completes a run that was made for a session or for a command, if it is open. Accepted from rolled-back work too, as the end of the work is.
+/// Completes a run that was made for a session or for a command, if it is open. Rolled-back work may do this, too, as it may record its
+/// end.
 pub(crate) fn complete_own(kernel: &Kernel, run: &RunId) -> Result<()> {
     // A run that a person cancelled, or that is in the middle of a rollback, is left alone.
     let open = |snapshot: &Snapshot<'_>| Ok(Some(run::get(snapshot, run)?).filter(|run| run.require_active().is_ok()));
-    // Most have ended: only for the others the write lock is taken.
+    // Most have ended: the write lock is taken only for the others.
     if kernel.read(open)?.is_none() {
         return Ok(());
     }
-    // One advance is enough: its chain is `work`, `done`, and it was made without gates. Where trees are captured, the
-    // end of its last work has one, so none is taken here.
+    // One advance is enough: its chain is `work`, `done`, and it was made without gates. If trees are captured, the end
+    // of its last work has a checkpoint, so none is taken here.
     kernel.write_late_too(|tx, now| open(tx)?.map_or(Ok(()), |run| advance::advance_in(kernel, tx, now, &run)))
 }
 
@@ -145,7 +146,8 @@ pub fn skip(kernel: &Kernel, reference: &str, phase: &str, reason: &str) -> Resu
             require_another(kernel, tx, &run, &format!("{phase} cannot be skipped by its workers"))?;
         }
         let (skip, is_new) = skip::add(tx, now, &run, phase, reason)?;
-        // After `add`, so that its errors come first. A refusal here fails the transaction, and the skip with it.
+        // This comes after `add`, so that its errors come first. A refusal here fails the transaction, and the skip
+        // with it.
         require_no_steps(kernel, tx, &run, phase)?;
         Ok((run, skip, is_new))
     })

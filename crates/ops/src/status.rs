@@ -126,7 +126,7 @@ pub fn status(
             unfinished.extend(unfinished_work::of_run(snapshot, run)?);
             unfinished.extend(also(snapshot)?);
         }
-        // Also while the run is executed: a rewind has a lock of its own, which is asked for each.
+        // Rewinds are looked for even while the run is executed: each has a lock of its own, which is asked.
         unfinished.extend(unfinished_work::rewinds(kernel, snapshot, run)?);
         let is_of_session = (kernel.above.is_of_session)(snapshot, &run.id)?;
         let mut standing = ic_undo::points::list(snapshot, run, false, LOOKED_AT)?;
@@ -150,7 +150,7 @@ pub fn status(
         };
         Ok((status, unfinished_work::restore(snapshot, run)?))
     })?;
-    // After the snapshot is closed, because this reads the plan of the restore from the object store.
+    // This comes after the snapshot is closed, because it reads the plan of the restore from the object store.
     status.unfinished.extend(restore.and_then(|restore| unfinished_work::interrupted(kernel, options, &restore)));
     Ok(status)
 }
@@ -234,7 +234,8 @@ fn elsewhere(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run) -> Result<Vec<
     if !ic_session::are_any_prompts(snapshot)? {
         return Ok(found);
     }
-    // From what runs, and not from the newest prompts: one that works for long is older than many that have ended.
+    // This looks at what runs, and not at the newest prompts: a prompt that works for long is older than many that have
+    // ended.
     for work in dispatch::running(snapshot)? {
         if found.len() == OTHERS {
             break;
@@ -259,7 +260,8 @@ impl RunOverview {
     /// The command to type next: it finishes what was left, waits, or moves the run.
     pub fn next_command(&self) -> String {
         let id = self.run.id.short();
-        // Before all others: what was left unfinished may have closed the run, and then any other command is refused.
+        // This comes before all others: what was left unfinished may have closed the run, and then any other command is
+        // refused.
         if let Some(first) = self.unfinished.first() {
             return first.command.clone();
         }

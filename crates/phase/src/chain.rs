@@ -67,8 +67,8 @@ impl Chain {
     /// The chain as it stands in the ledger; `None` if it is not one.
     pub(crate) fn from_ledger(json: &str) -> Option<Self> {
         let names: Vec<String> = serde_json::from_str(json).ok()?;
-        // Two at least, so that the beginning and the end differ. Names were checked when the run was created: a
-        // chain that was accepted once stays readable, even if a later version allows less.
+        // A chain has at least two phases, so that the beginning and the end differ. Names were checked when the run
+        // was created: a chain that was accepted once stays readable, even if a later version allows less.
         (names.len() >= 2).then(|| Self(names.into_iter().map(Label::from_ledger).collect()))
     }
 
@@ -84,7 +84,7 @@ impl Chain {
 
     /// The first phase: where a run begins.
     pub fn first(&self) -> &str {
-        // Never empty: a default, a parsed chain and one of the ledger all have at least two phases.
+        // The chain is never empty: a default, a parsed chain and one of the ledger all have at least two phases.
         self.0.first().map_or("", Label::as_str)
     }
 
@@ -123,7 +123,7 @@ impl Chain {
     /// Where an advance from `phase` leads: the next phase that is not skipped; `None` at the end.
     pub fn next(&self, phase: &str, skipped: &[String]) -> Option<&str> {
         let from = self.index_of(phase)?;
-        // In bounds for the last phase too: the slice is empty there.
+        // The index is in bounds for the last phase, too: the slice is empty there.
         self.0[from + 1..].iter().map(Label::as_str).find(|p| !skipped.iter().any(|s| s == p))
     }
 

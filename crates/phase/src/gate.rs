@@ -59,7 +59,7 @@ pub fn evaluate(asked: &[(Requirement, Facts)], strongest: Tier) -> GateVerdict 
         .map(|(requirement, facts)| judgement::weigh(requirement, facts, strongest.min(requirement.tier)))
         .filter(|condition| condition.tier != Tier::None)
         .collect();
-    // `holds != failed`: of `true` the conditions that failed, of `false` those that hold.
+    // `holds != failed` selects the conditions that failed for `true`, and those that hold for `false`.
     let strongest_of = |failed: bool| conditions.iter().filter(|c| c.holds != failed).map(|c| c.tier).max();
     let (result, tier) = match (strongest_of(true), strongest_of(false)) {
         (Some(failed), _) => (GateResult::Fail, failed),

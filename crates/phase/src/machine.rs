@@ -43,7 +43,7 @@ impl Expectation {
         {
             return Ok(Self { phase: phase.to_owned(), epoch: Some(epoch) });
         }
-        // Neither reading names a phase, so this always is the error, with the chain in its details.
+        // Neither reading names a phase, so this is always the error, with the chain in its details.
         chain.require(text).map(|_| Self { phase: text.to_owned(), epoch: None })
     }
 
@@ -69,7 +69,7 @@ impl Expectation {
 
 /// Where an advance of this run leads. Errors: `terminal_phase`, `run_not_active`, `rolling_back`.
 pub fn destination(run: &Run, skipped: &[String]) -> Result<String> {
-    // Before `require_active`: it would say `run_not_active`, which a cancelled run gets as well. Only a completed
+    // This comes before `require_active`, which would say `run_not_active`, as for a cancelled run. Only a completed
     // run has reached its end.
     if run.status == RunStatus::Completed {
         return Err(Diagnosis::new(
@@ -141,8 +141,8 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         .detail("phase", run.phase.as_str())
         .detail("to_phase", target));
     }
-    // Before the check of the end of the chain: a completed run is already at that end. Its hint differs, because
-    // `--include-target` would only meet the refusal below.
+    // This comes before the check of the end of the chain: a completed run is already at that end. Its hint differs,
+    // because `--include-target` would only meet the refusal below.
     if to == current && !include_target {
         let way = if target == run.chain.last() {
             "name a phase before it: the end of the chain is not a target".to_owned()
@@ -165,7 +165,7 @@ pub fn check_rollback(run: &Run, target: &str, include_target: bool) -> Result<V
         .hint("name the phase before it")
         .detail("to_phase", target));
     }
-    // In chain order: the target comes before the phases that follow it.
+    // The phases are in chain order: the target comes before the phases that follow it.
     let mut phases = run.chain.phases_after(target, &run.phase);
     if include_target {
         phases.insert(0, target.to_owned());

@@ -174,7 +174,8 @@ pub fn oldest_of_run(snapshot: &Snapshot<'_>, run_id: &RunId, from: Seq, at_most
 pub fn named(snapshot: &Snapshot<'_>, kind: PointKind, name: &str) -> Result<Vec<PointRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM points WHERE kind = $1 AND name = $2");
     let mut points = snapshot.query_all(&sql, &[&kind.as_str(), &name], from_row)?;
-    // The index of kind and name has no seq. Ordered here: a sort in the statement would be one in a temporary table.
+    // The index of kind and name has no seq. The points are sorted here, because the statement would sort them in a
+    // temporary table.
     points.sort_by_key(|point| (point.seq, point.attempt));
     Ok(points)
 }

@@ -114,7 +114,7 @@ pub fn advance_phase(tx: &Transaction<'_>, now: Timestamp, run: &Run, to: &str, 
     // The status is written with the phase, so that no reader sees a run at its end that is still active.
     let (status, completed_at) =
         if completes { (RunStatus::Completed, Some(now.millis())) } else { (run.status, None) };
-    // The epoch as well: a rollback may have taken the run away from this phase and back to it since the caller read it.
+    // The epoch is compared, too: a rollback may have taken the run away from this phase and back to it since the caller read it.
     let moved = tx.execute(
         "UPDATE runs SET phase = $1, status = $2, completed_at = $3, updated_at = $4 \
          WHERE id = $5 AND phase = $6 AND epoch = $7",

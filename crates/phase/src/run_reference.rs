@@ -76,7 +76,7 @@ pub fn only_open_run_of(snapshot: &Snapshot<'_>, directory: &Path, standing: Sta
     // A page at a time: a project may have hundreds of idle runs, and two that are busy are enough to be ambiguous.
     let (mut busy, mut idle) = (Vec::new(), Vec::new());
     let mut page = run::list(snapshot, &filter)?;
-    // Known from the first page alone: before a run of a later page there are at least ten others.
+    // The first page alone tells: before a run of a later page there are at least ten others.
     let is_only = page.len() == 1;
     while busy.len() < 2 {
         for run in &page {

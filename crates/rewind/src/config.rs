@@ -213,7 +213,7 @@ impl TryFrom<Given> for RewindTarget {
                 .hint("give it, or a profile: devs or langgraph")
         };
         let profile = given.profile;
-        // What is given counts before the profile, each part as a whole: a given list of tables is not added to the profile's.
+        // What is given takes precedence over the profile, each part as a whole: a given list of tables is not added to the profile's.
         let anchor = given.anchor.or_else(|| profile.map(Profile::anchor)).ok_or_else(|| missing("anchor"))?;
         let tables = match (given.tables, profile) {
             // An empty list counts as not given: a rewind of no table would do nothing.

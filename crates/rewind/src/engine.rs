@@ -36,7 +36,7 @@ impl RelationalRollbackEngine {
     pub fn open(target: &RewindTarget, options: EngineOptions) -> Result<Self> {
         let session = DatabaseSession::open(&target.database, options.busy_timeout)?;
         let engine = Self { session, target: target.clone(), options };
-        // Only to refuse what does not fit: each operation reads the schema again, because the application may change it.
+        // This only refuses what does not fit: each operation reads the schema again, because the application may change it.
         engine.session.reading(|| engine.plan())?;
         Ok(engine)
     }
@@ -172,7 +172,7 @@ impl RelationalRollbackEngine {
             let mut counts = RowCounts::default();
             let mut shrinking = Vec::new();
             for cut in &plan.cuts {
-                // Prepared and not run: what the application's schema needs and this program lacks refuses the preview already.
+                // It is prepared and not run: if this program lacks what the application's schema needs, the preview is refused already.
                 self.session.can_run(&cut::delete_sql(cut, &plan.doomed(cut, &moment.line)))?;
                 let rows = order::count(&self.session, &plan, cut, &moment.line)?;
                 counts.push(&cut.info.name, rows);

@@ -77,7 +77,7 @@ impl Lineage {
         if !is_checkpointer(target) {
             return Ok(None);
         }
-        // In the order of ids: where those sort by time, `Namespace::last_but` takes the last index for the newest row.
+        // Rows come in the order of ids: where those sort by time, `Namespace::last_but` takes the last index for the newest row.
         let sql = "SELECT c.rowid, c.checkpoint_ns, c.checkpoint_id, c.parent_checkpoint_id, c.metadata \
                    FROM main.checkpoints AS c WHERE c.thread_id IS ?1 ORDER BY c.checkpoint_id";
         let rows = session.query_all(sql, std::slice::from_ref(thread), |row| {

@@ -99,7 +99,7 @@ fn count_texts(
     let (order, table) = (quote(column), quote(&cut.info.name));
     params.extend([bound.clone(), SqlScalar::Text(glob)]);
     let n = params.len();
-    // All rows are compared with the pattern, also those below the target: in another format a newer row may sort below it.
+    // All rows are compared with the pattern, even those below the target: in another format a newer row may sort below it.
     let sql = format!(
         "SELECT count(*) FILTER (WHERE c.{order} {} ?{}), \
          count(*) FILTER (WHERE typeof(c.{order}) = 'text' AND c.{order} GLOB ?{n}), count(*) \
@@ -183,7 +183,7 @@ pub(crate) fn check_target(task: &str, column: &str, order: &SqlScalar) -> Resul
     }
 }
 
-/// The names of the rows of `table` that `sql` finds, of which it selects the `columns` of a key.
+/// The names of the rows of `table` that `sql` finds. `sql` selects a key, which has this number of `columns`.
 pub(crate) fn names_of(
     session: &DatabaseSession,
     table: &str,

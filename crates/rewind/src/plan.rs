@@ -61,7 +61,7 @@ impl CutPlan {
         let mut cuts = Vec::new();
         for table in &target.tables {
             let cut = CutTable::new(table, &target.tables, &anchor, audit.as_ref(), catalog)?;
-            // By the declared names: `Tasks` and `tasks` are one table.
+            // The declared names are compared: `Tasks` and `tasks` are one table.
             if cuts.iter().any(|other: &CutTable| other.info.name == cut.info.name) {
                 return Err(misfit(format!("The table {} stands twice in the configuration.", cut.info.name)));
             }

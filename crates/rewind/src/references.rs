@@ -81,7 +81,7 @@ fn refuse_survivors_by(
         .cut(&key.child)
         .map_or_else(String::new, |child| format!("({}) IS NOT TRUE AND ", plan.doomed_as(child, line, "c")));
     let row_key = row_key(catalog, key);
-    // The last condition: the parent's columns need not be unique here, and another row with the same values may stay.
+    // The last condition is needed because the parent's columns need not be unique: another row with the same values may stay.
     let sql = format!(
         "SELECT {} FROM main.{} AS c WHERE {refers} \
          AND EXISTS (SELECT 1 FROM main.{table} AS p WHERE {parent} AND {goes}) AND {stays}\

@@ -146,7 +146,7 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     pub(crate) fn read(session: &DatabaseSession) -> Result<Self> {
-        // The list knows the kinds of tables, and the schema their texts and, by its rowids, the order in which they were made.
+        // The list has the kinds of tables. The schema has their texts and, by its rowids, the order in which they were made.
         let listed = session.query_all(
             "SELECT l.name, l.type, l.wr, coalesce(s.sql, '') FROM pragma_table_list AS l \
              JOIN main.sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') \
@@ -312,7 +312,7 @@ fn read_foreign_keys(session: &DatabaseSession, tables: &[TableInfo]) -> Result<
             let named = |t: &&TableInfo| t.name.eq_ignore_ascii_case(&parts[0].1);
             let Some(parent) = tables.iter().find(named) else { continue };
             let column = |(place, (_, _, from, to)): (usize, &(i64, String, String, Option<String>))| {
-                // A key without columns of the parent means its primary key, in the order of that.
+                // A key that names no columns of the parent means its primary key, in the order of that key.
                 let up = match to {
                     Some(to) => parent.column(to),
                     None => parent.columns.iter().find(|c| usize::try_from(c.key_place) == Ok(place + 1)),

@@ -28,7 +28,7 @@ impl DatabaseSession {
     /// Opens an existing database of another program. Nothing is written.
     pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let path = std::path::absolute(path).while_doing(|| format!("resolving {}", path.display()))?;
-        // SQLite says the same of a missing file and of a directory: that it cannot open it.
+        // For a missing file and for a directory, SQLite says the same: that it cannot open it.
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Err(no_database(&path, "is not a file")),
@@ -37,7 +37,7 @@ impl DatabaseSession {
             }
             Err(e) => return Err(e).while_doing(|| format!("looking for {}", path.display())),
         }
-        // Without CREATE: a database of another program is not made here.
+        // CREATE is left out: a database of another program is not made here.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let doing = format!("opening {}", path.display());
         let connection = Connection::open_with_flags(&path, flags).map_err(|e| diagnose(e, &doing))?;
@@ -57,7 +57,7 @@ impl DatabaseSession {
 
     /// Returns the application id of the file.
     fn configure(&self) -> rusqlite::Result<i32> {
-        // First, because the statements below read the file, and another process may have locked it.
+        // This comes first, because the statements below read the file, and another process may have locked it.
         self.connection.busy_timeout(self.patience)?;
         ic_sys::vec0::register(&self.connection)?;
         // Keys are checked by query instead, see `references`. Enforced, an ON DELETE CASCADE would remove rows that are in no archive.
@@ -94,7 +94,7 @@ impl DatabaseSession {
             .map_err(|e| diagnose(e, &format!("opening {}", path.display())))
     }
 
-    /// Detaches what is attached as `name`, if anything is. Outside of a transaction only.
+    /// Detaches what is attached as `name`, if anything is. It must not be called within a transaction.
     pub(crate) fn detach(&self, name: &str) {
         // SQLite refuses it where nothing is attached, which is what is wanted.
         let _ = self.connection.execute_batch(&format!("DETACH {name}"));

@@ -31,7 +31,7 @@ impl SqlScalar {
         match value {
             ValueRef::Null => "NULL".to_owned(),
             ValueRef::Integer(n) => n.to_string(),
-            // `1.0` and not `1`: the storage class is to be seen.
+            // It is `1.0` and not `1`, so that the storage class is visible.
             ValueRef::Real(r) => format!("{r:?}"),
             ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
             ValueRef::Blob(bytes) => {

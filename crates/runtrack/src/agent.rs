@@ -161,7 +161,8 @@ pub fn has_ended_since(snapshot: &Snapshot<'_>, run_id: &RunId, since: Seq) -> R
 
 /// Ends the work of an active agent. Errors: `agent_finished`; `stale_dispatch` if it was rolled back.
 pub fn finish(tx: &Transaction<'_>, now: Timestamp, agent: &Agent, epoch: i64, status: AgentStatus) -> Result<Agent> {
-    // Before the status: a rollback fails the agents that it covers, and such a worker has to learn of the rollback.
+    // This is checked before the status: a rollback fails the agents that it covers, and such a worker has to learn of
+    // the rollback.
     if let Some(rollback) = &agent.rolled_back_by {
         return Err(Diagnosis::new(
             Code::StaleDispatch,

@@ -213,7 +213,7 @@ pub fn taken_back(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<Artifact>> {
 pub fn mark_artifacts_rolled_back(tx: &Transaction<'_>, artifacts: &[Artifact], rollback: &RollbackId) -> Result<()> {
     for artifact in artifacts {
         // Exactly one row must change: an artifact that another rollback has marked since is an error, and its mark stays.
-        // The status and the rollback together: a CHECK of the table allows neither without the other.
+        // The status and the rollback are set together: a CHECK of the table allows neither without the other.
         tx.execute_one(
             "UPDATE run_artifacts SET status = 'rolled_back', rolled_back_by = $1 \
              WHERE id = $2 AND rolled_back_by IS NULL",
@@ -225,7 +225,7 @@ pub fn mark_artifacts_rolled_back(tx: &Transaction<'_>, artifacts: &[Artifact], 
 
 /// Removes the marks of a rollback: its artifacts count again.
 pub fn unmark(tx: &Transaction<'_>, rollback: &RollbackId) -> Result<usize> {
-    // The CHECK again: an artifact without a rollback is active.
+    // This is for the same CHECK: an artifact without a rollback is active.
     tx.execute(
         "UPDATE run_artifacts SET rolled_back_by = NULL, status = 'active' WHERE rolled_back_by = $1",
         &[&rollback.as_str()],

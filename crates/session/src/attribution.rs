@@ -122,7 +122,7 @@ impl Attribution {
         self
     }
 
-    /// Counts all of which it is not known whose it is as the work's. A person says so.
+    /// Counts every change whose owner is not known as the work's own. A person says so.
     #[must_use]
     pub fn with_unsure(mut self) -> Self {
         self.cut_off.clear();
@@ -212,7 +212,7 @@ impl Attribution {
             let all = self.workers.iter();
             all.filter(|worker| called(worker) || self.was_at_work(worker, from, to)).collect()
         };
-        // Work that tells no calls counts as in one from its start to its end.
+        // Work that tells no calls counts as being in one from its start to its end.
         let is_in_call = |worker: &&Dispatch| !self.told.contains(&worker.id) || called(worker);
         let in_calls: Vec<&Dispatch> = at_work.iter().copied().filter(is_in_call).collect();
         // A call that changed no file has no look of its own, so by events it took no time. It may have moved a branch.

@@ -64,7 +64,7 @@ impl ToolCall {
         //   look 3 ────── look 10 ── call ── look 15 ────── look 22
         //      (3, 10): no       (10, 15): yes     (15, 22): no
         //
-        // Without a look at its end, `ended_seq` is 11, so the time up to the next look has the call, whenever that is.
+        // Without a look at its end, `ended_seq` is 11, so the call counts in the time up to the next look, whenever that is.
         self.began_seq < to && self.ended_seq.is_none_or(|end| end > from)
     }
 
@@ -150,7 +150,7 @@ fn from_row(row: &LedgerRow<'_>) -> Result<ToolCall> {
 ///
 /// A client with two installations of its hooks reports each call twice: the second time nothing is recorded.
 pub fn begin(tx: &Transaction<'_>, now: Timestamp, new: &NewCall<'_>) -> Result<()> {
-    // Asked in the transaction that records the call: a client with two installations may run both hooks at the same time.
+    // This is asked in the transaction that records the call: a client with two installations may run both hooks at the same time.
     let told = unfinished(tx, new.session_id, (new.call_id, new.agent_id), new.tool)?;
     let is_same = |told: &ToolCall| {
         // Without a name, only the same line within a moment is the same call: an agent may well make a call twice.
@@ -214,7 +214,7 @@ pub fn end(tx: &Transaction<'_>, now: Timestamp, id: &CallId, seq: Seq) -> Resul
 
 /// Ends the calls of a piece of work whose end was not reported: with the next checkpoint.
 pub fn end_all(tx: &Transaction<'_>, dispatch: &DispatchId) -> Result<()> {
-    // The newest look may be the newest event itself. With an end one later, the time after that look still has the calls.
+    // The newest look may be the newest event itself. With an end one later, the calls still count in the time after that look.
     let (seq, _) = ic_ledger::events::head(tx)?;
     tx.execute(
         "UPDATE calls SET ended_seq = $1 WHERE dispatch_id = $2 AND ended_seq IS NULL",
@@ -306,7 +306,7 @@ pub fn search(snapshot: &Snapshot<'_>, text: &str, limit: i64) -> Result<Vec<Too
 pub fn between(snapshot: &Snapshot<'_>, from: Seq, to: Seq) -> Result<Vec<ToolCall>> {
     let ended = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq > $1 AND began_seq < $2");
     let running = format!("SELECT {COLUMNS} FROM calls WHERE ended_seq IS NULL AND began_seq < $1");
-    // Two queries: each state of `ended_seq` has an index of its own.
+    // There are two queries: each state of `ended_seq` has an index of its own.
     let mut all = snapshot.query_all(&ended, &[&from, &to], from_row)?;
     all.extend(snapshot.query_all(&running, &[&to], from_row)?);
     // A call of work that has ended counts as ended, but its column is NULL: `COLUMNS` gives the real end.
@@ -334,7 +334,7 @@ pub fn told_by_calls<'d>(
 
 /// Whether a call of this work was cut off: its end was not reported.
 pub fn is_any_cut_off(snapshot: &Snapshot<'_>, dispatch: &DispatchId) -> Result<bool> {
-    // Not `ended_seq`: the next call of the same agent, or its stop, sets that too.
+    // `ended_seq` is not asked: the next call of the same agent, or its stop, sets that too.
     let sql = "SELECT 1 FROM calls WHERE dispatch_id = $1 AND finished_at IS NULL LIMIT 1";
     Ok(snapshot.query_opt(sql, &[&dispatch.as_str()], |_| Ok(()))?.is_some())
 }
@@ -353,7 +353,7 @@ pub fn last_change(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Se
     if work.status != DispatchStatus::Cancelled {
         return Ok(None);
     }
-    // Without an end of its own a call ran as long as its work.
+    // A call without an end of its own ran as long as its work.
     let end = work.finished_seq.map_or(Seq::MAX, |end| end + 1);
     let sql = "SELECT max(coalesce(ended_seq, $1)) FROM calls WHERE dispatch_id = $2";
     let last = snapshot.query_opt(sql, &[&end, &work.id.as_str()], |row| row.get::<Option<Seq>>(0))?.flatten();

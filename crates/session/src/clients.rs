@@ -236,7 +236,7 @@ impl Client {
 
     /// Their names, in the same order.
     pub const WORDS: [&'static str; Self::ALL.len()] = {
-        // By index, because a constant can use no iterator.
+        // The loop goes by index, because a constant cannot use an iterator.
         let mut words = [""; Self::ALL.len()];
         let mut at = 0;
         while at < words.len() {

@@ -65,7 +65,7 @@ impl ConversationCut<'_> {
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Value)> {
     let mut end = 0;
     text.split_inclusive(|byte| *byte == b'\n').filter_map(move |line| {
-        // Counted before it is parsed: a line that is no JSON is left out, and the next one still ends where it does.
+        // The line is counted before it is parsed: a line that is not JSON is left out, and the next one still ends where it does.
         end += line.len();
         Some((end, serde_json::from_slice(line).ok()?))
     })
@@ -76,7 +76,7 @@ pub(crate) fn renamed(text: &[u8], old: &str, new: &str) -> Vec<u8> {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
     let (first, rest) = text.split_at(end);
     let mut copy = String::from_utf8_lossy(first).replace(old, new).into_bytes();
-    // Unchanged: what was said may have the id in it.
+    // The rest is unchanged: what was said may have the id in it.
     copy.extend_from_slice(rest);
     copy
 }
@@ -87,7 +87,7 @@ pub(crate) fn write_copy(path: &Path, text: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).while_doing(doing)?;
     }
-    // `create_new`: neither a file nor a link that is there already is written through.
+    // `create_new` writes through neither a file nor a link that is there already.
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).while_doing(doing)?;
     let written = file.write_all(text).and_then(|()| file.sync_all());
     if written.is_err() {

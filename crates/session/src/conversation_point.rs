@@ -21,7 +21,7 @@ pub struct ConversationPoint {
 
 /// The prompt that work is, or that began it; `None` if it is of no prompt, or of a client that cannot continue a conversation.
 pub fn find(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<ConversationPoint>> {
-    // From the work upwards: a subagent has no conversation that could be continued, its prompt has.
+    // The search goes up from the work: a subagent has no conversation that could be continued, but its prompt has.
     for one in dispatch::with_parents(snapshot, work)? {
         let Some(prompt) = prompt::of_dispatch(snapshot, &one.id)? else { continue };
         let session = table::get(snapshot, &prompt.session_id)?;
@@ -47,7 +47,7 @@ pub fn first_of(snapshot: &Snapshot<'_>, works: &[&Dispatch]) -> Result<Vec<Conv
         let newest = prompt::latest(snapshot, &point.session.id)?;
         // From before a prompt in the middle, the agent would forget later ones whose files stay.
         let is_last = newest.is_some_and(|newest| works.iter().any(|one| one.id == newest.dispatch_id));
-        // The works may come in any order; of each session the earliest prompt is kept.
+        // The works may come in any order; the earliest prompt of each session is kept.
         match first.iter_mut().find(|known| known.session.id == point.session.id) {
             Some(known) if point.prompt.seq < known.prompt.seq => *known = point,
             None if is_last => first.push(point),

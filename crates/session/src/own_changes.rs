@@ -39,7 +39,7 @@ pub fn each_between(
 ) -> Result<()> {
     /// How many checkpoints are read at once: a log shows about as many.
     const PART: usize = 32;
-    // Read with the first checkpoint that shows a change, and kept for the others.
+    // These are read with the first checkpoint that shows a change, and kept for the others.
     let mut runs = None;
     // The checkpoint that shows a change may be newer than the end of the page that the change is on.
     let mut until = if before == Seq::MAX { None } else { record::look_since(snapshot, root, before)? }
@@ -78,9 +78,9 @@ pub fn since(snapshot: &Snapshot<'_>, from: &CheckpointRecord) -> Result<Option<
 }
 
 fn own_until(snapshot: &Snapshot<'_>, to: CheckpointRecord, runs: &[PlaceRun]) -> Result<Option<OwnChange>> {
-    // Any look counts as the beginning, also one of a call or a restore: the shorter the time, the less happened in it.
+    // Any look counts as the beginning, even one of a call or a restore: the shorter the time, the less happened in it.
     let Some(from) = record::newest_of_root_until(snapshot, &to.root, to.seq)? else { return Ok(None) };
-    // Asked before the attribution, because it needs no query.
+    // This is asked before the attribution, because it needs no query.
     if runs.iter().any(|run| was_open(run, &from, &to)) {
         return Ok(None);
     }

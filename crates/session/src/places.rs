@@ -27,7 +27,7 @@ pub fn name_in(client_id: &str, place: &Path) -> String {
 
 /// The client's own name of a session, wherever that is.
 pub fn own_name(client_id: &str) -> &str {
-    // The first one: a place may contain it, and no client's own name does.
+    // The first separator counts: a place may contain it, and no client's own name does.
     client_id.split_once(IN).map_or(client_id, |(own, _)| own)
 }
 

@@ -224,7 +224,7 @@ pub fn of_works(snapshot: &Snapshot<'_>, works: &[DispatchId]) -> Result<Option<
 /// The session that a reference names: its id, the end of it, or its name in its client. Errors: `session_not_found`, `ambiguous_id`,
 /// `invalid_reference`.
 pub fn resolve(snapshot: &Snapshot<'_>, text: &str) -> Result<AgentSession> {
-    // Three tries, the surest first: the whole name in the client, an id or its end, the beginning of the name.
+    // There are three tries, the surest first: the whole name in the client, an id or its end, the beginning of the name.
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE client_id = $1 LIMIT 2");
     // Two clients may give a session the same name, and then only an id tells them apart.
     if let [one] = snapshot.query_all(&sql, &[&text], from_row)?.as_slice() {
@@ -284,7 +284,7 @@ pub fn that_calls(
             continue;
         };
         let calls = call::of_dispatch(snapshot, &prompt.dispatch_id)?;
-        // The hook before a tool records its call, and only then the client sends the request that is answered here.
+        // The hook before a tool records its call, and only then does the client send the request that is answered here.
         let began = calls.iter().filter(|call| call.ended_seq.is_none() && is_tool(&call.tool));
         // Where several sessions call at once, the named one is the likelier of them.
         let began = began.map(|call| (is_named(&known), call.created_at)).max();

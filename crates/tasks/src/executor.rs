@@ -270,12 +270,12 @@ impl<'k> WorkflowExecutor<'k> {
             return Err(Diagnosis::new(Code::Conflict, "The tasks were run already.")
                 .hint("roll them back first: WorkflowExecutor::rollback"));
         }
-        // Those of creating the run come only now: at that time, no function was set that gets them.
+        // The warnings of creating the run are passed on only now: at that time, no function was set that gets them.
         for warning in std::mem::take(&mut self.warnings) {
             (self.warn)(&warning);
         }
         let coverage = self.validate_compensation_coverage();
-        // Before the first task: after an error in between, `rollback` undoes what was executed.
+        // This comes before the first task: after an error in between, `rollback` undoes what was executed.
         (self.is_begun, self.times) = (true, self.times + 1);
         // What an earlier run armed was rolled back with it.
         self.armed = CompensationRegistry::new();

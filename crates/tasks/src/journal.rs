@@ -51,7 +51,7 @@ impl<'k> Journal<'k> {
             scope_id: None,
             metadata: serde_json::json!({ "tasks": name }).to_string(),
         };
-        // Before the lock, because the lock has the name of the run.
+        // The run is created before the lock, because the lock has the name of the run.
         let created = ic_ops::run::create(kernel, &new, Some(settings))?;
         let warnings = created.warnings.into_iter().map(|warning| warning.message).collect();
         // Locked until the executor is dropped: `ic compensation run` of another process waits or is refused.
@@ -110,7 +110,7 @@ impl<'k> Journal<'k> {
         let text_of = |(key, value): (&String, &std::ffi::OsString)| Some((key.clone(), value.to_str()?.to_owned()));
         let outputs = context.outputs.iter().filter_map(text_of).collect();
         self.saga.write(|tx, now| {
-            // In one transaction: no undo of an ended dispatch lacks the end of its step.
+            // Both are in one transaction: no undo of an ended dispatch lacks the end of its step.
             dispatch::finish(tx, now, &dispatch::get(tx, dispatch)?, &ending)?;
             armed.iter().try_for_each(|row| rows::end_step(tx, now, row, Some(end), &outputs, &row.action))
         })
@@ -144,7 +144,7 @@ impl<'k> Journal<'k> {
                 ));
             }
         }
-        // Only now: what came after the pivot is undone before the pivot stops the rest.
+        // The pivot is reported only now: what came after it is undone before it stops the rest.
         let beyond = |pivot: &String| format!("{pivot} cannot be undone, nor what was done before it.");
         Ok(plan.pivot.as_ref().map(|pivot| Diagnosis::new(Code::Conflict, beyond(pivot))))
     }

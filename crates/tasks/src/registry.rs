@@ -137,7 +137,7 @@ impl CompensationRegistry {
     /// Adds a compensation in front of the registered one: a task makes several things, and replacing would forget all but the last.
     fn add(&mut self, task_id: TaskId, newest: ToolCompensation) {
         let compensation = match self.compensations.remove(&task_id) {
-            // In reverse: what the task made last is undone first.
+            // The order is reversed: what the task made last is undone first.
             Some(earlier) if earlier.coverage() == EffectCoverage::Compensated => newest.then(earlier),
             _ => newest,
         };

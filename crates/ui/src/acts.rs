@@ -83,7 +83,7 @@ impl Acts {
 
     /// Waits until no act runs.
     pub(crate) async fn idle(&self) {
-        // Copied out of the lock, which pages need while this waits.
+        // The acts are copied out of the lock, which pages need while this waits.
         let running: Vec<_> = self.lock().iter().filter(|act| act.end().is_none()).cloned().collect();
         for act in running {
             let mut is_over = act.is_over.subscribe();
@@ -126,10 +126,10 @@ pub(crate) fn begin(app: &Arc<PageApp>, deed: PageDeed) -> std::result::Result<A
 }
 
 fn carry_out(app: &PageApp, deed: &PageDeed) -> Result<RollbackId> {
-    // Opened here, and not by the request that began the act: the act outlives it.
+    // The ledger is opened here, and not by the request that began the act: the act outlives it.
     let kernel = app.project.kernel()?;
     let watch = RestoreWatch { interrupted: app.interrupted.clone(), ..RestoreWatch::default() };
-    // By the project of the run, which may be another directory than the one that the page was started in.
+    // The settings are those of the run's project, which may be another directory than the one that the page was started in.
     let of_rollback = |id: &RollbackId| {
         let run = ic_undo::run_of(&kernel, id.as_str())?;
         app.project.settings(&kernel, &run.project_dir)

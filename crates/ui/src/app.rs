@@ -66,7 +66,7 @@ impl PageApp {
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T> {
         let ended = |why: String| Diagnosis::new(Code::Internal, format!("The request ended early: {why}."));
-        // Waited for before a thread is taken, so that requests in the queue hold none.
+        // The turn is awaited before a thread is taken, so that requests in the queue hold none.
         let turn = self.turns.clone().acquire_owned().await.map_err(|error| ended(error.to_string()))?;
         let app = self.clone();
         // The turn moves into the thread: if the browser goes away, the work continues, and still counts against the limit.

@@ -128,7 +128,7 @@ pub(crate) fn list(ask: &Ask<'_>, pair: &TreePair<'_>, at: &ChangeAddress<'_>) -
 fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Result<Part> {
     let mut part = Part { tally: Tally::default(), shown: Vec::new(), has_more: false };
     ic_worktree::changes_of(workspace, changes, &mut |difference| {
-        // All differences are visited, also where few are shown: the head of the list counts them.
+        // All differences are visited, even where few are shown: the head of the list counts them.
         let Some(change) = difference.change() else { return Ok(()) };
         match change {
             _ if difference.is_of_directory() => part.tally.directories += 1,
@@ -138,7 +138,7 @@ fn part(workspace: &Workspace<'_>, changes: Changes, after: Option<&[u8]>) -> Re
                 part.tally.modified += 1;
             }
         }
-        // By the last path and not by a number: files that came or went since the last page shift no entry.
+        // The last path decides, and not a number: files that came or went since the last page shift no entry.
         if after.is_some_and(|after| order(&difference.path, after) != Ordering::Greater) {
             return Ok(());
         }

@@ -120,7 +120,7 @@ fn chance() -> Result<String> {
 fn is_same(own: &str, given: &str) -> bool {
     // No early return at the first difference: that would tell how many characters were right.
     let differs = own.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
-    // `zip` ends with the shorter one, so the lengths are compared, too. That of our secrets is not a secret.
+    // `zip` ends with the shorter one, so the lengths are compared, too. The length of our secrets is not a secret.
     own.len() == given.len() && differs == 0
 }
 

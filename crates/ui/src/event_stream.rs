@@ -39,7 +39,7 @@ pub(crate) fn watch_ledger(project: &dyn ShownProject, news: &watch::Sender<Seq>
 
 fn watch_open(project: &dyn ShownProject, news: &watch::Sender<Seq>, ending: &AtomicBool) -> Result<()> {
     let kernel = project.kernel()?;
-    // One connection for the whole loop: the versions of two connections cannot be compared.
+    // One connection serves the whole loop: the versions of two connections cannot be compared.
     let mut version = None;
     while !ending.load(Ordering::SeqCst) {
         let now = kernel.ledger.data_version()?;
@@ -102,8 +102,8 @@ async fn next(mut listener: Listener) -> Option<(std::result::Result<Bytes, axum
         if *listener.ending.borrow() {
             return None;
         }
-        // Marked as seen before the events are read: one that comes during the read ends the next wait at once. If more
-        // wait than are sent at once, the number is still larger, and the next turn reads on.
+        // The number is marked as seen before the events are read: an event that comes during the read ends the next
+        // wait at once. If more wait than are sent at once, the number is still larger, and the next turn reads on.
         if *listener.news.borrow_and_update() > listener.last {
             let last = listener.last;
             let read = listener.app.blocking(move |app| after(app.project.as_ref(), last)).await;

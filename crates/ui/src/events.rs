@@ -113,7 +113,7 @@ fn cut(payload: &str) -> String {
     if payload.len() <= LONGEST {
         return payload.to_owned();
     }
-    // At the boundary of a character: a slice inside of one would panic.
+    // The cut is at the boundary of a character: a slice inside of one would panic.
     let head = &payload[..payload.floor_char_boundary(LONGEST)];
     format!("{head} … ({} bytes)", payload.len())
 }

@@ -12,7 +12,7 @@ pub(crate) fn status(error: &Diagnosis) -> StatusCode {
     match (error.kind(), error.code()) {
         // Another process holds a lock, so the same request may succeed later.
         (_, Code::Busy) => StatusCode::SERVICE_UNAVAILABLE,
-        // By the name of the code, so that an error that is added later has the right status by itself.
+        // The name of the code decides, so that an error that is added later has the right status by itself.
         (ErrorKind::Usage, code) if code.as_str().ends_with("_not_found") => StatusCode::NOT_FOUND,
         (ErrorKind::Usage, _) => StatusCode::BAD_REQUEST,
         (ErrorKind::No, _) => StatusCode::CONFLICT,

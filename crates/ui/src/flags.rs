@@ -77,7 +77,7 @@ impl WantedUndo {
     /// The request that `ic undo` makes for it, over all layers. `expected`: the hash of the plan that was seen; `None`: only plan.
     pub(crate) fn request<'a>(&'a self, expected: Option<&'a str>) -> LayeredRequest<'a> {
         let to = match &self.goal {
-            // As `ic undo`: of a prompt, the later ones of its session go, too; at any other point the run goes back.
+            // This is as in `ic undo`: with a prompt, the later ones of its session go, too; at any other point the run goes back.
             UndoGoal::To(point) => RollbackTarget::Thread(point),
             UndoGoal::Only(dispatch) => RollbackTarget::Only(dispatch),
         };
@@ -112,7 +112,7 @@ impl WantedUndo {
     /// The query of the address of its plan.
     fn pairs(&self) -> Vec<(&'static str, &str)> {
         let reason = self.reason.as_deref().map(|reason| ("reason", reason));
-        // Each decision is a link. With the reason in it, a person types that once.
+        // Each decision is a link. The reason is in it, so that a person types that once.
         self.decisions().into_iter().chain(reason).collect()
     }
 

@@ -22,7 +22,7 @@ pub(crate) fn guard(headers: &mut HeaderMap) {
         (header::HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
     ];
     for (name, value) in all {
-        // Only where it is missing: assets may be cached, and images have a stricter policy.
+        // A header is added only where it is missing: assets may be cached, and images have a stricter policy.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }

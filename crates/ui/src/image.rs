@@ -80,7 +80,7 @@ fn read(app: &PageApp, hash: &str) -> Result<(&'static str, Vec<u8>)> {
     let kernel = app.project.kernel()?;
     let objects = ic_worktree::look_into_store(&kernel, app.project.options())?.ok_or_else(missing)?;
     let mut sink = Bounded(Vec::new());
-    // Damaged, purged, too large or never there: the answer is the same, and tells nothing about the store.
+    // The content may be damaged, purged, too large or never have been there: the answer is the same, and tells nothing about the store.
     objects.read_to(&hash, &mut sink).map_err(|_| missing())?;
     // Any other content is refused, even with the right hash: this address is for images alone.
     let kind = kind(&sink.0).ok_or_else(missing)?;
@@ -92,7 +92,7 @@ struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Counted as it comes: an address names a hash, and tells no size.
+        // The bytes are counted as they come: an address names a hash, and tells no size.
         if (self.0.len() + bytes.len()) as u64 > LARGEST {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }

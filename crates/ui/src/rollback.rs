@@ -75,7 +75,7 @@ fn badge(rollback: &RollbackRecord, is_at_work: bool) -> Markup {
 fn outcome(ask: &Ask<'_>, found: &Found, is_at_work: bool) -> Markup {
     let Found { rollback, run, .. } = found;
     match rollback.status {
-        // Before the status: one that was interrupted and one that is at work have the same word on record.
+        // This comes before the status: one that was interrupted and one that is at work have the same word on record.
         _ if is_at_work => html! { p.lead aria-live="polite" { "It is being done." } },
         RollbackStatus::Done => html! {
             p.lead { "It is done. What it replaced or removed was saved first." }
@@ -221,7 +221,7 @@ pub(crate) fn redo_refused(
 
 fn redo_shown(ask: &Ask<'_>, found: &Found, without_effects: bool, before: &Markup) -> PageLayout {
     let Found { rollback, run, .. } = found;
-    // Planned anew at each view, so the hash in the form is that of the plan which the person sees.
+    // The redo is planned anew at each view, so the hash in the form is that of the plan which the person sees.
     let settings = ask.app.project.settings(ask.kernel, &run.project_dir);
     let request = redo_of(&rollback.id, without_effects, None);
     let preview =

@@ -38,7 +38,7 @@ type Show = fn(&Ask<'_>) -> Result<PageLayout>;
 
 /// Answers one request, and adds the headers that all responses have.
 pub(crate) async fn answer(State(app): State<Arc<PageApp>>, request: Request) -> Response {
-    // Asked before `admitted` takes the request. It decides about the connection, also where the answer is a refusal.
+    // This is asked before `admitted` takes the request. It decides about the connection, even where the answer is a refusal.
     let is_known = app.door.require_cookie(request.headers()).is_ok();
     let mut response = admitted(&app, request).await;
     headers::guard(response.headers_mut());

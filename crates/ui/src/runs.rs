@@ -104,7 +104,7 @@ pub(crate) fn standing_rollbacks(ask: &Ask<'_>, run: &Run) -> Result<usize> {
 
 /// The status of a run, as `ic status` shows it.
 pub(crate) fn status_of(ask: &Ask<'_>, run: &Run) -> Result<RunOverview> {
-    // As if the run was named, so that the command to type next has its id: the page shows many runs.
+    // The run is treated as named, so that the command to type next has its id: the page shows many runs.
     status::status(ask.kernel, ask.app.project.options(), run, true, |snapshot| {
         ask.app.project.unfinished_workflow(snapshot, run)
     })

@@ -63,7 +63,7 @@ pub fn serve(
     let (head, _) = kernel.read(ic_ledger::events::head)?;
     // Requests open the ledger themselves; this connection would otherwise stay open as long as the page.
     drop(kernel);
-    // Bound before a thread is started: a port that is taken is an error of the command, and the address has the port.
+    // The port is bound before a thread is started: a port that is taken is an error of the command, and the address has the port.
     let listener = bind(options.port)?;
     let port = listener.local_addr().while_doing(|| "looking at the page's port".to_owned())?.port();
     let door = PageDoor::new(port)?;

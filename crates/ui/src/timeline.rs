@@ -100,7 +100,7 @@ fn mark(run: &Run, entry: &LogEntry) -> TimelineMark {
 
 /// The dispatches that worked after an event, oldest first, and whether there are more than were read.
 fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
-    // One more than is drawn, to know whether there are older ones.
+    // One more is read than is drawn, to know whether there are older ones.
     let at_most = i64::try_from(DISPATCHES).unwrap_or(i64::MAX).saturating_add(1);
     let filter = DispatchFilter { run_id: Some(&run.id), phase: None, status: None, limit: at_most };
     let mut all = ask.read(|snapshot| dispatch::list(snapshot, &filter))?;
@@ -108,7 +108,7 @@ fn work(ask: &Ask<'_>, run: &Run, since: Seq) -> Result<(Vec<Dispatch>, bool)> {
     let has_older = all.len() > DISPATCHES;
     all.truncate(DISPATCHES);
     all.retain(was_at_work);
-    // Oldest first: a lane is taken by the first bar that needs it, and has room for those that begin after it.
+    // The oldest come first: a lane is taken by the first bar that needs it, and has room for those that begin after it.
     all.reverse();
     Ok((all, has_older))
 }

@@ -167,7 +167,7 @@ pub fn rewind(
     // The lock is taken before the journal is read: another rewind may have ended, or died, while this one waited.
     let _lock = lock::database(kernel.store(), &setup.target.database, settings.busy_timeout)?;
     refuse_unfinished(kernel, &setup.target)?;
-    // Under the lock: no other rewind can change the rows that the plan counts.
+    // The lock is held, so no other rewind can change the rows that the plan counts.
     let planned = plan::plan(kernel, settings, setup, request, false)?;
     if planned.preview.is_at_target() {
         return Ok(RewindOutcome::NothingToDo(Box::new(planned.preview)));
@@ -218,7 +218,7 @@ pub fn resume(
         }
         RewindStatus::InProgress | RewindStatus::Stopped => {}
     }
-    // One that has begun is itself what this would refuse, and no second one can have begun beside it.
+    // A rewind that has begun would be refused because of itself, and no second one can have begun beside it.
     if !entry.has_begun() {
         refuse_unfinished(kernel, &entry.setup.target)?;
     }

@@ -58,7 +58,7 @@ pub fn rollback_asked_at(
             }
             planned => planned?,
         };
-        // The id was made outside: a server may have this transaction run again, and each attempt must name the same
+        // The id was made outside: a server may run this transaction again, and each attempt must name the same
         // rollback.
         let seq = apply(tx, now, &rollback, &id, &rollback.plan.to_json())?;
         Ok(RollbackSummary { done: Some((id.clone(), seq)), ..rollback })
@@ -83,8 +83,8 @@ fn at_once(
     let newest = table::of_run(snapshot, &run.id)?.pop();
     let is_it = |one: &RollbackRecord| {
         let is_whole = one.status == RollbackStatus::Done && !one.is_of_works();
-        // A later epoch shows that the other rollback came while this call waited for the lock. The clock is needed
-        // where it was done before this call read the epoch, and after the call was made.
+        // A later epoch shows that the other rollback came while this call waited for the lock. The clock is needed if
+        // that rollback was done after this call was made and before it read the epoch.
         let is_since = since.is_some_and(|since| since.epoch < one.epoch || one.created_at > since.asked_at);
         // Nothing has moved the run since that rollback.
         is_since && is_whole && one.epoch == run.epoch && one.to_phase == run.phase
@@ -182,7 +182,8 @@ fn apply(
     };
     let seq = ic_ledger::events::append(tx, now, &event)?;
     let row = rollback.row(id, seq, &LAYERS, remembered);
-    // Done at once, and without steps: a crash leaves either all of this transaction or nothing to resume.
+    // The rollback is done at once and has no steps: a crash leaves either all of this transaction or nothing to
+    // resume.
     table::insert(tx, now, &NewRollback { status: RollbackStatus::Done, ..row })?;
     // An undo of works leaves the run where it is.
     if !plan.cut.is_of_works() {

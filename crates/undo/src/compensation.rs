@@ -243,7 +243,7 @@ pub fn run(
     leave(&saga, request.skip.0, request.skip.1, None)?;
     // Planned again: a process that had the run until now may have undone some of it.
     let plan = make()?;
-    // Before the run is closed: if the capture fails, the run stays open.
+    // The capture comes before the run is closed: if it fails, the run stays open.
     let safety_id = keep_before_files(&saga, &plan)?;
     let was_closed = saga.run()?.status == RunStatus::RollingBack;
     if plan.undo().next().is_some() {

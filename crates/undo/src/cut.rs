@@ -14,8 +14,8 @@ pub(crate) fn find(snapshot: &Snapshot<'_>, run: &Run, target: &str, include_tar
         return Ok(Some(run.seq));
     }
     let mut cut = None;
-    // Newest first, and the first hit ends the search. A run that was rolled back crosses the same phase again, and
-    // what it did since the last time is what goes back.
+    // The search begins at the newest event, and the first hit ends it. A run that was rolled back crosses the same
+    // phase again, and only what it did since the last time goes back.
     ic_ledger::events::each_crossing_newest_first(snapshot, &run.id, |event| {
         if let (Some(from), Some(to)) = (&event.from, &event.to)
             && run.chain.crosses(from, to, target, include_target)

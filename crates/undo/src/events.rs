@@ -49,7 +49,7 @@ pub(super) fn event_back<'r>(
     })
 }
 
-/// The time in which a rollback was undone or aborted, whether or not that came to its end: restores in it reverted the rollback.
+/// The time in which a rollback was undone or aborted, finished or not: restores in it reverted the rollback.
 pub(crate) struct Revert {
     /// The event with which it began.
     pub(crate) begun: Event,
@@ -74,8 +74,8 @@ impl Revert {
     }
 }
 
-/// The reverts of a run's rollbacks after the event `since`, oldest first; with `by`, of this rollback alone. An undo that was aborted itself is
-/// one of them, because its restores count although the rollback stands again.
+/// The reverts of a run's rollbacks after the event `since`, oldest first; with `by`, only those of this rollback. An undo that was aborted
+/// itself is one of them, because its restores count although the rollback stands again.
 pub(crate) fn reverts(
     snapshot: &Snapshot<'_>,
     run: &RunId,

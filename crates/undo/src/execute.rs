@@ -78,7 +78,7 @@ impl Drive<'_, '_> {
             // With only the last step left, a stop would leave the run closed and save nothing.
             if self.saga.is_interrupted() && step.kind != StepKind::Settle {
                 self.stop(&remembered, step, course, None)?;
-                // Read again: the caller reports what is on record.
+                // They are read again: the caller reports what is on record.
                 let (remembered, steps) = self.look()?;
                 return Ok(Driven { remembered, steps, work });
             }
@@ -180,10 +180,10 @@ impl Drive<'_, '_> {
         self.saga.write(|tx, now| {
             let stopped = step_event(tx, remembered, event_type, step.kind, course)?;
             ic_ledger::events::append(tx, now, &NewEvent { reason: Some(&why), ..stopped })?;
-            // In this order: to set the course makes the settlement pending, and the loop gives it its former state
-            // back.
+            // The order matters: setting the course makes the settlement pending, and the loop restores its former
+            // state.
             steps::set_course(tx, now, self.id, &before.steps, steps::course(&before.steps))?;
-            // Only what the turn set: a step that it left alone may be `failed` or `skipped`, and stays so.
+            // Only what the turn set is restored: a step that it left alone may be `failed` or `skipped`, and stays so.
             let is_set = |step: &&RollbackStep| step.kind == StepKind::Settle || is_turned(step, &before.steps);
             for step in before.steps.iter().filter(is_set) {
                 steps::restore(tx, now, self.id, step)?;

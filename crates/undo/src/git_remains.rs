@@ -96,7 +96,7 @@ fn left_of(
     if looks.is_empty() {
         return Ok(Vec::new());
     }
-    // Asked once for all works. Before a restore of git is carried out the repository cannot tell what will be left, but its target can.
+    // Git is asked once for all works. Before git is restored, the repository cannot tell what will be left, but the target can.
     let (root, planned) = (&workspace.root, restored.filter(|_| !is_done));
     let refs = planned.map_or_else(|| git::ref_ids(root), |git| Ok(refs_of(&git.target)))?;
     let (stash, branch) = if is_alone { (git::stash_ids(root)?, git::branch(root)) } else { Default::default() };
@@ -283,7 +283,7 @@ fn switched(
     (now, refs): (Option<&Vec<u8>>, &BTreeMap<String, String>),
 ) -> Option<String> {
     let (was, is) = (before.branch.as_ref()?, after.branch.as_ref().map(|branch| &branch.0));
-    // The work ended where it began, or others have switched since: then it left no switch.
+    // If the work ended where it began, or others have switched since, it left no switch.
     if is == Some(&was.0) || is != now {
         return None;
     }

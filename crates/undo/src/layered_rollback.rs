@@ -78,14 +78,14 @@ pub fn roll_back(
     if let Some(refusal) = planned.refusals.drain(..).next() {
         return Err(refusal.error);
     }
-    // The run is taken after the plan, for which a tree was looked at. What the run recorded until now is planned
-    // again in `fence`.
+    // The run is taken after the plan, which looked at a tree. What the run recorded until now is planned again in
+    // `fence`.
     let mut saga = Saga::take_for_rollback(kernel, settings, &planned.rollback.plan.run.id)?;
     saga.interrupted = watch.interrupted.clone();
-    // The last moment at which an interruption leaves nothing behind: the next transaction closes the run.
+    // This is the last moment at which an interruption leaves nothing behind: the next transaction closes the run.
     require_undisturbed(&saga)?;
-    // The owner's lock is held to the end. Each step takes those below it in the order of `ic_checkpoint::lock` for
-    // itself: the database, or the root and the store; and each write takes the ledger's.
+    // The owner's lock is held to the end. Each step takes the locks below it in the order of `ic_checkpoint::lock`:
+    // the database, or the root and the store. Each write takes the ledger's.
     let id: RollbackId = kernel.context.new_id();
     let begun = fence(&saga, &id, planned, request)?;
     // From here on the calling dispatch may itself be marked as rolled back, and must still finish this.
@@ -211,7 +211,7 @@ pub(super) fn take_unfinished<'k>(
     // Before the journal is read: what a dead process left running could still change effects.
     saga.end_attempts()?;
     let (remembered, steps) = kernel.read(|snapshot| {
-        // By its own id: the reference may be a run, which has another unfinished rollback by now.
+        // It is looked up by its own id: the reference may be a run, which has another unfinished rollback by now.
         let remembered = unfinished(kernel, snapshot, remembered.id.as_str())?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, steps))
@@ -285,10 +285,11 @@ fn fence(
             ),
             ..NewEvent::of(&plan.run.id, plan.next_epoch(), EventType::RollbackBegun)
         };
-        // Before everything else in this transaction: what the rollback itself records has a higher number than its
-        // own place.
+        // This event comes before everything else in this transaction: what the rollback itself records has a higher
+        // number than its own place.
         let seq = ic_ledger::events::append(tx, now, &begun)?;
-        // Hashed again: the row keeps the plan that is carried out, which may cover more than the one that was shown.
+        // The plan is hashed again: the row keeps the one that is carried out, which may cover more than the one that
+        // was shown.
         let plan_hash = hash(&again, &layers, request.force, fresh.effects.as_ref(), &parts);
         let whole = RollbackSummary { plan_hash, ..again.clone() };
         let mut remembered = plan.to_json();
@@ -311,8 +312,8 @@ fn fence(
         // The place to which the run goes lies before these undos: the work that they undid stands there.
         rollback_marks::off(tx, now, &plan.reinstated)?;
         let reason = again.reason.as_deref();
-        // Marked now and not at the end: from this commit on each report of this work is late, while its files still
-        // go back.
+        // The work is marked now and not at the end: from this commit on each report of it is late, while its files
+        // still go back.
         rollback_marks::call_off(tx, now, plan, id, reason)?;
         Ok((whole, fresh.effects))
     })?;

@@ -90,7 +90,8 @@ fn leave_reverts(
         if to < first || ic_ledger::project_root(&run::get(snapshot, &id)?.project_dir) != root {
             continue;
         }
-        // From the first rollback on: a revert that began before the first of these restores may still be under way.
+        // Events are read from the first rollback on: a revert that began before the first of these restores may still
+        // be under way.
         let reverts = events::reverts(snapshot, &id, first, None)?;
         meant.retain(|one| !reverts.iter().any(|revert| revert.during().contains(&one.seq)));
     }

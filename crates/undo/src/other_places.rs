@@ -18,7 +18,7 @@ pub(super) fn changed(snapshot: &Snapshot<'_>, plan: &RollbackPlan) -> Result<Ve
         for (session, twin) in places::twins(snapshot, &prompt)? {
             let there = dispatch::get(snapshot, &twin.dispatch_id)?;
             let run = run::get(snapshot, &there.run_id)?;
-            // In a place that was removed no command can be given.
+            // No command can be given in a place that was removed.
             let is_undone = there.rolled_back_by.is_some();
             if is_undone || !session.project_dir.is_dir() || crate::points::is_idle(snapshot, &run, &there)? {
                 continue;

@@ -52,7 +52,7 @@ pub(super) fn among(
     back: Back<'_>,
     report: &RestoreReport,
 ) -> Result<(OthersPaths, Vec<Conflict>)> {
-    // Planned: all that is known until now. What a plan decided is asked in `decided`, with what was known then.
+    // The plan uses all that is known until now. What a plan decided is asked in `decided`, with what was known then.
     let facts = workspace.kernel.read(|snapshot| Facts::of(snapshot, back, Seq::MAX))?;
     let conflicts: BTreeSet<Vec<u8>> = report.conflicts.iter().map(|one| one.path.0.clone()).collect();
     // Alone, a run goes back with all that changed, so only what another rule found in conflict is looked at.

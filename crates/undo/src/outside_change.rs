@@ -24,7 +24,7 @@ impl OutsideChange {
 
     /// Whether something is missing because it stays.
     pub fn is_incomplete(&self) -> bool {
-        // What clients keep for themselves is named, and missed by no person (ADR 0049).
+        // What clients keep for themselves is named, but no person misses it (ADR 0049).
         self.left.as_deref().is_some_and(|why| why != OF_CLIENT)
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatc
         begun.iter().try_for_each(|begun| require_between_calls(snapshot, one, begun))?;
         works.extend(std::iter::once(one.clone()).chain(begun));
     }
-    // A chosen prompt may be what another chosen one began, and is in the list twice then. No two dispatches have one
+    // One chosen prompt may have begun another chosen one, which is then in the list twice. No two dispatches have one
     // place, so equal ids are neighbours after the sort.
     works.sort_by_key(Dispatch::place);
     works.dedup_by(|one, other| one.id == other.id);
@@ -120,7 +120,7 @@ pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatc
     };
     let works = works.into_iter().map(|one| one.id).collect();
     let cut = Cut { run_id: run.id.clone(), seq, phases: Vec::new(), works };
-    // The run goes nowhere, so its target is the phase at which it is.
+    // The run does not move, so its target is its current phase.
     let phase = run.phase.clone();
     let plan = of_cut(snapshot, run, cut, (&phase, false))?;
     Ok(RollbackPlan { chosen: chosen.iter().map(|one| one.id.clone()).collect(), ..plan })
@@ -258,7 +258,7 @@ impl RollbackPlan {
 
     /// The epoch that the run will have: a new one where the run goes back.
     pub fn next_epoch(&self) -> i64 {
-        // Others work on in the run beside an undo of works. A new epoch would make all of their reports late.
+        // Others continue to work in the run during an undo of works. A new epoch would make all of their reports late.
         self.run.epoch + i64::from(!self.cut.is_of_works())
     }
 
@@ -345,8 +345,7 @@ impl RollbackPlan {
             "run_id": self.run.id.as_str(),
             "run_status": self.run.status.as_str(),
             "epoch": self.run.epoch,
-            // This is the plan of the record alone. The hash over several layers has its hash as one member
-            // (`preflight::hash`).
+            // This is the plan of the record alone. The hash over several layers includes its hash (`preflight::hash`).
             "layers": ["workflow"],
             "from_phase": self.run.phase,
             "to_phase": self.to_phase,

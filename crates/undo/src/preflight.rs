@@ -38,11 +38,11 @@ pub(super) fn plan(
         kernel.calling_dispatch(snapshot)?;
         super::apply::planned_by_cut(kernel, snapshot, &request.base)
     })?;
-    // Looked at and not taken: a preview must keep no process from the run.
+    // The lock is only looked at: a preview must not keep a process from the run.
     OwnerLock::require_free(kernel.store(), &plan.run.id)?;
     let (parts, mut refused) = look(kernel, settings, (plan, request), layers, watch)?;
     let root = root_of(&plan.run.project_dir);
-    // After the look: which work straddles the cut is told by the paths and commits that the tree loses.
+    // This comes after the look: the paths and commits that the tree loses tell which work straddles the cut.
     let plan = kernel.read(|snapshot| straddling_work::add(snapshot, plan.clone(), parts.lost.as_ref()))?;
     require_any(kernel, &plan, &parts)?;
     let mut rollback = RollbackSummary::planned(plan, request.base.reason);
@@ -111,8 +111,8 @@ fn look(
     if let Some(tree) = &mut parts.tree {
         // The rollback is refused as a whole, and reports that in one place.
         tree.refusal = None;
-        // Found now, while the plan of the tree is at hand. The fence adds it to the record's plan, and must not look
-        // at a tree.
+        // This is found now, while the plan of the tree is at hand. The fence adds it to the record's plan, and must
+        // not look at a tree.
         parts.lost = Some(Lost::of(kernel, settings, plan, (tree, parts.commits.as_deref()))?);
     }
     Ok((parts, refused))

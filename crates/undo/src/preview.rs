@@ -127,7 +127,7 @@ pub(super) fn not_made_again(
 
 /// The SHA-256 of what an undo does, in hex: the same for a dry run and the real call while nothing that it touches changes.
 fn hash(undone: &UndoneRollback, without_effects: bool) -> String {
-    // With the states of the steps: once a part of it is undone, the rest is another plan.
+    // The hash covers the states of the steps: once a part of it is undone, the rest is another plan.
     let steps: Vec<_> =
         undone.steps.iter().map(|step| json!([step.ord, step.kind.as_str(), step.state.as_str()])).collect();
     let tree: Vec<&str> = undone.tree.iter().map(|report| report.plan_hash.as_str()).collect();
@@ -160,7 +160,7 @@ pub fn preview_abort(
     kernel.accept_late_of(&remembered.id)?;
     Saga::require_free(kernel, &remembered.run_id)?;
     let now = steps::course(&steps);
-    // As `turn` and `abort_undo` will set the steps, which a preview must not write.
+    // The steps count as `turn` and `abort_undo` will set them, because a preview must not write.
     let is_left = |step: &RollbackStep| match now {
         // A step that was skipped on the way forward is decided anew by the abort.
         Course::Forward => steps::may_have_changed(step, &steps),

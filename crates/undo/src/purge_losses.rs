@@ -51,7 +51,7 @@ pub fn files_alone(
         // A restore of files alone is undone without git.
         let Some(restore) = restore.filter(|restore| restore.strategy.has_git()) else { continue };
         let safety = kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
-        // Of a pruned checkpoint nothing can be restored, whatever was purged.
+        // Nothing can be restored from a pruned checkpoint, whatever was purged.
         if safety.pruned_at.is_some() {
             continue;
         }

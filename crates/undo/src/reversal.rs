@@ -37,7 +37,8 @@ pub fn undo(
     request: &UndoRequest<'_>,
     watch: &RestoreWatch,
 ) -> Result<UndoneRollback> {
-    // Without the lock first: a call that is refused here writes nothing, not even that it owns the run.
+    // The first check is made without the lock: a call that is refused here writes nothing, not even that it owns the
+    // run.
     let (remembered, _) = named(kernel, request.rollback)?;
     let (remembered, _) = kernel.read(|snapshot| undoable(snapshot, request, remembered.id.as_str()))?;
     require_expected(kernel, settings, request, &remembered, watch)?;
@@ -48,8 +49,7 @@ pub fn undo(
     // Checked again, now that no other process can move the run.
     require_expected(kernel, settings, request, &remembered, watch)?;
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-    // No settlement is named where an undo has begun already, or where only the steps are left that an earlier undo
-    // skipped.
+    // No settlement is named if an undo has begun already, or if only the steps are left that an earlier undo skipped.
     let Some(until) = until else {
         if remembered.status.is_over() {
             return make_skipped(&saga, &remembered, request.reason, watch);
@@ -69,7 +69,7 @@ pub fn undo(
     if !all.iter().any(is_outside) {
         return undo_record(&saga, &remembered, request.reason, check);
     }
-    // The last moment at which an interruption leaves nothing behind: the next transaction closes the run.
+    // This is the last moment at which an interruption leaves nothing behind: the next transaction closes the run.
     require_undisturbed(&saga)?;
     let turned = turn(&saga, &remembered, Course::Undo, request.reason, check)?;
     drive_back(&saga, &remembered, Course::Undo, Some(&turned), watch).map(|undone| undone.after(settled))
@@ -235,8 +235,8 @@ fn turn(
         _ => EventType::RollbackAbortBegun,
     };
     let before = saga.write(|tx, now| {
-        // Again under the write lock: the run is open until this commits, so it may have moved since the check
-        // before.
+        // This is checked again under the write lock: the run is open until this commits, so it may have moved since
+        // the check before.
         check(tx)?;
         // A status that the end needs must be readable before anything outside of the ledger is changed.
         choices::run_status(remembered)?;
@@ -249,7 +249,7 @@ fn turn(
         }
         steps::set_course(tx, now, id, &before, course)?;
         table::set_status(tx, now, id, RollbackStatus::InProgress)?;
-        // Without a new epoch. The end raises it, once for the whole undo.
+        // The epoch does not change here. The end raises it, once for the whole undo.
         run::close_for_rollback(tx, now, &remembered.run_id)?;
         Ok(before)
     })?;
@@ -307,7 +307,7 @@ fn make_skipped(
     for step in steps::not_put_back(remembered, &all).into_iter().rev() {
         let mut site = Site::of_owner(saga, &covered, watch);
         layers::of(step.kind).go(&mut site, step, course, &mut work)?;
-        // Never `running` in between: the step is `skipped` until it is undone, so after a failure or a crash the
+        // The step is never `running` in between: it is `skipped` until it is undone, so after a failure or a crash the
         // same call finds it again.
         work.seq = Some(saga.write(|tx, now| {
             steps::set(tx, now, &remembered.id, step.ord, StepEvent::IsUndone, None)?;

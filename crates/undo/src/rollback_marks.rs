@@ -102,8 +102,8 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
         // Each of them has ended, because the undo cancelled what ran. So only the marks are set again.
         let marked: Vec<_> = dispatches.iter().map(|id| dispatch::resolve(tx, id.as_str())).collect::<Result<_>>()?;
         cancel_by_phases(tx, now, &marked, id, None)?;
-        // Looked up again, and not read from the plan: more may have been recorded for the work while the undo did
-        // not hold.
+        // These are looked up again and not read from the plan: more may have been recorded for the work while the undo
+        // did not hold.
         mark_artifacts_rolled_back(tx, &artifact::taken_back(tx, &cut)?, id)?;
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect())?;
         cancel_agents_by_phases(tx, now, &agents, remembered.epoch, id)?;

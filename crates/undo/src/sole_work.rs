@@ -25,7 +25,7 @@ pub(super) fn is_all_of(
     let is_theirs =
         |one: &Dispatch| works.contains(&one.id) || (one.rolled_back_by.is_some() && one.place() >= target.seq);
     let is_sure = |window: &Window<'_>, path: &[u8]| {
-        // Not the owners: what changed between two calls of the work may be a person's.
+        // The makers are asked for, and not the owners: what changed between two calls of the work may be a person's.
         let makers = window.makers(path);
         !makers.is_empty() && makers.iter().all(|one| is_theirs(one)) && !window.is_unsure(path)
     };

@@ -174,7 +174,7 @@ impl Looked {
 
     /// The work that ran while git's state changed; where no checkpoint shows that, the work that runs now.
     fn by_git(&self, now: Timestamp) -> BTreeSet<DispatchId> {
-        // The looks of calls are at files alone: a window of git leads from one other look to the next.
+        // The looks of calls show files alone, so a window of git leads from one other look to the next.
         let looks: Vec<_> = self.attribution.looks.iter().filter(|look| !look.link.of_call).collect();
         let windows = looks.windows(2).map(|pair| self.attribution.window(pair[0], pair[1]));
         let moved = windows.filter(|window| !window.is_restore() && !window.to.has_git_as(window.from));

@@ -65,7 +65,7 @@ pub(super) fn decide<'a>(
     let Some(thread) = found.filter(|_| can_be_set(request)) else {
         return Ok(Decided { request: cut, planned: None });
     };
-    // Three requests that differ in their target alone: `cut`, `set`, and `exact`.
+    // These three requests differ in their target alone: `cut`, `set`, and `exact`.
     let set = to(RollbackTarget::Since(thread.first));
     // What the caller expects decides nothing: the preview that it saw was decided in the same way.
     let plan = |request: &LayeredRequest<'_>| {
@@ -88,7 +88,7 @@ pub(super) fn decide<'a>(
     let mut undecided = whole.clone();
     (undecided.force.files, undecided.keep_theirs) = (false, false);
     undecided.decisions = PathDecisions::default();
-    // The plan is of the exact set where the record allows it, and else of the cut. Both restore the tree to the same
+    // This plans the exact set if the record allows it, and otherwise the cut. Both restore the tree to the same
     // checkpoint.
     let by_whole = plan(&undecided);
     if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread.kin)? {

@@ -58,7 +58,7 @@ pub(super) fn require_no_effects(effects: &[Compensation]) -> Result<()> {
 /// effects are functions of that program.
 pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> Result<Event> {
     let mut settled = None;
-    // From its own event on: a rollback of the record alone has only that one.
+    // The search begins at its own event: a rollback of the record alone has only that one.
     ic_ledger::events::each_since(snapshot, Some(&remembered.run_id), remembered.seq - 1, i64::MAX, |event| {
         if event.event_type == EventType::Rollback.as_str() && is_about(&event, remembered.id.as_str()) {
             settled = Some(event);
@@ -84,8 +84,8 @@ pub(super) fn settled(snapshot: &Snapshot<'_>, remembered: &RollbackRecord) -> R
 }
 
 fn is_about(event: &Event, id: &str) -> bool {
-    // A rollback is the subject of its own events. Where it ended a dispatch or an agent, that one is, and the
-    // payload names it.
+    // A rollback is the subject of its own events. If it ended a dispatch or an agent, that is the subject, and the
+    // payload names the rollback.
     event.subject_id.as_deref() == Some(id)
         || event.payload.as_deref().and_then(table::named_in).is_some_and(|named| named == id)
 }
@@ -137,8 +137,8 @@ pub(super) fn require_quiet(snapshot: &Snapshot<'_>, remembered: &RollbackRecord
         return require_uncovered(snapshot, remembered);
     }
     let others = table::of_run(snapshot, &remembered.run_id)?;
-    // With the rollback itself: an undo of it may have been begun and aborted before, which changed nothing that
-    // stands.
+    // This includes the rollback itself: an undo of it may have been begun and aborted before, which changed nothing
+    // that stands.
     let gone: Vec<&RollbackRecord> =
         others.iter().filter(|other| !other.status.stands() || other.id == remembered.id).collect();
     let mut ended = Ended::of(&gone, seq);

@@ -95,7 +95,7 @@ pub fn run(
         metadata: serde_json::json!({ "workflow": definition.name }).to_string(),
     };
     let capturing = settings.clone().capturing(checkpoints).of_workflow(&definition.name);
-    // One transaction for run and workflow: no process sees the run without its steps.
+    // One transaction makes run and workflow: no process sees the run without its steps.
     let created = create_with(kernel, &new, Some(&capturing), |tx, now, run| {
         table::insert(tx, now, &run.id, &definition.name, &definition.text, &options)
     })?;

@@ -196,7 +196,7 @@ impl Definition {
         let mut bytes = Vec::new();
         // A pipe or a device would block, or never end.
         if meta.is_file() {
-            // One byte more than is accepted, so that `parse` sees that the file is too long.
+            // One byte more is read than is accepted, so that `parse` sees that the file is too long.
             fs::File::open(path)
                 .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes))
                 .while_doing(|| format!("reading {}", path.display()))?;

@@ -19,7 +19,7 @@ fn has_workflow(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
 }
 
 fn step_workers(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<(String, ProcessIdentity)>> {
-    // Of every epoch: a row keeps its process until an executor records that the attempt has ended.
+    // The rows of every epoch count: a row keeps its process until an executor records that the attempt has ended.
     let sql = "SELECT step, child FROM workflow_steps WHERE run_id = $1 AND child IS NOT NULL ORDER BY epoch, step";
     snapshot.query_all(sql, &[&run.as_str()], |row| {
         let child = row.parse(1, "workflow_steps", |text| serde_json::from_str(text).ok())?;

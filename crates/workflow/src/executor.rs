@@ -221,7 +221,7 @@ impl Flow<'_> {
         while let Ok(event) = receiver.recv() {
             match event {
                 Event::Born(_, _, reply) => {
-                    // The process still waits at its gate, and by this answer nothing of the command ever runs.
+                    // The process still waits at its gate. After this answer, nothing of the command ever runs.
                     let _ = reply.send(Err(gave_up()));
                 }
                 Event::Ended(at, Ok(outcome)) => {
@@ -286,7 +286,7 @@ fn follow(job: &Job, sender: &SyncSender<Event>, stop: &(dyn Fn() -> bool + Sync
     let outcome = child::run(
         &command,
         &mut |identity| {
-            // With room for the one answer, the executor never waits for this thread.
+            // The channel has room for the one answer, so the executor never waits for this thread.
             let (reply, answer) = sync_channel(1);
             sender.send(Event::Born(job.at, identity.clone(), reply)).map_err(|_| gave_up())?;
             answer.recv().map_err(|_| gave_up())?

@@ -37,8 +37,8 @@ impl StepOrder {
             phase_of.push(phases.len() - 1);
         }
         let graph = Graph::new(steps.iter().map(|step| step.needs.clone()).collect());
-        // Arrows from each step to all steps of the phases before would not be linear. To rank the free steps by phase is
-        // enough, because no step needs one of a later phase.
+        // Arrows from each step to all steps of the phases before would not be linear. Ranking the free steps by phase
+        // is enough, because no step needs one of a later phase.
         let order = graph.order(|step| phase_of[step]);
         Self { graph, phases, phase_of, order }
     }

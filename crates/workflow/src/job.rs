@@ -68,16 +68,16 @@ impl Flow<'_> {
             None => Some(lock::store(self.workspace.objects.path(), LockMode::Shared, self.settings.busy_timeout)?),
         };
         let open = self.open_compensation(old.as_ref())?;
-        // Before the transaction: the action may read files of any size, and every process needs the write lock.
+        // This comes before the transaction: the action may read files of any size, and every process needs the write lock.
         let action = match (&step.compensate, &open.kept) {
             (Some(declared), None) => Some(self.action(declared)?),
             _ => None,
         };
-        // One file for each step and epoch: the attempts append to it.
+        // There is one file for each step and epoch: the attempts append to it.
         let log = self.saga.log_file(&format!("{}-{:04}.log", self.run.epoch, at + 1))?;
         // Before the step is on record: a step that runs must find its file.
         make_outputs(&outputs_of(&log), open.kept.is_some())?;
-        // Made outside of the transaction: one that is run again must record the same ids.
+        // The ids are made outside of the transaction: one that is run again must record the same ids.
         let new_dispatch: DispatchId = self.kernel.context.new_id();
         let new_compensation: CompensationId = self.kernel.context.new_id();
         let checkpoint = shot.as_ref().map(|shot| shot.id().clone()).or_else(|| shared.cloned());
@@ -130,7 +130,7 @@ impl Flow<'_> {
             error: None,
             duration_ms: None,
             log: None,
-            // After a crash, the commits since this one are the step's, also those of an earlier attempt.
+            // After a crash, the commits since this one are the step's, including those of an earlier attempt.
             head: retried.map_or(self.head.clone(), |row| row.head.clone()),
             child: None,
         }

@@ -111,7 +111,7 @@ impl Flow<'_> {
     /// `None`: it is not known.
     fn settle(&mut self, at: usize, row: StepRow, exit: Option<&ChildExit>) -> Result<()> {
         let step = &self.definition.steps[at];
-        // From where HEAD was read last, so that no commit is recorded for two steps.
+        // The commits are read from where HEAD was read last, so that no commit is recorded for two steps.
         let since = if self.head.is_some() { self.head.clone() } else { row.head.clone() };
         // Asked before the write lock is taken: git may take long, and every other process waits for that lock.
         let head = git::head(&self.workspace.root);
@@ -150,7 +150,7 @@ impl Flow<'_> {
             }
             Ok(())
         })?;
-        // Only once the commits are on record: after an error, the next call finds them again.
+        // HEAD is kept only once the commits are on record: after an error, the next call finds them again.
         self.head = head;
         self.rows.insert(at, row);
         Ok(())
@@ -238,7 +238,7 @@ fn read_outputs(path: &Path) -> BTreeMap<String, String> {
     if read.is_err() {
         return BTreeMap::new();
     }
-    // What a shell takes for the name of a variable, without the names that steer programs.
+    // These are what a shell takes for the name of a variable, without the names that steer programs.
     let is_name = |name: &str| {
         !name.is_empty()
             && !STEERING.contains(&name)

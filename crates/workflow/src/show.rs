@@ -125,7 +125,7 @@ fn steps_of(snapshot: &Snapshot<'_>, run: &Run, definition: &Definition) -> Resu
     let is_told = |tried: &&Tried| Some(tried.epoch) == last_try || tried.is_back();
     let mut has_rolled_back = false;
     let steps = definition.steps.iter().map(|step| {
-        // Newest first: a step has a row in each epoch in which it was tried.
+        // The newest come first: a step has a row in each epoch in which it was tried.
         let of_step = tried.iter().rev().filter(|tried| is_back && tried.row.step == step.id);
         let told = of_step.clone().find(is_told);
         let stands = standing.iter().find(|row| row.step == step.id);

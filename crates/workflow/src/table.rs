@@ -263,8 +263,8 @@ pub(crate) fn set_options(tx: &Transaction<'_>, run: &RunId, options: &WorkflowO
 /// The steps that stand in an epoch, in the order of beginning: those of that epoch, and those that ended in an earlier one and that no
 /// rollback undid.
 pub(crate) fn steps(snapshot: &Snapshot<'_>, run: &RunId, epoch: i64) -> Result<Vec<StepRow>> {
-    // Of each step, the row of the newest epoch in which it stands. A row of this epoch stands in any state. An older one
-    // stands if its step ended, and no rollback marked its dispatch.
+    // This selects the row of the newest epoch in which each step stands. A row of this epoch stands in any state. An
+    // older one stands if its step ended, and no rollback marked its dispatch.
     let mut steps = snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
          s.error, s.duration_ms, s.log, s.head, s.child FROM workflow_steps s WHERE s.run_id = $1 AND s.epoch = \

@@ -264,7 +264,7 @@ fn place(snapshot: &Snapshot<'_>, run: &Run, row: &StepRow) -> Result<Option<(Se
         Some(id) => point.checkpoint_id.as_ref() == Some(id),
         None => point.attempt == 1,
     };
-    // The newest that stands: the points of attempts that a rollback undid are not targets.
+    // The newest point that stands is meant: the points of attempts that a rollback undid are not targets.
     for point in known.iter().filter(is_its).rev() {
         if ic_undo::points::taken_back_by(snapshot, run, point.seq)?.is_none() {
             return Ok(Some((point.seq, ic_undo::points::reference(point))));

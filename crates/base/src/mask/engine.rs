@@ -35,7 +35,7 @@ enum State {
     //   Text ──── a token ──────────────────────▶ Hidden ─── its class, its length or its end mark ends ──▶ Text
     //     │                                          ▲
     //     └────── `eyJ` ──▶ Header ─── a dot, then ten bytes of a payload
-    //                         └─── anything else: it was no token ──▶ Text
+    //                         └─── anything else: it is not a token ──▶ Text
     Text,
     /// In the first part of a JSON Web Token, which tells how it is signed and is shown. The number counts the bytes shown so far.
     Header(usize),
@@ -163,7 +163,7 @@ impl Engine {
 
     /// Text without a token: what ends a command in it ends that of the program.
     fn pass(&mut self, bytes: &[u8]) {
-        // In `mysql x; mkdir -p1234`, the option is one of `mkdir`.
+        // In `mysql x; mkdir -p1234`, the option belongs to `mkdir`.
         if self.tool.is_some() && bytes.iter().any(|b| option::ends_command(*b)) {
             self.tool = None;
         }
@@ -183,7 +183,7 @@ impl Engine {
         }
         let Some(tool) = self.tool else { return found };
         let secret = option::value(tool, rest, before, at_end);
-        // Only once the value is decided: a place that waits is judged here again.
+        // This happens only once the value is decided, because a place that waits is judged here again.
         if secret != MaskVerdict::More && option::is_last(tool, rest, before) {
             self.tool = None;
         }
@@ -232,7 +232,7 @@ impl Engine {
             return Step::Taken(length);
         }
         let body = input[length..].strip_prefix(b".").filter(|_| total >= shape::SHORTEST_HEADER);
-        // A token has ten bytes or more after its dot: `eyJhbGciOiJIUzI1NiJ9.x` is none.
+        // A token has ten bytes or more after its dot, so `eyJhbGciOiJIUzI1NiJ9.x` is not a token.
         let hidden = body.map_or(0, |body| Class::Dashed.run(&body[..body.len().min(shape::SHORTEST_PAYLOAD)]));
         if hidden == shape::SHORTEST_PAYLOAD {
             self.show(&input[..=length]);
@@ -241,7 +241,7 @@ impl Engine {
             return Step::Taken(length + 1);
         }
         self.show(&input[..length]);
-        // All that came after the dot fits, and is too short to tell: the dot and it wait for more.
+        // All bytes after the dot fit, but are too few to tell: the dot and these bytes wait for more.
         if body.is_some_and(|body| body.len() == hidden) && !at_end {
             self.state = State::Header(total);
             return Step::Held(length);

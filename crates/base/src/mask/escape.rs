@@ -85,18 +85,18 @@ impl Splitter {
 
 fn seen(rest: &[u8], at_end: bool) -> Seen {
     let found = match (rest[0], rest.get(1)) {
-        // Shift out and shift in: one byte each.
+        // Shift out and shift in are one byte each.
         (0x0e | 0x0f, _) => Seen::Escape(1),
         (_, None) => Seen::More,
-        // Controls of eight bits, as UTF-8 has them: CSI (9b), then OSC, DCS, SOS, PM and APC, which hold a string.
+        // UTF-8 writes eight-bit controls with c2: CSI (9b), then OSC, DCS, SOS, PM and APC, which hold a string.
         (0xc2, Some(0x9b)) => control(rest, 2),
         (0xc2, Some(0x9d | 0x90 | 0x98 | 0x9e | 0x9f)) => string(rest),
         (0xc2, _) => Seen::No,
         (b'\\', _) => written(rest),
-        // The same after ESC: `ESC [ 31 m` is a colour, `ESC ] 0 ; title BEL` a title.
+        // The same controls also begin with ESC: `ESC [ 31 m` is a colour, `ESC ] 0 ; title BEL` is a title.
         (_, Some(b'[')) => control(rest, 2),
         (_, Some(b']' | b'P' | b'X' | b'^' | b'_')) => string(rest),
-        // `ESC ( B` chooses a set of characters: bytes in between, then one that ends it.
+        // `ESC ( B` chooses a set of characters: intermediate bytes follow ESC, and a final byte ends it.
         (_, Some(b' '..=b'/')) => {
             let between = rest[1..].iter().take(8).take_while(|b| matches!(b, b' '..=b'/')).count();
             match rest.get(1 + between) {
@@ -114,7 +114,7 @@ fn seen(rest: &[u8], at_end: bool) -> Seen {
 
 /// A control sequence from its parameters on.
 fn control(rest: &[u8], from: usize) -> Seen {
-    // ECMA-48, 5.4: parameters are 30 to 3f, bytes in between 20 to 2f, and the last byte is one of 40 to 7e.
+    // ECMA-48, 5.4: parameter bytes are 30 to 3f, intermediate bytes are 20 to 2f, and the final byte is one of 40 to 7e.
     let near = &rest[..rest.len().min(LONGEST_CONTROL)];
     let parameters = near.iter().skip(from).take_while(|b| matches!(b, b'0'..=b'?')).count();
     let between = near.iter().skip(from + parameters).take_while(|b| matches!(b, b' '..=b'/')).count();
@@ -134,7 +134,7 @@ fn string(rest: &[u8]) -> Seen {
         at += next;
         match (near[at], near.get(at + 1)) {
             (0x07, _) => return Seen::String(2, at - 2, 1),
-            // ESC and a backslash, or the same control in eight bits.
+            // ESC and a backslash end the string, and so does the same control in eight bits.
             (0x1b, Some(b'\\')) | (0xc2, Some(0x9c)) => return Seen::String(2, at - 2, 2),
             (0x1b | 0xc2, None) if near.len() < LONGEST => return Seen::More,
             // Any other byte after c2 is the rest of a character, such as the section sign.

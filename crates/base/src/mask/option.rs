@@ -88,7 +88,7 @@ pub(super) fn named(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> Op
     let two = before.two();
     for (left, name, tool) in TOOLS {
         let is_left = |at: usize| left[at] == 0 || two[at] == left[at];
-        // `login` must begin a word: in `weblogin` it names no command.
+        // `login` must begin a word: `weblogin` does not name the command.
         if !is_left(0)
             || !is_left(1)
             || (tool == OptionProgram::Login && left[1] == 0 && two[1].is_ascii_alphanumeric())
@@ -99,7 +99,7 @@ pub(super) fn named(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> Op
             return OptionName::More;
         }
         let Some(body) = rest.strip_prefix(name) else { continue };
-        // The space ends a name, as of `zip`. After others, letters may follow: `mysqldump`, `mongosh`.
+        // A name that ends with a space is whole, such as `zip`. Letters may follow the others: `mysqldump`, `mongosh`.
         if name.ends_with(b" ") {
             return OptionName::Tool(tool);
         }
@@ -115,7 +115,7 @@ pub(super) fn named(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> Op
 
 /// Whether the option stands here, whatever its value is, after which another program follows with options of its own.
 pub(super) fn is_last(tool: OptionProgram, rest: &[u8], before: PrecedingBytes<'_>) -> bool {
-    // In `sshpass -p x ssh -p 22 host`, the second option is one of `ssh`, and a port.
+    // In `sshpass -p x ssh -p 22 host`, the second option belongs to `ssh`, and gives a port.
     tool == OptionProgram::Sshpass && before.back(0) == b' ' && rest.starts_with(b"-p")
 }
 
@@ -135,7 +135,7 @@ pub(super) fn value(tool: OptionProgram, rest: &[u8], before: PrecedingBytes<'_>
     at += spaces;
     at += rest.iter().skip(at).take(2).take_while(|b| is_quote(b)).count();
     let Some(body) = rest.get(at..).filter(|body| !body.is_empty()) else { return open };
-    // `-p$PW` is filled in by the shell, and in `-p -h` the option has no value.
+    // The shell fills in `-p$PW`, and in `-p -h` the option has no value.
     if matches!(body[0], b'$' | b'{' | b'*' | b'-') || !Class::Value.has(body[0]) {
         return MaskVerdict::No;
     }

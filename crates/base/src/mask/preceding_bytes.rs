@@ -16,7 +16,7 @@ impl PrecedingBytes<'_> {
         if let Some(at) = self.input.len().checked_sub(places + 1) {
             return self.input[at];
         }
-        // Before the input: in what was kept, counted from its end.
+        // The byte comes before the input, so it is in what was kept, counted from its end.
         let at = KNOWN.checked_sub(places + 1 - self.input.len());
         at.map_or(b' ', |at| self.kept[at])
     }

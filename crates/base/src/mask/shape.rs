@@ -46,14 +46,14 @@ const fn folded(b: u8) -> usize {
 
 #[expect(clippy::large_stack_arrays, reason = "it is made when this is compiled")]
 const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
-    // What the judges and the programs of `option` are found by, as `ysq` in `mysql`.
+    // The judges and the programs of `option` are found by these, such as `mysql` by `ysq`.
     const OTHERS: [&[u8]; 55] = [
         b"eyJ", b"BEG", b"bea", b"://", b"aws", b"acc", b"aut", b"pas", b"pwd", b"sec", b"tok", b"key", b"api", b"cre",
         b"coo", b"x-", b"pri", b"-u ", b"-u=", b"-u'", b"-u\"", b"--u", b"--p", b"ysq", b"db ", b"db-", b"hpa", b"-cl",
         b"-p", b"-a", b"-w", b"-P", b"ngo", b"aps", b"apa", b"apm", b"lcm", b"ip ", b"ink", b"cp ", b"ftp", b"?ke",
         b"&ke", b"?to", b"&to", b"?au", b"&au", b"?si", b"&si", b"log", b"ide", b":AA", b"Q~", b"thi", b"sig",
     ];
-    // For `ghp_`, `three` has g-h-p, `two` has g-h and `one` has g. The last two serve the end of a piece, whose last bytes
+    // For `ghp_`, `three` has g-h-p, `two` has g-h and `one` has g. The last two serve the end of a piece: its last bytes
     // may begin what the next piece completes.
     let (mut three, mut two, mut one) = ([0; 4096], [0; 64], [false; 64]);
     let mut at = 0;
@@ -62,7 +62,7 @@ const fn beginnings() -> ([u64; 4096], [u64; 64], [bool; 64]) {
         let (a, b) = (folded(word[0]), folded(word[1]));
         let mut c = 0;
         while c < 64 {
-            // A word of two bytes fits whatever comes third.
+            // A word of two bytes fits any third byte.
             if word.len() == 2 || folded(word[2]) == c {
                 three[a * 64 + b] |= 1 << c;
             }
@@ -117,7 +117,7 @@ pub(super) fn verdict(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> 
     let shapes = shapes(rest[0]).filter(|shape| begins(rest, shape.prefix));
     // A judge that needs more input may cover more than one that is sure: then the sure one waits, too.
     let mut is_open = false;
-    // The judges first, because what they cover may be more than a shape does.
+    // The judges come first, because they may cover more than a shape does.
     let found = judges.iter().map(|judge| judge(rest, before, at_end));
     for verdict in found.chain(shapes.map(|shape| token(shape, rest, before.two(), at_end))) {
         match verdict {
@@ -188,7 +188,7 @@ fn token(shape: &TokenShape, rest: &[u8], before: [u8; 2], at_end: bool) -> Mask
         Some(_) => return MaskVerdict::No,
     }
     let body = &rest[shape.prefix.len()..];
-    // One byte more than the least: of an exact shape, it tells that a longer word stands here.
+    // It looks at one byte more than the least: for an exact shape, that byte tells that a longer word stands here.
     let seen = shape.of.run(&body[..body.len().min(shape.least + 1)]);
     let is_more = seen == body.len() && !at_end;
     match seen.cmp(&shape.least) {
@@ -235,7 +235,7 @@ fn url(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     else {
         return MaskVerdict::More;
     };
-    // The last `@` and the first colon: a password may hold both, as in `https://me:pass:w@rd@host`.
+    // The last `@` and the first colon count: a password may hold both, as in `https://me:pass:w@rd@host`.
     let Some(at) = body[..end].iter().rposition(|b| *b == b'@') else { return MaskVerdict::No };
     match body[..at].iter().position(|b| *b == b':') {
         Some(colon) if colon + 1 < at => {

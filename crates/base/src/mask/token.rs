@@ -90,7 +90,7 @@ impl TokenShape {
     }
 }
 
-// The prefix counts within a word too, and any number of bytes may follow from `least` on.
+// The prefix counts within a word, too. At least `least` bytes follow, and there may be any number more.
 const fn shape(prefix: &'static str, least: usize, of: Class, hidden: Class) -> TokenShape {
     TokenShape { prefix: prefix.as_bytes(), least, of, hidden, is_word: false, is_exact: false }
 }
@@ -319,8 +319,8 @@ pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static TokenShape> {
 static ORDER: ([usize; SHAPES.len()], [usize; 257]) = order();
 
 const fn order() -> ([usize; SHAPES.len()], [usize; 257]) {
-    // Sorted by the first byte when this is compiled, so that only the shapes of one byte are compared at a place.
-    // One more entry than there are bytes: the shapes of a byte end where those of the next one begin.
+    // The shapes are sorted by their first byte at compile time, so that only those of one byte are compared at a place.
+    // The list has one more entry than there are bytes: the shapes of a byte end where those of the next one begin.
     let (mut order, mut from) = ([0; SHAPES.len()], [0; 257]);
     let (mut first, mut count) = (0, 0);
     while first < 256 {

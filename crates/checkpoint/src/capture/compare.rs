@@ -49,7 +49,7 @@ pub(crate) fn differences(root: &Path, judged: &[Judged]) -> Vec<String> {
 
 /// What git says of each name, by its rules alone.
 fn by_git(root: &Path, judged: &[Judged]) -> Result<Vec<bool>, GitError> {
-    // Without the index, the rules alone are asked. With `-v -n` each name is answered, also where no rule matches.
+    // With `--no-index`, git asks the rules alone. With `-v -n` it answers for each name, even where no rule matches.
     const ASK: [&str; 6] = ["check-ignore", "--no-index", "--stdin", "-z", "-v", "-n"];
     // With `./`, because git takes a colon at the beginning for pathspec magic.
     let names: Vec<u8> = judged.iter().flat_map(|one| [b"./", one.path.as_slice(), b"\0"].concat()).collect();

@@ -81,8 +81,8 @@ impl Looker<'_, '_> {
         if name.starts_with(TEMPORARY) {
             return Ok(pass(Reason::Store));
         }
-        // Neither the names here nor the rules changed, so these are not looked at. Of other reasons the file has to
-        // be asked: it may be shorter by now, or readable, or tracked by git.
+        // Neither the names here nor the rules changed, so these files are not looked at. For any other reason the file is
+        // looked at: it may be shorter by now, or readable, or tracked by git.
         if let (true, Some(reason @ (Reason::Ignored | Reason::Store | Reason::Database))) =
             (self.is_as_it_was, old_reason)
         {
@@ -101,7 +101,7 @@ impl Looker<'_, '_> {
         }
         // What was captured from a directory that is as it was is not ignored now either.
         let needs_judging = !self.is_as_it_was || old.is_none() || old_reason.is_some();
-        // Before directories are told apart: the caches of a ledger are one.
+        // This is asked before directories are told apart, because the caches of a ledger are a directory.
         if self.belongs_to_ledger(name) {
             return Ok(pass(Reason::Ledger));
         }
@@ -163,7 +163,7 @@ impl Looker<'_, '_> {
         let rules = self.walk.rules;
         let path = || join(&self.place.path, name);
         let is_secret = match old {
-            // First, because git may have to be asked for the rest.
+            // This comes first, because git may have to be asked for the rest.
             _ if !looks_secret(name) => false,
             Some(line) if self.is_as_it_was && self.walk.index_is_same && !rules.forces_below(b"") => {
                 line.seen == CacheSeen::Passed(Reason::Secret)
@@ -219,7 +219,7 @@ impl Looker<'_, '_> {
     fn belongs_to_ledger(&self, name: &[u8]) -> bool {
         let is_ledger = |name: &[u8]| self.has(name) && is_ledger_head(&self.head(name));
         let is_log = || DATABASE_SIDE_SUFFIXES.iter().any(|end| name.strip_suffix(*end).is_some_and(is_ledger));
-        // The store of a ledger with the usual name has a name without it; `lock` and `head` alone are a user's files.
+        // For a ledger with the usual name, the name of the store does not contain it; `lock` and `head` alone are a user's files.
         let is_of_store = || {
             OF_LEDGER.iter().any(|end| {
                 let is_bare = end.starts_with(b".objects.") && *name == end[1..];

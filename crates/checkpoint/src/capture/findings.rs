@@ -94,7 +94,7 @@ impl WalkFindings {
             // The other names of a file that is alone are outside of the tree, or left out of it.
             if names.len() > 1 { links.push(names) } else { alone.extend(names) }
         }
-        // Up to here in the order of inodes, which a restore changes: the same tree must be the same object.
+        // Up to here they are in the order of inodes, which a restore changes: the same tree must be the same object.
         links.sort_unstable();
         alone.sort_unstable();
         (links, alone)

@@ -83,7 +83,7 @@ impl Maps {
 
     /// Only where a file system is known to keep maps and open files as one: an overlay maps another file than the one that was opened.
     fn writers(&self, file: &File, key: &Key) -> Writers {
-        // Of the root's own device alone: below it, another file system may be mounted.
+        // Only files on the root's own device count: another file system may be mounted below it.
         if self.flush == Flush::Never || self.noticing != Some(key.dev) {
             return Writers::Unknown;
         }
@@ -96,7 +96,7 @@ impl Maps {
 
     /// Whether this file may have changed although its stat is the same as when it was trusted.
     pub(crate) fn may_hide_changes(&self, key: &Key) -> bool {
-        // Where stores move the times, an unchanged stat says enough, and no map is looked at.
+        // Where a store through a map moves the times, an unchanged stat is enough, and no map is looked at.
         self.noticing != Some(key.dev) && self.has(key)
     }
 
@@ -120,7 +120,7 @@ impl Maps {
 ///
 /// Maps that cannot be written now count too: they may have been, with their pages still writable in all but name.
 fn mapped(proc: &Path) -> Option<HashSet<(u64, u64)>> {
-    // Where this process cannot read its own maps, there is no `/proc` to be asked.
+    // If this process cannot read its own maps, there is no `/proc` to ask.
     let own = proc.join("self/maps");
     File::open(own).ok()?;
     let mut files = HashSet::new();

@@ -40,7 +40,7 @@ pub(super) struct Read {
 /// What captures of a root have read that did not end, and what this one reads.
 pub(super) struct PartialCapture {
     path: PathBuf,
-    /// A number for the owner of the root: attributes are kept relative to that owner, and are another's after a change.
+    /// A number for the owner of the root: attributes are kept relative to that owner, so they do not hold for another one.
     owner: u64,
     known: HashMap<Key, Read>,
     /// What is to be written, and since when; `None`: this capture writes nothing, because nothing limits it.
@@ -55,7 +55,7 @@ struct Waiting {
 impl PartialCapture {
     /// `keeps`: whether this capture may be cut off, so that what it reads is written down.
     pub(super) fn open(path: PathBuf, owner: u64, keeps: bool) -> Self {
-        // Read by each capture, also by one without a limit: it may follow one that was cut off.
+        // Each capture reads it, even one without a limit: it may follow one that was cut off.
         let known = std::fs::read(&path).map_or_else(|_| HashMap::new(), |bytes| read(&bytes, owner));
         let waiting = || Mutex::new(Waiting { bytes: Vec::new(), since: Instant::now() });
         Self { path, owner, known, waiting: keeps.then(waiting) }
@@ -98,7 +98,7 @@ impl PartialCapture {
 
 impl Drop for PartialCapture {
     fn drop(&mut self) {
-        // A capture that its limit ends comes here, too: what it has read is the next one's.
+        // A capture that reaches its limit comes here, too: the next one uses what it has read.
         if let Some(waiting) = self.waiting.take() {
             self.write(&mut waiting.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
@@ -114,7 +114,7 @@ pub(super) fn forget(path: &Path) {
 fn read(bytes: &[u8], owner: u64) -> HashMap<Key, Read> {
     let mut known = HashMap::new();
     let mut rest = bytes;
-    // A part that was cut off has a wrong length or checksum, and one may be of another owner. The search continues behind its mark.
+    // A part that was cut off has a wrong length or checksum, and a part may be of another owner. Then the search continues after its mark.
     while let Some(at) = rest.windows(MARK.len()).position(|found| found == MARK) {
         rest = &rest[at + MARK.len()..];
         if let Some((part, after)) = part(rest, owner) {

@@ -122,7 +122,7 @@ impl<'a> CaptureRules<'a> {
     /// The rules in the directory `path`, whose `.gitignore` is `text`.
     pub(crate) fn enter(&self, above: &Arc<Level>, path: &[u8], text: Option<&[u8]>, is_ignored: bool) -> Arc<Level> {
         let is_ignored = is_ignored || above.is_ignored;
-        // The level above is part of it: a rule that changes far above changes all levels below.
+        // The fingerprint includes that of the level above, so a rule that changes far above changes all levels below.
         let mut seen = above.fingerprint.to_le_bytes().to_vec();
         seen.push(u8::from(is_ignored));
         seen.extend_from_slice(text.unwrap_or_default());
@@ -137,7 +137,7 @@ impl<'a> CaptureRules<'a> {
 
     /// What becomes of the name at `path` in a directory with these rules; `is_new` if the last capture did not judge it by them.
     pub(crate) fn judge(&self, level: &Arc<Level>, path: &[u8], is_directory: bool, is_new: bool) -> RuleVerdict {
-        // In an ignored directory no rule is asked: as in git, none of them can show a name there again.
+        // No rule is asked in an ignored directory: as in git, none can show a name there again.
         if !level.is_ignored {
             let is_ignored = self.is_ignored(level, path, is_directory);
             if let Some(judged) = self.judged.as_ref().filter(|_| is_new) {

@@ -48,7 +48,7 @@ impl RuleSources {
         let mut sources = Self { is_git: true, ..Self::default() };
         let settings = sources.settings(root, git, kept, now);
         sources.ignores_case = settings.ignores_case;
-        // In the order in which git asks them: the repository's own file decides before the user's.
+        // They are in the order in which git asks them: the repository's own file decides before the user's.
         sources.add(&git.common_dir.join("info/exclude"));
         if let Some(file) = &settings.excludes_file {
             sources.add(file);
@@ -115,7 +115,7 @@ fn place(root: &Path, git: &GitDirs) -> u64 {
     }
     for name in NAMES {
         let value = std::env::var_os(name);
-        // To git a variable that is empty is not one that is not set.
+        // To git, an empty variable differs from one that is not set.
         bytes.push(u8::from(value.is_some()));
         put_bytes(&mut bytes, value.unwrap_or_default().as_encoded_bytes());
     }
@@ -155,7 +155,7 @@ fn may_decide(path: &Path) -> bool {
     let cannot_tell = read.is_err_and(|error| error.kind() != ErrorKind::NotFound);
     // The default, written out, decides nothing.
     let says_ignorecase = says(b"ignorecase") && !says(b"ignorecase = false");
-    // What cannot be read, or not whole, may say anything.
+    // A file that cannot be read, or only in part, may say anything.
     cannot_tell || text.len() as u64 == LONGEST || says(b"excludesfile") || says(b"include") || says_ignorecase
 }
 

@@ -53,7 +53,7 @@ impl IndexSeen {
         }
         let has_paths = old.index > UNKNOWN && last.is_some();
         let known = has_paths.then_some(Known { paths: old.index & PATHS, number: old.tracked });
-        // With 0 for the paths it is not known which they are, so names are judged anew.
+        // If the paths are 0, it is not known which they are, so names are judged anew.
         let (state, is_same, tracked) = match tracked_though_ignored(root, known) {
             Some(now) if file > UNKNOWN => (file | now.paths, now.paths != 0 && known == Some(now), now.number),
             Some(now) => (file, is_same_file, now.number),

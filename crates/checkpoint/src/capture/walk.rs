@@ -25,7 +25,7 @@ use crate::tree::{Reason, join};
 impl Walk<'_> {
     /// Walks everything; `old` is where the root's record lies in the last cache.
     pub(crate) fn root(&self, fd: OwnedFd, old: u64) -> Result<Visited> {
-        // The default header says 0, which is the place of no record.
+        // The default header says 0, where there is never a record.
         let old = self.cache.map(|_| old);
         let (path, above) = (Vec::new(), self.rules.top());
         let place = VisitedDirectory { fd, path, depth: 0, above, is_ignored: false, old, opened: None };
@@ -62,7 +62,7 @@ impl Walk<'_> {
         const UNREADABLE: Walked = Err(Reason::Unreadable);
         self.progress.limit.check()?;
         let Some(stat) = self.readable(&place, place.stat())? else { return Ok((UNREADABLE, place.fd)) };
-        // From before the names are listed: if one comes later, the next capture lists them again.
+        // The key is from before the names are listed: if a name comes later, the next capture lists them again.
         let key = Key::of(&stat);
         let lying = place.old.and_then(|at| self.cache?.record(at));
         let old = lying.as_ref().and_then(Lying::read);
@@ -75,7 +75,7 @@ impl Walk<'_> {
         let level = self.rules.enter(&place.above, &place.path, text.as_deref(), place.is_ignored);
         let has_same_rules = record.is_some_and(|record| record.rules == level.fingerprint);
         let is_as_it_was = has_same_names && has_same_rules && !self.rules.forces_below(&place.path);
-        // Most directories of an unchanged tree end here: one `statat` a name, nothing listed and nothing judged.
+        // Most directories of an unchanged tree end here: they cost one `statat` for each name, and nothing is listed or judged.
         if let Some(old) = old.as_ref().filter(|_| is_as_it_was)
             && self.holds_only_what_it_held(&place, &old.record)
         {
@@ -92,7 +92,7 @@ impl Walk<'_> {
             listed = names;
             listed.iter().map(Vec::as_slice).collect()
         };
-        // Asked only of a directory with a `.git`, which few have.
+        // This is asked only about a directory with a `.git`, which few have.
         if names.binary_search(&&b".git"[..]).is_ok() && self.places.is_one(&place.path) {
             return Ok((Err(Reason::WorkTree), place.fd));
         }
@@ -108,7 +108,7 @@ impl Walk<'_> {
         };
         let todo = looker.all(lines)?;
         let (seen, place) = self.carry_out_at(place, &level, &names, &todo)?;
-        // It was moved during the walk, so what was seen of it may be of two directories.
+        // The directory was moved during the walk, so what was seen may be of two directories.
         let Some(seen) = seen else { return Ok((UNREADABLE, place.fd)) };
         let lines = names
             .iter()
@@ -163,7 +163,7 @@ impl Walk<'_> {
             }
             statat(&place.fd, line.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| Key::of(&stat) == key)
         };
-        // All kinds first: no file is looked at where a name must be judged anyway.
+        // All kinds are checked first: no file is looked at where a name must be judged anyway.
         self.index_is_same && record.lines.iter().all(is_plain) && record.lines.iter().all(is_same)
     }
 
@@ -195,7 +195,7 @@ impl Walk<'_> {
 
     /// A directory in which nothing can have changed, and all below it, as the last capture found them.
     pub(super) fn untouched(&self, path: &[u8], at: u64) -> Option<Visited> {
-        // Only where the cache is continued: one that is written anew needs each record, and `leave` adds none.
+        // This works only where the cache is continued: one that is written anew needs each record, and `leave` adds none.
         let cache = self.base?;
         if is_touched(self.options.touched.as_ref()?, path) {
             return None;

@@ -100,8 +100,8 @@ impl<'r> GitLook<'r> {
         let dirs = ic_ledger::git_dirs(root)?;
         let path = beside(objects, root, flush).ok()?.with_extension(TOLD);
         let began = moment(&path).ok()?;
-        // Before git is asked and the tree is captured. The stamps are taken again after both: where they differ, the answer is
-        // of no single moment, and is not kept.
+        // The stamps are taken before git is asked and the tree is captured, and again after both. If they differ, the answer
+        // is not of a single moment, and is not kept.
         let files = files::of_repository(root, &dirs, began);
         let mut look = Self { root, objects, dirs, path, began, files, told: None, index: None };
         look.told = look.read();
@@ -319,7 +319,7 @@ impl<'r> GitLook<'r> {
             is_refreshed: false,
             entries: None,
             settings: self.settings()?,
-            // `ask_clean` rests on an earlier look of git's: what was touched since that one has to count as young.
+            // `ask_clean` relies on an earlier look of git's: what was touched since then has to count as young.
             asked: found.since.unwrap_or(self.began),
             tree: captured.root,
             unseen: texts(&captured.unseen),

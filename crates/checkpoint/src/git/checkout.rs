@@ -46,7 +46,7 @@ impl Losses {
 /// What is checked out in the work tree whose top is `root`. Errors: `git_failed` also where there is no `git`.
 pub fn standing(root: &Path) -> Result<HeadStanding> {
     let git = Git::new(root);
-    // The two questions below answer "no" by an exit code of 1, and a broken repository fails as well. It is found here first.
+    // The two questions below answer "no" with exit code 1, and a broken repository fails as well. So that is found here first.
     git.run(&["rev-parse", "--git-dir"])?;
     // Both end with 1 where there is no such thing.
     let line = |arguments: &[&str]| {
@@ -106,7 +106,7 @@ pub fn losses(root: &Path, commit: &str) -> Result<Losses> {
         changed: fields(&status).filter_map(|record| record.get(3..)).map(<[u8]>::to_vec).collect(),
         ..Losses::default()
     };
-    // What is missing on the side of the index: paths of the commit that the checkout is going to make.
+    // These paths of the commit are missing in the index: the checkout is going to make them.
     let added = ["diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit, "--"];
     for path in fields(&git.run(&added)?) {
         look(&git, root, path, &mut losses)?;
@@ -131,7 +131,7 @@ fn look(git: &Git<'_>, root: &Path, path: &[u8], losses: &mut Losses) -> Result<
                 };
                 set.insert(name);
             }
-        // The whole path is not in the index, so a file there is untracked. A file at a level above may be tracked: git tells.
+        // The whole path is not in the index, so a file there is untracked. A file at a level above may be tracked, so git is asked.
         } else if end == path.len() || !others(git, &path[..end])?.is_empty() {
             losses.in_the_way.insert(path[..end].to_vec());
         }

@@ -7,7 +7,7 @@ use ic_ledger::{GitDirs, path_from_bytes};
 
 /// The configuration files that git looks for, wherever the system's lies.
 pub(crate) fn usual_files(dirs: &GitDirs) -> impl Iterator<Item = PathBuf> {
-    // More than git reads here: a change of a file that it does not read only makes it be asked once more.
+    // These are more files than git reads here: if one that it does not read changes, git is only asked once more.
     let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].map(|name| std::env::var_os(name).map(PathBuf::from));
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".gitconfig"));
     let own = [dirs.common_dir.join("config"), dirs.git_dir.join("config.worktree")];

@@ -48,7 +48,7 @@ pub(super) fn watching<T>(child: &Child, limit: Option<&Limit>, work: impl FnOnc
     std::thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
         let watch = scope.spawn(move || {
-            // An interrupt only sets a flag, which wakes no thread: the limit has to be looked at again and again.
+            // An interrupt only sets a flag, which wakes no thread: the limit has to be polled.
             while is_done.recv_timeout(EACH) == Err(RecvTimeoutError::Timeout) {
                 if let Err(over) = limit.check() {
                     // No thread has waited for the child yet, so no other process has its number.

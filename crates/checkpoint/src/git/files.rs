@@ -127,7 +127,7 @@ impl Stamp {
     /// The program that would be asked, and whose everything is: git refuses what belongs to others.
     fn program(&mut self, root: &Path, dirs: &GitDirs) -> Option<()> {
         let path = std::env::var_os("PATH")?;
-        // Absolute directories alone, as in the PATH that git is started with (`safe_settings`).
+        // Only absolute directories count, as in the PATH that git is started with (`safe_settings`).
         let mut programs =
             std::env::split_paths(&path).filter(|place| place.is_absolute()).map(|place| place.join("git"));
         let program = programs.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())?;

@@ -47,7 +47,7 @@ pub(super) fn patterns_of_others(dirs: &GitDirs) -> Vec<String> {
         return Vec::new();
     }
     let mut found = BTreeSet::new();
-    // A linked work tree has a few refs of its own, as those of `git bisect`; all others are shared.
+    // A linked work tree has a few refs of its own, such as those of `git bisect`; all others are shared.
     for place in [dirs.common_dir.join("refs"), dirs.git_dir.join("refs")] {
         for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
             found.insert(entry.file_name().into_encoded_bytes());

@@ -67,7 +67,7 @@ pub(super) fn left_behind(git_dir: &Path) -> Vec<PathBuf> {
                 let made = entry.metadata().and_then(|meta| meta.modified()).ok();
                 made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OWNED_AFTER)
             },
-            // The operating system ends a lock with its process: one that can be had has no living owner.
+            // The operating system ends a lock with its process: one that can be taken has no living owner.
             |owner| owner.try_lock().is_ok(),
         )
     };
@@ -168,7 +168,7 @@ fn file_of(git: &Git<'_>) -> Option<(Vec<u8>, usize)> {
 
 /// The text of an index that was listed so.
 pub(crate) fn text(mut text: Vec<u8>, intended: &[Vec<u8>]) -> Vec<u8> {
-    // One string, so that the index is one object of the store: the entries, an empty one, the paths.
+    // The text is one string, so that the index is one object of the store: the entries, an empty one, the paths.
     // No entry and no path is empty: an empty one stands between them.
     text.push(0);
     for path in intended {
@@ -255,7 +255,7 @@ pub(crate) fn says(
     let now = IndexContent::read(git, |entry| is_any |= changed.contains(&entry.path) && is_like_its_file(entry))?;
     let is_kept = match entries {
         Some(known) => known == now.entries,
-        // Before the entries were hashed once, only the hash of the kept text is known, so the text is made again.
+        // Until the entries were hashed once, only the hash of the kept text is known, so the text is made again.
         None => text_of_file(git).is_some_and(|text| hash_of(&text) == kept.0),
     };
     (is_kept && !is_any).then_some(now.entries)
@@ -336,7 +336,7 @@ pub(crate) fn by_path(text: &[u8]) -> (Vec<OfPath<'_>>, Vec<&[u8]>) {
 
 /// The text of the entries, and that of the intended paths: an empty one stands between them.
 fn parts(text: &[u8]) -> (&[u8], &[u8]) {
-    // An index without entries: its text begins with the empty one.
+    // The text of an index without entries begins with the empty one.
     if text.first() == Some(&0) {
         return (&[], &text[1..]);
     }

@@ -22,7 +22,7 @@ pub(crate) struct IndexContent {
     pub(crate) entries: Hash,
 }
 
-/// How many bytes are hashed at once: to give a hash a few bytes at a time takes as long as to compute it.
+/// The number of bytes that are hashed at once: to pass a few bytes at a time takes as long as to compute the hash.
 const BLOCK: usize = 16 * 1024;
 
 /// Where a file is, when it was written, and the checksum at its end.

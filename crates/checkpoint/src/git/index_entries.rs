@@ -211,7 +211,7 @@ fn unlike_head(git: &Git<'_>, head: Option<&str>) -> Result<BTreeMap<Vec<u8>, En
     };
     let mut found = BTreeMap::new();
     let mut parts = said.split(|byte| *byte == 0);
-    // `:MODE MODE OID OID STATUS`, NUL, the path, NUL. Of each pair the first is HEAD's and the second the index's.
+    // `:MODE MODE OID OID STATUS`, NUL, the path, NUL. The first of each pair is HEAD's, and the second is the index's.
     while let (Some(meta), Some(path)) = (parts.next().filter(|meta| !meta.is_empty()), parts.next()) {
         let meta = String::from_utf8_lossy(meta).into_owned();
         let mut fields = meta.trim_start_matches(':').split(' ');

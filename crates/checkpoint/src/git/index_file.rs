@@ -42,7 +42,7 @@ pub(super) fn entries(
 
 /// Visits every entry, in the order of the file. `None` if the file is not of the usual form: what was visited by then counts for nothing.
 pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&IndexEntry)) -> Option<()> {
-    // Before the first `git add` there is no file, which `bytes` gives as an empty one.
+    // Before the first `git add` there is no file. Then `bytes` returns an empty one.
     if file.is_empty() {
         return Some(());
     }

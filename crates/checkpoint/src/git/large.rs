@@ -65,7 +65,7 @@ fn listed(git: &Git<'_>, files: &BTreeMap<Vec<u8>, Metadata>) -> BTreeMap<Vec<u8
 
 /// Whether the file at a path is this blob.
 fn is_content(git: &Git<'_>, path: &[u8], oid: &str) -> bool {
-    // A path that is not UTF-8 becomes another one here, which git does not find: the blob is not taken for its content then.
+    // A path that is not UTF-8 becomes another one here, which git does not find: then the blob is not taken for its content.
     let path = String::from_utf8_lossy(path);
     let hashed = git.ask(&["hash-object", "--no-filters", "--", &path]);
     hashed.is_ok_and(|said| said.is_some_and(|said| said.trim_ascii() == oid.as_bytes()))

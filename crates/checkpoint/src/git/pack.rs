@@ -78,7 +78,7 @@ pub(super) fn keep(
         return Ok(Vec::new());
     }
     let known: Vec<&str> = known.into_iter().collect();
-    // Git makes no pack if it lacks a commit that only bounds it: those that it has are given.
+    // Git makes no pack if it lacks a commit that bounds the pack, so only commits that it has are given.
     let there = existing(git, &known)?;
     let found: BTreeSet<&str> = there.iter().copied().collect();
     if !previous.own_tips().all(|tip| found.contains(tip)) {

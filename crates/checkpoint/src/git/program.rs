@@ -76,7 +76,7 @@ impl<'r> Git<'r> {
                 (read(stdout), said.join().unwrap_or_default())
             })
         });
-        // After the watch has ended: until a child is waited for, no other process can get its number.
+        // This comes after the watch has ended: until a child is waited for, no other process can get its number.
         let status = child.wait().map_err(GitError::not_run(arguments))?;
         match over {
             Some(over) => Err(over.into()),
@@ -189,7 +189,7 @@ impl<'r> Git<'r> {
         if let Some(named) = self.named.get() {
             return Ok(named);
         }
-        // By `call`, because `command` asks for these names in turn, without an end. The list itself runs no filter.
+        // `call` is used here, because `command` asks for these names itself, without an end. The list itself runs no filter.
         let listed = settings::names(self.root, || self.call().args(settings::LIST).output())?;
         let named = listed.map_or_else(NamedSettings::default, |listed| safe_settings::named(&listed, self.filters));
         // Another thread may have listed the same names first: its list is used.

@@ -192,7 +192,7 @@ impl FoundGit {
     ) -> Result<GitState> {
         let git = Git::new(root);
         let mut state = self.state;
-        // Cloned, because the store takes the text, and the next capture of this process may want it.
+        // The text is cloned, because the store takes it, and the next capture of this process may want it.
         let held = match &self.index {
             GitText::Listed(text) | GitText::Held(text) if is_a_look && self.note.is_some() => Some(text.clone()),
             _ => None,

@@ -152,7 +152,7 @@ pub fn leaving_others(root: &Path, target: GitState, current: &GitState, is_way_
     let is_theirs =
         |entry: &&Stash| entry.branch().is_some_and(|branch| is_taken(&PathText([BRANCHES, branch].concat())));
     let (then, now) = (&target.stash, &current.stash);
-    // Newest first, as git lists a stash: entries that others made since are newer than those of the checkpoint.
+    // The newest comes first, as git lists a stash: entries that others made since are newer than those of the checkpoint.
     let made = now.iter().filter(|entry| !then.contains(entry)).filter(is_theirs);
     let stays = then.iter().filter(|entry| is_way_back || now.contains(entry) || !is_theirs(entry));
     let stash = made.chain(stays).cloned().collect();
@@ -324,7 +324,7 @@ pub fn apply_refs(
             head.apply(&git)?;
             done.push("HEAD");
         }
-        // Last, because it cannot be moved at once: each entry is dropped or stored by a command of its own.
+        // The stash comes last, because it cannot be moved at once: each entry is dropped or stored by a command of its own.
         stash.as_ref().map_or(Ok(()), |stash| stash.apply(&git))
     })();
     moved.map_err(|error: Diagnosis| if done.is_empty() { error } else { half_done(error, &done) })

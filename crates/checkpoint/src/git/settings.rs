@@ -48,7 +48,7 @@ pub(super) fn names(root: &Path, ask: impl FnOnce() -> io::Result<Output>) -> Gi
 
 impl Last {
     fn names(&self, root: &Path, ask: impl FnOnce() -> io::Result<Output>) -> GitResult<Option<Vec<u8>>> {
-        // Cloned, so that no other thread waits for the lock while git runs.
+        // It is cloned, so that no other thread waits for the lock while git runs.
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = last.filter(|last| last.root == root);
         if let Some(last) = last.as_ref().filter(|last| last.holds()) {
@@ -92,7 +92,7 @@ impl Listed {
         let mut files = contents(before.keys().cloned());
         for (file, content) in &mut files {
             if before.get(file) != Some(content) {
-                // It changed while git was asked, so it is not known which of both git read.
+                // It changed while git was asked, so it is not known which of the two git read.
                 *content = None;
             }
         }

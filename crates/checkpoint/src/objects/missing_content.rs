@@ -15,7 +15,7 @@ impl Objects {
     pub fn forget_damaged(&self, damaged: &[Hash]) -> Result<()> {
         let mut gone: BTreeSet<Hash> = damaged.iter().copied().collect();
         for hash in damaged {
-            // Of a large content often one piece alone is damaged: the sound ones stay, and need not be stored again.
+            // Often only one piece of a large content is damaged: the sound pieces stay, and need not be stored again.
             for piece in readable(self.pieces(hash))?.into_iter().flatten() {
                 if readable(self.read(&piece))?.is_none() {
                     gone.insert(piece);
@@ -34,7 +34,7 @@ impl Objects {
     pub fn mark_gone(&self, gone: &[Hash]) -> Result<()> {
         self.side().write(Durability::Synced, |tx| {
             gone.iter().try_for_each(|hash| {
-                // Pack 0 is none. Start 0 lets a capture keep the content again, which `NEVER_AGAIN` forbids.
+                // There is no pack 0. Start 0 lets a capture keep the content again, which `NEVER_AGAIN` forbids.
                 tx.execute_one(
                     "INSERT INTO objects (hash, form, pack, start, size) VALUES ($1, $2, 0, 0, 0) ON CONFLICT (hash) \
                      DO UPDATE SET form = excluded.form, pack = 0, start = 0, size = 0",

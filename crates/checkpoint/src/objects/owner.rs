@@ -29,7 +29,7 @@ impl Objects {
 
     /// Claims a store that no ledger has, and returns whose it is then: another process may have been faster.
     pub fn claim(&self, ledger: &LedgerId) -> Result<LedgerId> {
-        // Inserted and read in one transaction: of two processes that claim at once, both learn the same owner.
+        // One transaction inserts and reads: two processes that claim at once learn the same owner.
         let owner = self.side().write(Durability::Synced, |tx| {
             tx.execute(
                 "INSERT INTO store (one, ledger) VALUES (1, $1) ON CONFLICT (one) DO NOTHING",
@@ -92,7 +92,7 @@ impl Objects {
     }
 
     fn copy_into(&self, copy: &Self, live: &HashSet<Hash>) -> Result<()> {
-        // Packs of every age: the caller holds the store alone, so none of them belongs to a writer that still works.
+        // It takes packs of every age: the caller holds the store alone, so none of them belongs to a writer that still works.
         let packs = self.listed(ic_base::Timestamp(i64::MAX))?;
         let mut ids: Vec<i64> = packs.keys().copied().collect();
         ids.sort_unstable();

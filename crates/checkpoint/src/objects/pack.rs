@@ -77,12 +77,12 @@ impl Builder {
             return Ok(None);
         }
         let level = if self.is_full() { LEVEL } else { LEVEL_OF_LITTLE };
-        // Kept from pack to pack: what zstd needs is made once.
+        // It is kept from pack to pack, so that what zstd needs is made once.
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(level).map_err(|e| failed(&e))?),
         };
-        // Set each time: the last pack of a capture has another level than the full ones before it.
+        // The level is set each time: the last pack of a capture has another one than the full packs before it.
         compressor.set_compression_level(level).map_err(|e| failed(&e))?;
         let data = compressor.compress(&self.raw).map_err(|e| failed(&e))?;
         let pack = ObjectPack {

@@ -263,7 +263,7 @@ impl Objects {
             if place.form == Form::Purged {
                 return Err(purged(hash));
             }
-            // An old pack does no harm to a content, which is compared with its name below. A list has no such check.
+            // An old pack does not harm a content, which is compared with its name below. A list has no such check.
             let is_trusted = match place.form {
                 Form::Pieces => trust == Trust::Lists,
                 _ => trust != Trust::Nothing,
@@ -293,7 +293,7 @@ impl Objects {
             Packed::Missing => return None,
             Packed::Closed(data, size) => Arc::new(pack::open(&data, size)?),
         };
-        // Opened without the lock: other threads read while this one decompresses.
+        // The pack is opened without the lock: other threads read while this one decompresses.
         let mut recent = self.recent();
         // Another thread may have opened it at the same time, or a sweep has written other content under its number.
         recent.packs.retain(|(other, _)| *other != id);

@@ -9,9 +9,9 @@ pub(super) const MARGIN: u64 = 512 << 10;
 
 /// The bytes that this user may still write where `path` lies; `None` where that is not told.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    // Of the directory, because the file itself may not be there yet.
+    // The directory is asked, because the file itself may not be there yet.
     let stat = rustix::fs::statvfs(path.parent().unwrap_or(Path::new("/"))).ok()?;
-    // Not `f_bfree`: that counts blocks which only root may use.
+    // `f_bfree` would also count blocks that only root may use.
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn too_little(path: &Path, needed: u64, free: u64, what: &str) -> Dia
 
 /// Bytes as people read them, rounded up: what is missing must not be understated.
 fn in_units(bytes: u64) -> String {
-    // In tenths of the unit, for one decimal.
+    // The number is in tenths of the unit, for one decimal.
     let of = |unit: u64| bytes.div_ceil(unit / 10);
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

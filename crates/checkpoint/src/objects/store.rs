@@ -19,13 +19,13 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// one after the other. `writing`: packs whose objects are not in the
 /// index yet, because their writer is not done, or died.
 const SCHEMA: SideSchema = SideSchema {
-    // `icOb` in ASCII: by it SQLite files of different programs are told apart.
+    // This is `icOb` in ASCII. It tells SQLite files of different programs apart.
     application_id: 0x6963_4f62,
     version: 1,
     // Most packs are small: with larger pages the last page of each would be half empty (docs/adr/0008).
     page_size: 4096,
     owner: "SELECT ledger FROM store",
-    // The newest pack says how old the content is. By that a log is recognised that belongs to another file of the
+    // The newest pack says how old the content is. So a log is recognised if it belongs to another file of the
     // same name (docs/adr/0036).
     age: "SELECT ifnull(max(id), 0) FROM packs",
     lock: ".lock",
@@ -117,7 +117,7 @@ impl Objects {
         })
     }
 
-    /// From now on directories are remembered there, with those of all stores that were given the same memory.
+    /// From now on, remembers directories in `trees`, together with all stores that were given the same memory.
     #[must_use]
     pub fn with_trees(self, trees: TreeMemory) -> Self {
         Self { trees, ..self }
@@ -174,11 +174,11 @@ pub(crate) struct Recent {
     pub(super) packs: VecDeque<(i64, Arc<Vec<u8>>)>,
 }
 
-/// How much of directories is remembered, in bytes.
+/// The most bytes of directories that are remembered.
 const REMEMBERED: usize = 8 << 20;
 
-/// Directories that were read, in their byte form, whose hashes were verified. A command opens its store for each of its parts, and these read
-/// the same directories: the memory is of the command, and the hash says what a directory is, whichever store gave it.
+/// Directories that were read, in their byte form and with verified hashes. A command opens its store for each of its parts, and these read
+/// the same directories. So the memory belongs to the command. The hash says what a directory is, whichever store gave it.
 #[derive(Debug, Clone, Default)]
 pub struct TreeMemory(Arc<Mutex<RememberedTrees>>);
 

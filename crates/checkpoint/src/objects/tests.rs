@@ -250,7 +250,7 @@ fn a_writer_whose_flush_failed_enters_no_list_without_its_pieces() {
     let mut writer = objects.writer(Timestamp(1)).unwrap();
     writer.keep_progress();
     let put = || writer.put_reader(&mut content.as_slice()).map(|_| ());
-    // By another thread: one thread takes no lock twice.
+    // Another thread does it, because one thread takes no lock twice.
     let failed =
         other.side().write(Durability::Synced, |_| std::thread::scope(|scope| scope.spawn(put).join().unwrap()));
     assert_eq!(failed.unwrap_err().code(), Code::Busy);

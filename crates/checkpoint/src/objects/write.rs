@@ -201,7 +201,7 @@ impl Writer<'_> {
         if self.is_too_much.load(Relaxed) {
             return Err(self.too_much());
         }
-        // Not the last transaction: what it writes is in no index, and only this handle can read it.
+        // This is not the last transaction: what it writes is in no index, and only this handle can read it.
         self.flush()
     }
 
@@ -242,9 +242,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Adds an object unless it is here, or what `heeds` says of it forbids that; returns which of these it was.
+    /// Adds an object, unless it is here or `heeds` forbids it. Returns what there was of the object.
     fn put(&self, to: &Mutex<Vec<Builder>>, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Presence> {
-        // From the question on: another thread may take the object for added, and what it adds then must not enter without this one.
+        // The gate is shared before the question: a thread that takes the object for added must not enter its own objects without it.
         let _shared = self.share_gate()?;
         let presence = self.presence(&hash, heeds)?;
         if heeds.keeps(presence) {
@@ -293,7 +293,7 @@ impl Writer<'_> {
 
     /// Writes the packs that wait. Others do not see what is in them.
     fn flush(&self) -> Result<()> {
-        // Taken out first: other threads can add packs while these are written.
+        // The packs are taken out first: other threads can add packs while these are written.
         let packs = std::mem::take(&mut *locked(&self.waiting)).packs;
         if packs.is_empty() || self.is_too_much.load(Relaxed) || !self.has_room(&packs)? {
             return Ok(());

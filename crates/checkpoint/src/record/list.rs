@@ -90,7 +90,7 @@ pub fn latest_of_lineage(
         (Some(conversation), _) => {
             first(snapshot, "conversation = $1 AND root = $2 AND pruned_at IS NULL", &[conversation, &root])
         }
-        // A checkpoint that has a conversation too is in the line of that.
+        // A checkpoint that also has a conversation is in the lineage of the conversation.
         (None, Some(run)) => first(
             snapshot,
             "run_id = $1 AND root = $2 AND conversation IS NULL AND pruned_at IS NULL AND of_call = 0",
@@ -123,7 +123,7 @@ pub fn newest_of_work(snapshot: &Snapshot<'_>, root: &Path) -> Result<Option<Che
     first(snapshot, which, &[&path_bytes(root)])
 }
 
-/// The newest checkpoint of a root that work left, rather than a restore, before the event `until`; those of tool calls too.
+/// The newest checkpoint of a root that work left, rather than a restore, before the event `until`. Those of tool calls count, too.
 pub fn newest_of_work_until(snapshot: &Snapshot<'_>, root: &Path, until: Seq) -> Result<Option<CheckpointRecord>> {
     let which = "root = $1 AND kind IN ('manual', 'auto') AND seq < $2 AND pruned_at IS NULL";
     first(snapshot, which, &[&path_bytes(root), &until])
@@ -236,7 +236,7 @@ pub fn roots(snapshot: &Snapshot<'_>) -> Result<Vec<(PathBuf, usize)>> {
     while let Some(root) = snapshot.query_opt(next, &[&last.as_slice()], |row| row.get::<Vec<u8>>(0))? {
         let counted = "SELECT COUNT(*) FROM checkpoints WHERE root = $1 AND pruned_at IS NULL";
         let count = snapshot.query_opt(counted, &[&root.as_slice()], |row| row.get::<i64>(0))?;
-        // A root whose checkpoints are all pruned has rows, and none to count.
+        // If all checkpoints of a root are pruned, it has rows, but none to count.
         if let Some(count) = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) {
             found.push((path_from_bytes(&root), count));
         }

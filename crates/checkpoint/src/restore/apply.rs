@@ -83,7 +83,7 @@ pub fn apply(
     pass(plan, &mut failed, true, &|step| applier.remove(step));
     pass(plan, &mut failed, false, &|step| applier.make_directory(step));
     for group in &groups {
-        // Only a group that was cleared as a whole is filled: half of it would be no state of the database.
+        // Only a group that was cleared as a whole is filled: half of it would not be a state of the database.
         if group.steps().iter().all(|(at, _)| failed[*at].is_none()) {
             group.note(applier.fill(group), &mut failed);
         }
@@ -165,7 +165,7 @@ impl Applier<'_> {
         let is_expected = match before {
             // What stood in its place was removed before.
             None | Some(RestoreNode::Directory { .. }) => matches!(found, EntryState::Absent),
-            // With `after` already there, it comes here only if its inode has more names than may change with it.
+            // If `after` is there already, this is reached only if its inode has more names than may change with it.
             Some(before) => self.root.has(path, found, before) || self.root.has_plainly(path, found, after),
         };
         if is_expected { Ok(()) } else { Err(changed(path)) }
@@ -174,7 +174,7 @@ impl Applier<'_> {
     /// Opens the directories that a change is in and that even their owner may not enter. Each gets its own bits back by its step, or at
     /// the end.
     fn open_up(&self, plan: &RestorePlan) {
-        // Directories with a step of their own get their mode by it, which comes last: until then they are opened, too.
+        // A directory with a step of its own gets its mode by that step, which comes last. Until then it is opened, too.
         let of_step = |step: &RestoreStep| match step.before {
             Some(RestoreNode::Directory { mode, .. }) => Some((step.path.clone(), mode)),
             _ => None,
@@ -196,7 +196,7 @@ impl Applier<'_> {
         let is_directory = |node: &RestoreNode| matches!(node, RestoreNode::Directory { .. });
         let goes = match &step.after {
             None => true,
-            // Files and links are replaced by one rename, which cannot put a directory over a file or a file over one.
+            // Files and links are replaced by one rename, which can replace neither a file by a directory nor a directory by a file.
             Some(after) => is_directory(before) != is_directory(after),
         };
         if !goes {
@@ -264,7 +264,7 @@ impl Applier<'_> {
             (Some(RestoreNode::File { hash, .. }), RestoreNode::File { hash: same_hash, mode, .. })
                 if hash == same_hash && !is_shared =>
             {
-                // The content stays, and every name of the file is to look so: the looks change in place.
+                // The content stays, and every name of the file gets these looks: they change in place.
                 self.root.set_mode(path, looks_of(after).unwrap_or((*mode).into()), &still)
             }
             _ => self.place(step, &found),
@@ -308,7 +308,7 @@ impl Applier<'_> {
             _ => return Err(is_not_there(of)),
         };
         let found = self.root.look_at(path)?;
-        // Tied already. To rename one name of a file over another does nothing, and the temporary name would stay.
+        // It is tied already. To rename one name of a file over another does nothing, and the temporary name would stay.
         if matches!(found, EntryState::File(now) if (now.dev, now.ino) == (stat.dev, stat.ino)) {
             return Ok(());
         }

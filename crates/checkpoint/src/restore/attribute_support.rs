@@ -70,7 +70,7 @@ fn limit(wanted: &mut Attributes, has: Option<&Attributes>, rights: &Rights, usu
     let attainable = match has.map(|has| has.owner.unwrap_or(usual)) {
         // What is written anew is the caller's.
         None => FileOwner { user: rights.user, group },
-        // An owner may give a file to one of the own groups, and to no other user.
+        // An owner may give a file to one of their own groups, but not to another user.
         Some(has) if has.user == rights.user && rights.may_give_to(owner.group) => FileOwner { group, ..has },
         Some(has) => has,
     };

@@ -203,7 +203,7 @@ pub(super) fn require_unused(root: &RootDir, database: &[u8]) -> Result<Unused> 
             Err(_) => {}
         }
     }
-    // After the locks: a program that begins to use the database from now on meets them.
+    // This comes after the locks: a program that begins to use the database from now on meets them.
     match opened_by(root, database) {
         Some(process) => Err(in_use(&format!("process {process} has it open"))),
         None => Ok(Unused(held)),

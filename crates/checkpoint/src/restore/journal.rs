@@ -179,7 +179,7 @@ pub fn finish(
 
 /// Writes the state that follows on the one in the row. Errors: `internal` if none does.
 fn follow(tx: &Transaction<'_>, now: Timestamp, id: &RestoreId, happening: RestoreEvent) -> Result<()> {
-    // Read and written in one write transaction: no other process changes the state in between.
+    // One write transaction reads and writes it: no other process changes the state in between.
     let sql = "SELECT state FROM restores WHERE id = $1";
     let found = tx.query_opt(sql, &[&id.as_str()], |row| row.parse(0, "restores", RestoreProgress::parse))?;
     let found = found.ok_or_else(|| Diagnosis::new(Code::Internal, format!("There is no restore {id}.")))?;

@@ -75,7 +75,7 @@ pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
     let in_place = |step: &RestoreStep| {
         matches!(step.action, RestoreAction::Chmod | RestoreAction::Attributes | RestoreAction::Link)
     };
-    // Places in the list of steps, so they are taken after it was sorted.
+    // These are places in the list of steps, so they are taken after it was sorted.
     let files = files_among(plan, &paths);
     let databases: BTreeSet<Vec<u8>> = plan.databases.iter().map(|one| one.path.0.clone()).collect();
     for (path, at) in &files {
@@ -107,7 +107,7 @@ pub fn tie(plan: &mut RestorePlan, limits: &Limits, ties: &Ties<'_>) {
                 plan.not_kept.push((step.path.clone(), what));
             }
             Some(anchor) if anchor != path => step.link = Some(PathText(anchor.clone())),
-            // The anchor, or a name without others in the target: names that are tied to it now must not get its looks.
+            // It is the anchor, or a name that the target ties to no other: names that are tied to it now must not get its looks.
             _ => step.anew = in_place(step),
         }
         if is_other {
@@ -153,7 +153,7 @@ fn part<'t>(
     let (mut moving, mut stuck) = (Vec::new(), Vec::new());
     for (path, node) in names {
         let (file, group) = (now.of(path), target.of(path));
-        // One file for each group, and one group for each file: the first name settles both, and the others must agree.
+        // Each group has one file, and each file has one group: the first name settles both, and the others must agree.
         let is_first = !files.contains_key(&file) && !groups.contains_key(&group);
         if is_first || (files.get(&file) == Some(&group) && groups.get(&group) == Some(&file)) {
             files.insert(file, group);

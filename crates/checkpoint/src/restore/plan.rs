@@ -226,7 +226,7 @@ fn can_be_saved(reason: Reason) -> bool {
 pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u8]) -> bool) -> RestorePlan {
     let mut plan = RestorePlan::default();
     let blocked = blocked_directories(differences, limits);
-    // What lies below a path that stays, stays too, and follows right after it: the last such path is enough.
+    // What lies below a path that stays also stays, and follows right after it: the last such path is enough.
     let mut stuck: Option<&[u8]> = None;
     // The last directory that stays something else, and what it is.
     let mut in_the_way: Option<(&[u8], &str)> = None;
@@ -283,7 +283,7 @@ pub fn plan(differences: &[Difference], limits: &Limits, uncaptured: &dyn Fn(&[u
             continue;
         }
         let (before, after) = (before.as_ref().and_then(RestoreNode::of), after.and_then(RestoreNode::of));
-        // Without an action nothing is at the path and nothing comes: a side file that the target left out.
+        // If there is no action, nothing is at the path and nothing comes: it is a side file that the target left out.
         if let Some(action) = action(before.as_ref(), after.as_ref()) {
             let uncaptured = before.is_some() && uncaptured(path);
             let step = RestoreStep::new(PathText(path.clone()), action, before, after);

@@ -105,7 +105,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     // They were made by work that is undone by now, and stood only for what others had in them.
     for path in &own.of_undone {
         let now = work.finder.find(path)?;
-        // Only proposed here: `keep_directories` lets those stay that hold anything of others.
+        // This only proposes it: `keep_directories` keeps those that hold anything of others.
         if matches!(now, Some(DiffState::Directory { .. })) && !work.wanted.contains_key(path) {
             work.wanted.insert(path.clone(), (now, None));
         }
@@ -136,7 +136,7 @@ impl Work<'_> {
     /// A database and the files beside it are one: who wrote into its log since changed it, and it comes back without one.
     fn step_back_database(&mut self, path: &[u8], pairs: &[LookPair], one: &PlannedDatabase) -> Result<()> {
         let (now, seen) = (self.finder.find(path)?, self.usual.find(path)?);
-        // Never merged: newest first, each change must meet what the work left.
+        // A database is never merged: from the newest change on, each must meet what the work left.
         let mut to = seen.clone();
         for (before, after) in pairs.iter().rev() {
             if is_same(to.as_ref(), after.as_ref()) {
@@ -241,7 +241,7 @@ impl Work<'_> {
     /// Whether a path would be another if what the work is known to have changed there were not made again by others.
     fn is_made_again(&self, path: &[u8], now: Option<&DiffState>) -> Result<bool> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
-        // Taken out as if others had done nothing. If that would change the path, they made it so again.
+        // The changes are taken out as if others had done nothing. If that would change the path, others made it so again.
         let alone = Own::default();
         let backwards = Backwards { own: &alone, ..self.backwards };
         let back = backwards.back(path, pairs, now)?;

@@ -161,7 +161,7 @@ fn find_below(
     damage: &mut BTreeMap<Hash, Damage>,
     below: &mut HashMap<Hash, BTreeSet<Hash>>,
 ) -> Result<()> {
-    // A list and no recursion, for deep trees. A directory stays on it until all below it are known.
+    // It uses a list instead of recursion, for deep trees. A directory stays on the list until all below it are known.
     let mut waiting = vec![root];
     while let Some(&hash) = waiting.last() {
         if below.contains_key(&hash) {

@@ -24,7 +24,7 @@ impl<'d> OpenedUp<'d> {
 
     /// Closes it again, and says if that failed.
     pub(super) fn close(mut self) -> Result<()> {
-        // Taken out, so that the drop at the end of this function does not close it a second time.
+        // It is taken out, so that the drop at the end of this function does not close it a second time.
         self.closed.take().map_or(Ok(()), |mode| set_directory_mode(self.directory, mode))
     }
 }
@@ -32,7 +32,7 @@ impl<'d> OpenedUp<'d> {
 impl Drop for OpenedUp<'_> {
     fn drop(&mut self) {
         if let Some(mode) = self.closed {
-            // Reached without `close` only in a panic: there is no caller to tell.
+            // Only a panic leads here without `close`: there is no caller to tell.
             let _ = set_directory_mode(self.directory, mode);
         }
     }

@@ -14,7 +14,7 @@ const STRETCH: usize = 4000;
 
 /// Opens the directory at `path` below `root`; the empty path is the root itself.
 pub(super) fn walk(root: &OwnedFd, path: &[u8]) -> Result<OwnedFd> {
-    // A duplicate: also for the empty path, the caller gets a handle of its own.
+    // It begins with a duplicate: the caller gets a handle of its own, even for the empty path.
     let mut directory = fcntl_dupfd_cloexec(root, 0)?;
     let mut rest = path;
     while !rest.is_empty() {

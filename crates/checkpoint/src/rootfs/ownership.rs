@@ -68,7 +68,7 @@ impl RootDir {
             let _ = give(Some(user)).or_else(|_| give(None));
         }
         let link = link_to(file);
-        // Read after the owner was changed: a capability that was lost by that is set again below.
+        // This is read after the owner was changed: a capability that the change removed is set again below.
         let has = extended(file);
         for (name, _) in has.iter().filter(|(name, _)| attributes.get(name).is_none()) {
             let Ok(name) = CString::new(name.as_slice()) else { continue };

@@ -51,7 +51,7 @@ fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
     // Listed first, because a listing need not be whole while its names are removed.
     let mut names = Vec::new();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Opened again, because the handle only names the directory and lists nothing.
+    // The directory is opened again, because the handle only names it and lists nothing.
     for entry in Dir::new(openat(directory, ".", flags, Mode::empty())?)? {
         let entry = entry?;
         if entry.file_name().to_bytes().starts_with(prefix) {
@@ -60,7 +60,7 @@ fn remove_below(directory: &OwnedFd, prefix: &[u8]) -> io::Result<usize> {
     }
     let mut removed = 0;
     for name in names {
-        // A restore makes no temporary directory, so one of such a name is of others.
+        // A restore makes no temporary directory, so a directory with such a name belongs to others.
         if !matches!(found(directory, name.to_bytes())?, EntryState::File(_) | EntryState::Symlink(..)) {
             continue;
         }

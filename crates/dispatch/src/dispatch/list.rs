@@ -23,8 +23,8 @@ pub struct DispatchFilter<'a> {
 pub fn list(snapshot: &Snapshot<'_>, filter: &DispatchFilter<'_>) -> Result<Vec<Dispatch>> {
     let columns = Dispatch::COLUMNS;
     let status = filter.status.map(DispatchStatus::as_str);
-    // A statement for each index: by run, by status, by seq. A condition that may be NULL would keep SQLite from
-    // using them. A phase is asked for within a run only, so the last two need not know it.
+    // There is a statement for each index: by run, by status, by seq. A condition that may be NULL would keep SQLite
+    // from using them. A phase is asked for only within a run, so the last two need not know it.
     match (filter.run_id, status) {
         (Some(run), status) => snapshot.query_all(
             &format!(
@@ -60,7 +60,7 @@ pub fn running(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
 
 /// The first dispatch of a run after an event that has this name, as the dispatch of a step has the name of the step.
 pub fn first_named_since(snapshot: &Snapshot<'_>, run: &RunId, name: &str, since: Seq) -> Result<Option<Dispatch>> {
-    // By the index of the run, from the event on; the name is looked at row by row.
+    // This searches the index of the run from the event on; the name is looked at row by row.
     let sql = format!(
         "SELECT {} FROM dispatches WHERE run_id = $1 AND seq > $2 AND name = $3 ORDER BY seq LIMIT 1",
         Dispatch::COLUMNS
@@ -95,8 +95,8 @@ pub fn may_write(snapshot: &Snapshot<'_>) -> Result<Vec<Dispatch>> {
 /// The dispatches of all runs that were at work at any time between two events, oldest first. `since`: when the first was recorded; in rows
 /// from before the end was recorded as an event, only its time is known.
 pub fn at_work_between(snapshot: &Snapshot<'_>, from: Seq, to: Seq, since: Timestamp) -> Result<Vec<Dispatch>> {
-    // Work that has not begun is where it was created. Its `started_seq` is NULL, and no comparison with NULL is
-    // true: hence the coalesce.
+    // The place of work that has not begun is where it was created. Its `started_seq` is NULL, and no comparison with
+    // NULL is true: hence the coalesce.
     let sql = format!(
         "SELECT {} FROM dispatches WHERE seq > 0 AND seq < $1 AND coalesce(started_seq, seq) < $1 \
          AND (status = 'running' OR finished_seq > $2 OR (finished_seq IS NULL AND finished_at >= $3)) ORDER BY seq",
@@ -125,6 +125,7 @@ pub fn descendants(snapshot: &Snapshot<'_>, id: &DispatchId) -> Result<Vec<Dispa
 /// A piece of work, then the work in which it began, and so on.
 pub fn with_parents(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Vec<Dispatch>> {
     let mut line = vec![work.clone()];
+    // It ends: a parent is written once, when its dispatch is made, and is older than that.
     while let Some(parent) = line.last().and_then(|one| one.work.parent_id.clone()) {
         line.push(super::get(snapshot, &parent)?);
     }

@@ -195,7 +195,8 @@ impl Process {
             Some(_) => Some(row.parse(21, "dispatches", |text| text.parse::<u64>().ok())?),
             None => None,
         };
-        // Both or neither: a start is counted from its own boot, so alone it names no process.
+        // The start and the boot count only together: a start is counted from its own boot, so alone it names no
+        // process.
         Ok(Some(Self { pid, start: start.zip(row.get::<Option<String>>(22)?) }))
     }
 

@@ -82,7 +82,7 @@ pub(super) fn is_secondary_thread(pid: u32) -> bool {
 }
 
 fn has_proc() -> bool {
-    // Not by the directory alone: other systems have a `/proc` of another form.
+    // The directory alone does not tell: other systems have a `/proc` of another form.
     static HAS_PROC: OnceLock<bool> = OnceLock::new();
     *HAS_PROC.get_or_init(|| fs::read("/proc/self/stat").is_ok_and(|stat| parse_stat(&stat).is_some()))
 }
@@ -163,7 +163,7 @@ fn parse_ps(line: &str) -> Option<ProcessEntry> {
     let parent = fields.next()?.parse().ok()?;
     let alive = !fields.next()?.starts_with('Z');
     let started = fields.collect::<Vec<_>>().join(" ");
-    // A number that can only be compared for equality: `starts_are_ordered` says so to those who would order it.
+    // This number can only be compared for equality: `starts_are_ordered` says so to those who would order it.
     let hash = Sha256::digest(started.as_bytes());
     let start_time = hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     Some(ProcessEntry { group, parent, start_time, alive, name: Vec::new() })

@@ -64,7 +64,7 @@ impl CommandLog {
 
     fn open(&self) -> Result<(File, u64)> {
         let doing = || format!("opening the log {}", self.path.display());
-        // Not with O_APPEND: on Linux it makes pwrite(2) ignore its offset, and a cut writes in the middle.
+        // O_APPEND is not set: on Linux it makes pwrite(2) ignore its offset, and a cut writes in the middle.
         let file = OpenOptions::new()
             .read(true)
             .write(true)

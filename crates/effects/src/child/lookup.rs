@@ -22,7 +22,7 @@ pub(super) fn argv(
     directory: &Path,
     environment: &ChildEnvironment,
 ) -> Result<Vec<OsString>, String> {
-    // Asked here, because the error of a start does not tell whether the directory is missing or the program.
+    // This is asked here, because the error of a start does not tell whether the directory or the program is missing.
     match fs::metadata(directory) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return Err(format!("The working directory {} is not a directory.", directory.display())),
@@ -42,7 +42,7 @@ pub(super) fn argv(
     check(name, &found, directory)?;
     let mut argv = argv.clone();
     // `env` takes a leading minus for an option and an equals sign for a variable.
-    // A whole path helps against the minus. With `=` in it a path is a variable, too, so a shell starts that one.
+    // A whole path avoids the minus. But a path with `=` in it is a variable, too, so a shell starts that one.
     if name.as_bytes().contains(&b'=') {
         argv[0] = found.into_os_string();
         argv.splice(0..0, [SHELL, "-c", r#"exec "$0" "$@""#].map(OsString::from));
@@ -81,7 +81,7 @@ fn find(name: &OsStr, directory: &Path, environment: &ChildEnvironment) -> Resul
         let candidate = directory.join(place).join(name);
         match fs::metadata(&candidate) {
             Ok(metadata) if metadata.is_file() && may_execute(&candidate) => return Ok(candidate),
-            // As for execvp(3), it does not end the search. It is named if no other is found.
+            // As with execvp(3), this does not end the search. The file is named if no other is found.
             Ok(metadata) if metadata.is_file() => refused = Some(candidate),
             _ => {}
         }
@@ -126,7 +126,7 @@ fn check(name: &OsStr, file: &Path, directory: &Path) -> Result<(), String> {
 }
 
 fn may_execute(file: &Path) -> bool {
-    // Of the effective user, whom the kernel asks about when the program is started.
+    // This asks about the effective user, as the kernel does when the program is started.
     accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 

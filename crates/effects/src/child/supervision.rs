@@ -186,7 +186,7 @@ impl Drop for Terminal {
 /// Does as the command when a person stops it (Ctrl-Z): this process stops, so that the shell is there again, and when it continues, so does
 /// the command.
 fn stop_with(child: &Child, guard: &GroupGuard) {
-    // `waitid` takes the report of a stop with it, so each Ctrl-Z is handled once.
+    // `waitid` consumes the report of a stop, so each Ctrl-Z is handled once.
     let is_stopped = || {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
         waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG).ok()?
@@ -195,7 +195,7 @@ fn stop_with(child: &Child, guard: &GroupGuard) {
         return;
     }
     let _ = give_terminal_to(getpgrp().as_raw_nonzero().get());
-    // Not SIGTSTP, which a process may ignore or handle.
+    // SIGTSTP is not enough: a process may ignore or handle it.
     let _ = kill_process(getpid(), Signal::STOP);
     // Here this process continues: in the foreground, or in the background if a person wants that.
     if has_terminal() {
@@ -260,7 +260,7 @@ fn attend(
             kill_at = Some(Instant::now() + command.grace);
         }
     }
-    // Before the wait below, which would last as long as a command that ignores the signal.
+    // This comes before the wait below, which would last as long as a command that ignores the signal.
     if let Some(at) = kill_at {
         // What the command started ends with it, as it was asked to.
         guard.end_others(at.saturating_duration_since(Instant::now()))?;

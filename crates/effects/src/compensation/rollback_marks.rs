@@ -44,7 +44,7 @@ pub fn mark_left(tx: &Transaction<'_>, left: &Compensation, rollback: &RollbackI
 /// Removes the marks of a rollback. No effect is made again: it stays done. An effect that was left can be undone again, because the
 /// decision ends with its rollback.
 pub fn unmark(tx: &Transaction<'_>, now: Timestamp, run: &RunId, rollback: &RollbackId) -> Result<usize> {
-    // Before the marks are removed: they tell which of the skipped effects this rollback left.
+    // This comes before the marks are removed: they tell which of the skipped effects this rollback left.
     let left = list(tx, run)?;
     for one in left
         .iter()

@@ -85,7 +85,7 @@ pub(super) fn next(state: CompensationState, happening: CompensationEvent<'_>) -
         (S::Armed | S::Running | S::Failed, H::Begins) => Ok(S::Running),
         (S::Running, H::Ends(E::Done)) => Ok(S::Done),
         (S::Running, H::Ends(E::Failed(_) | E::CutOff)) => Ok(S::Failed),
-        // From `running` by an action that runs nothing, or by decision: then its process is ended first.
+        // `running` comes here by an action that runs nothing, or by decision. Then its process is ended first.
         (S::Armed | S::Running | S::Failed, H::Ends(E::Skipped(_))) => Ok(S::Skipped),
         (S::Done | S::Failed | S::Skipped, H::ArmedAgain) => Ok(S::Armed),
         (S::Registered | S::Done | S::Skipped, H::Begins | H::Ends(_))

@@ -35,7 +35,7 @@ impl ConflictQuestions<'_> {
         mut request: LayeredRequest<'a>,
         preview: &str,
     ) -> Result<Option<LayeredRequest<'a>>> {
-        // Cloned, because each answer changes the request that tells which are undecided.
+        // The conflicts are cloned, because each answer changes the request, which knows the undecided ones.
         let open: Vec<Conflict> = request.undecided(&self.tree.conflicts).into_iter().cloned().collect();
         let mut shown = format!("{preview}Others may have changed the paths that are marked CONFLICT.\n");
         for (at, conflict) in open.iter().enumerate() {
@@ -53,7 +53,7 @@ impl ConflictQuestions<'_> {
                 }
                 Answer::Stop => return Ok(None),
             }
-            // The plan is above the first question alone.
+            // Only the first question has the plan above it.
             shown.clear();
         }
         Ok(Some(request))
@@ -77,7 +77,7 @@ impl ConflictQuestions<'_> {
             question += &format!(", the same for all {count} [{both}]");
         }
         question += ", or stop [s]?";
-        // A small letter decides this path, a large one also those that follow.
+        // A small letter decides this path; a capital letter also decides those that follow.
         let letters = match (can_take, count > 1) {
             (true, true) => "ltdsLT",
             (true, false) => "ltds",
@@ -92,7 +92,7 @@ impl ConflictQuestions<'_> {
                 Some('L') => return Ok(Answer::LeaveAll),
                 Some('T') => return Ok(Answer::TakeAll),
                 Some('d') => self.show(session, request, conflict)?,
-                // `s`, or a closed terminal.
+                // The person typed `s`, or the terminal was closed.
                 _ => return Ok(Answer::Stop),
             }
             text = conflict_line(conflict);
@@ -102,7 +102,7 @@ impl ConflictQuestions<'_> {
     /// Prints what goes from a path if the work is taken out of it.
     fn show(&self, session: &mut CliSession, request: &LayeredRequest<'_>, conflict: &Conflict) -> Result<()> {
         let mut request = request.clone();
-        // No hash is expected: the one of the caller is of the plan without this decision.
+        // No hash is expected: the caller's hash is that of the plan without this decision.
         request.base = RollbackRequest { dry_run: true, expect_plan: None, ..request.base };
         // A plan of its own: of a path that may be a person's, the plan that is shown has no change.
         request.decisions.take.push(conflict.path.clone());

@@ -53,7 +53,7 @@ impl ContinuedConversation {
         };
         let words = match client.conversations {
             Some(conversations) => conversations.before(&cut)?,
-            // Not reached: `of_work` finds no prompt of a client that cannot continue a conversation.
+            // This is not reached: `of_work` finds no prompt of a client that cannot continue a conversation.
             None => Vec::new(),
         };
         Ok(Self { client: client.name, words, place: place.to_owned() })
@@ -80,7 +80,7 @@ impl ContinuedConversation {
     /// Runs it in place of this process, with more arguments. Returns only if that fails.
     pub(crate) fn run(&self, arguments: &[OsString]) -> Result<ExitStatus> {
         let words: Vec<OsString> = self.words.iter().map(OsString::from).chain(arguments.iter().cloned()).collect();
-        // For its error, which says what was looked for and not found.
+        // This is called for its error, which says what was looked for and not found.
         exec::require_startable(&words, &self.place)?;
         let (program, rest) = words.split_first().map_or((OsString::new(), &[][..]), |(one, rest)| (one.clone(), rest));
         // PWD is set by hand: `current_dir` leaves the old one, and a program may believe it.

@@ -74,7 +74,7 @@ impl DiffArgs {
                 .hint("what it would do: ic undo --dry-run"));
         };
         let settings = session.checkpoint_settings(&kernel)?;
-        // The tree of the run that would be undone, which may be another work tree than the one here.
+        // This is the tree of the run that would be undone, which may be another work tree than the one here.
         let workspace = Workspace::open(&kernel, tree.target.root.clone(), &settings)?;
         self.print(session, &workspace, &tree, forms)
     }

@@ -182,7 +182,7 @@ impl<'d> ShownDiff<'d> {
         ic_worktree::unless_pruned(self.workspace, &self.read(), bounded)
     }
 
-    /// The tree that content is read from. Between checkpoints none is, so the place of dropped work need not be there any more.
+    /// The tree that content is read from; `None` between checkpoints. So the directory of dropped work may be gone.
     fn tree(&self) -> Result<Option<RootDir>> {
         self.is_to_tree.then(|| RootDir::open(&self.workspace.root)).transpose()
     }
@@ -195,7 +195,7 @@ impl<'d> ShownDiff<'d> {
     /// What changed, by path: the first state of a path to its last, and the lines of all its changes.
     pub(crate) fn files(&self) -> Result<Vec<ShownFile>> {
         let tree = self.tree()?;
-        // Only counts come out of it, so neither colours nor escapes matter.
+        // This is used only for counts, so neither colours nor escapes matter.
         let printer = self.printer(tree.as_ref(), false, false);
         let mut files: Vec<ShownFile> = Vec::new();
         for of_path in self.differences.chunk_by(|one, other| one.path == other.path) {
@@ -259,7 +259,7 @@ struct Bounded {
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Never below zero: no more than `most` bytes get in.
+        // This is never below zero: no more than `most` bytes are taken.
         let room = self.most - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if bytes.len() > room {

@@ -28,7 +28,7 @@ use crate::views::dispatch::{DispatchJson, ExecJson};
 /// What `--isolate` without a name stands for: no name contains it.
 const NEXT: &str = "/";
 
-/// What a line of the process in the background begins with that warns; no id does.
+/// The beginning of a line with a warning of the process in the background. No id begins with it.
 const WARNS: &str = "! ";
 
 /// Run a command as a piece of work: captured, recorded, undone alone.
@@ -117,7 +117,7 @@ impl ExecArgs {
             return self.detach(session);
         }
         let Some(name) = &self.isolate else { return self.run_here(session, work) };
-        // Before the fork is made: a command that cannot start leaves none behind.
+        // This is checked before the fork is made: a command that cannot start leaves no fork behind.
         exec::require_startable(&self.command, &session.directory)?;
         let name = Some(name.as_str()).filter(|name| *name != NEXT).map(fork::named).transpose()?;
         let kernel = session.kernel_to_change(None)?;
@@ -126,7 +126,7 @@ impl ExecArgs {
         let below = session.directory.strip_prefix(&kernel.project.root).map(Path::to_owned).unwrap_or_default();
         let (fork, warnings) = forks::make(&kernel, &settings, None, name.as_deref())?;
         if self.in_background {
-            // Before the id, for the caller that started this process.
+            // Warnings are printed before the id, for the caller that started this process.
             let mut out = std::io::stdout();
             for warning in &warnings {
                 let line = warning.message.replace('\n', " ");
@@ -168,7 +168,7 @@ impl ExecArgs {
                 _ => ExecOutput::Streams,
             },
         };
-        // The handlers come first: from the record of the work on, a signal has to end the command as well.
+        // The handlers are installed first: once the work is on record, a signal has to end the command as well.
         let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
         let executed = exec::exec(&kernel, &request, &mut watch)?;
         background_sweep::sweep(session, &kernel, kept.as_ref(), &project);
@@ -201,7 +201,7 @@ impl ExecArgs {
         ];
         for (name, value) in options {
             if let Some(value) = value {
-                // One word, so that a value that begins with a dash is not read as a flag.
+                // Name and value are one word, so that a value that begins with a dash is not read as a flag.
                 background.arg(format!("{name}={value}"));
             }
         }
@@ -217,7 +217,7 @@ impl ExecArgs {
         // A group of its own: neither Ctrl-C nor the end of this shell's job reaches it.
         background.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = background.spawn().while_doing(doing)?;
-        // What the child prints, and nothing after it:
+        // The child prints this, and nothing after it:
         //
         //     ! WARNING     any number of lines, each from making the fork
         //     ID            once the work is on record, before the command starts
@@ -239,7 +239,7 @@ impl ExecArgs {
             }
             std::io::stderr().write_all(&error).while_doing(|| "writing the error".to_owned())?;
             let status = child.wait().while_doing(doing)?;
-            // Without a code it was killed by a signal: a failure.
+            // Without a code, a signal killed it, which is a failure.
             return Ok(ExitStatus::Of(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
         }
         let kernel = session.kernel()?;
@@ -265,7 +265,7 @@ fn record_killed(session: &mut CliSession, id: &str) -> Result<ExitStatus> {
 
 /// The command that records the death of this process, with which a piece of work ended.
 pub(crate) fn if_killed(directory: &Path, work: &DispatchId) -> Vec<OsString> {
-    // Without --db: the guard gives the ledger to this command in IC_DB.
+    // --db is left out: the guard gives the ledger to this command in IC_DB.
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ic"));
     let words = ["exec", "--killed", work.as_str()].map(OsString::from);
     [program.into(), "-C".into(), directory.into()].into_iter().chain(words).collect()
@@ -316,12 +316,12 @@ fn report(session: &mut CliSession, executed: &ExecutedCommand) -> Result<()> {
 fn exit_code(executed: &ExecutedCommand) -> u8 {
     let of_signal = |signal: i32| u8::try_from(128 + signal).unwrap_or(255);
     match (&executed.exit, executed.signal) {
-        // Before the signal: a command that ended well in spite of it is recorded as completed.
+        // This comes before the signal: a command that ended well in spite of it is recorded as completed.
         (ChildExit::Code(0), _) => 0,
         (_, Some(signal)) => of_signal(signal.as_raw()),
         (ChildExit::Code(code), _) => u8::try_from(*code).unwrap_or(255),
         (ChildExit::Signal(signal), _) => of_signal(*signal),
-        // 124 and 126 as timeout(1) has them.
+        // 124 and 126 are the codes of timeout(1).
         (ChildExit::TimedOut, _) => 124,
         (ChildExit::NotStarted(_), _) => 126,
         (ChildExit::Cancelled, _) => 125,

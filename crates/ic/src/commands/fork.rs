@@ -92,7 +92,7 @@ fn prompt_of(kernel: &Kernel, reference: &str) -> Result<Option<Dispatch>> {
 /// A name that can be a directory's. Errors: `invalid_value`.
 pub(crate) fn named(name: &str) -> Result<String> {
     let label = input::optional_label("--name", Some(name))?.unwrap_or_default();
-    // A dot at its beginning could be `..`, and a dash would be read as a flag by other commands.
+    // A name that begins with a dot could be `..`, and other commands would read one that begins with a dash as a flag.
     let is_plain = !label.contains('/') && !label.starts_with(['.', '-']);
     if is_plain {
         return Ok(label);

@@ -27,7 +27,7 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        // Before the ledger is opened: a log that is not its own may keep it from being opened at all.
+        // This comes before the ledger is opened: a log that is not its own may prevent the opening.
         if self.accept_older {
             accept(session)?;
         }
@@ -36,10 +36,9 @@ impl Health {
         checks.extend(ic_worktree::health::examine(&kernel)?);
         let (ok, detail) = repair::examine(&kernel, session.options())?;
         checks.push(HealthCheck { name: "store", ok, detail });
-        // A configuration that cannot be read is not what was asked about: the size is shown with the default
-        // limit.
+        // A configuration that cannot be read is not what was asked about, so the size is shown with the default limit.
         let size = StoreSize::of(&kernel, session.checkpoint_settings(&kernel).ok().as_ref());
-        // Told only: a large store is not a fault.
+        // The size is only reported: a large store is not a fault.
         checks.push(HealthCheck { name: "size", ok: true, detail: size.words() });
         let ok = checks.iter().all(|check| check.ok);
         let record = HealthJson {

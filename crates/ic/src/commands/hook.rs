@@ -81,8 +81,8 @@ impl Hook {
         // Some clients call by the name of Claude Code where they load its hooks.
         let client = event.as_ref().map_or(self.client.as_str(), |event| event.client.name).to_owned();
         let said = event.and_then(|event| self.answer(session, &event));
-        // Only now: the answer has moved the session to the directory that the payload names, and each ledger has a
-        // log of its own.
+        // The log is chosen only now: the answer has moved the session to the directory that the payload names, and
+        // each ledger has a log of its own.
         if let Ok(place) = session.place() {
             let line = HookLogLine::new(&client, &self.event, started.elapsed());
             let line = match &said {
@@ -135,11 +135,11 @@ impl Hook {
         let recorded = id.and_then(|id| {
             let teller = Teller { client: event.client.name, client_id: id };
             // Only hooks that capture may take so long that their client kills them.
-            // Without a duration: if the hook is killed, the time of its file tells how long it took.
+            // The line has no duration: if the hook is killed, the time of its file tells how long it took.
             let line = HookLogLine::new(event.client.name, &self.event, Duration::ZERO);
             let looks = event.occasion.looks(may_write(payload.tool()));
-            // Bound to a name, so that the file stays until the event is recorded; a bare `_` would remove it at
-            // once.
+            // The value is bound to a name, so that the file stays until the event is recorded; a bare `_` would remove
+            // it at once.
             let _run = looks.then(|| HookRun::begin(&place.store, &line)).flatten();
             self.record(session, teller, event.client, event.occasion, &payload)
         });
@@ -165,7 +165,7 @@ impl Hook {
         payload: &Payload<'_>,
     ) -> Result<Said> {
         let mut kernel = session.kernel()?;
-        // Not from the environment, which `for_hook` emptied: the payload says which session it is.
+        // The session is not read from the environment, which `for_hook` emptied: the payload says which session it is.
         kernel.session = Some((teller.client.to_owned(), teller.client_id.to_owned()));
         // An agent may go into another work tree of the repository. The tree that is captured here is still the one that its session began
         // in.
@@ -181,11 +181,11 @@ impl Hook {
             }
             Err(error) => (None, vec![warning(&error)]),
         };
-        // One limit for the looks in all places: the client measures the hook as a whole.
+        // The looks in all places have one limit: the client measures the hook as a whole.
         let limit = kept.as_ref().map(|kept| kept.limit.clone()).unwrap_or_default();
         let hearing = Hearing { event: &self.event, session, kernel: &kernel, teller, client, payload, kept };
         let mut said = Said { warnings, ..Said::default() };
-        // Asked before the call is recorded here: undone work of the same prompt in another place refuses it, too.
+        // This is asked before the call is recorded here: undone work of the same prompt in another place refuses it, too.
         if occasion == HookOccasion::BeforeCall
             && let Some(why) = places::refusal(&hearing)?
         {

@@ -112,7 +112,7 @@ pub(crate) fn standard_input() -> Result<Vec<u8>> {
 
 /// The project directory that a value names: absolute, without links. Errors: `invalid_value` if it is no directory.
 pub(crate) fn project(session: &CliSession, value: &Path) -> Result<PathBuf> {
-    // Without links, because runs have the real path of their project and are found by it.
+    // Links are resolved, because runs have the real path of their project and are found by it.
     let joined = session.directory.join(value);
     match std::fs::canonicalize(&joined) {
         Ok(path) if path.is_dir() => Ok(path),

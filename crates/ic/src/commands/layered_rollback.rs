@@ -127,14 +127,14 @@ impl Rolling<'_> {
             ic_undo::roll_back(kernel, settings, &request, &mut progress, &watch)
         };
         let base = self.request.base;
-        // Declared here, because `sure` borrows the hash of its plan.
+        // `preview` is declared here, because `sure` borrows the hash of its plan.
         let preview;
         let mut sure = base;
         if !base.dry_run && !self.yes {
             preview = roll_back(RollbackRequest { dry_run: true, ..base })?;
             if !preview.refusals.is_empty() {
                 return match self.decided(session, kernel, settings, &preview)? {
-                    // Planned and asked once more: the answers make it another plan.
+                    // This plans and asks once more: the answers make it another plan.
                     Some(decided) => decided.go(session, kernel, settings),
                     None => finish(session, kernel, settings, &preview),
                 };
@@ -172,7 +172,7 @@ impl Rolling<'_> {
         preview: &LayeredRollback,
     ) -> Result<Option<Self>> {
         let is_conflict = |refusal: &ic_undo::Refusal| refusal.error.code() == Code::FileConflict;
-        // An answer about a path removes no other refusal, so beside one nothing is asked.
+        // An answer about a path removes no other refusal, so nothing is asked beside another one.
         let is_of_paths = preview.refusals.iter().all(is_conflict);
         let Some(tree) = preview.parts.tree.as_ref().filter(|_| is_of_paths && session.can_ask()) else {
             return Ok(None);
@@ -213,7 +213,7 @@ fn finish(
     let leaves_any =
         leaves_parts || whole.parts.is_partial() || !whole.work_stays.is_empty() || !whole.git_remains.is_empty();
     Ok(match whole.status {
-        // First: a rollback that is done, or planned, may still leave something.
+        // This comes first: a rollback that is done, or planned, may still leave something.
         _ if leaves_any => ExitStatus::Partly,
         LayeredStatus::Planned | LayeredStatus::RolledBack | LayeredStatus::AlreadyThere => ExitStatus::Done,
         LayeredStatus::RolledBackInPart | LayeredStatus::RollingBack => ExitStatus::Partly,

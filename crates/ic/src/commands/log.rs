@@ -70,7 +70,7 @@ impl LogArgs {
             Some(run) => {
                 let found = kernel.read(|snapshot| kernel.run(snapshot, run));
                 let run = found.map_err(|error| match error.code() {
-                    // The id of a prompt or a change is what people see in the log, and so type here.
+                    // People see the id of a prompt or a change in the log, and so they type it here.
                     Code::InvalidReference => error.hint(format!(
                         "runs: ic run list; one prompt, dispatch or change: ic show {}",
                         ic_base::shell_word(run)
@@ -129,7 +129,7 @@ impl LogArgs {
             let choice = PlaceChoice { session: of.as_ref(), paths: &paths, is_wanted: Some(&mut changes_any) };
             of_place(kernel, session.options(), self.page(), choice)?
         };
-        // Asked for before the list is known to be empty: it also stands below a list.
+        // This is asked before the list is known to be empty, because it is also printed below a list.
         let elsewhere = kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?;
         let is_filtered = of.is_some() || !self.paths.is_empty() || self.before.is_some();
         if log.entries.is_empty() && !is_filtered {
@@ -208,7 +208,7 @@ impl LogArgs {
     ) -> Result<ExitStatus> {
         let lines = entry_lines::lines(view, logged);
         for (entry, line) in logged.iter().zip(lines) {
-            // Read for each entry: the runs of one place may be of projects with configurations of their own.
+            // The settings are read for each entry: the runs of one place may be of projects with configurations of their own.
             let settings = match &entry.run {
                 Some(run) => session.settings_of_project(kernel, &run.project_dir)?,
                 None => session.checkpoint_settings(kernel)?,
@@ -252,7 +252,7 @@ pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: P
     let (session, actor) = kernel
         .read(|snapshot| Ok((ic_session::of_works(snapshot, &works)?, ic_ledger::events::author(snapshot, seq)?)))?;
     let other = actor.as_ref().and_then(|actor| kernel.other_person(actor));
-    // Work made it, and the work is of no session: then it is not said to be a person's.
+    // Work made the change, and the work is of no session: then the change is not said to be a person's.
     let is_unknown = entry.looks().is_some() && !works.is_empty() && session.is_none();
     Ok(LoggedEntry { run, entry, session, is_unknown, outside, actor, other })
 }

@@ -51,7 +51,7 @@ fn write(pages: &[ManualPage], directory: &Path) -> Result<Vec<String>> {
         .filter(|page| fs::read(directory.join(&page.name)).ok().as_deref() != Some(page.text.as_bytes()))
         .collect();
     if !changed.is_empty() {
-        // Within the directory, because a rename works within one file system only.
+        // The stage is within the directory, because a rename works within one file system only.
         let stage = directory.join(format!(".ic-man-{}", std::process::id()));
         let result = lay(&changed, directory, &stage);
         // After a failure the stage may contain pages; its name begins with a dot, so that man does not find it if it stays.

@@ -71,7 +71,7 @@ impl RestoreArgs {
         let workspace = Workspace::here(&kernel, &settings)?;
         let mut newest: Option<(String, PathBuf)> = None;
         for (path, shown) in ic_worktree::paths_in_root(&workspace, &self.paths)?.into_iter().zip(&self.paths) {
-            // Path by path: all must lead to the same work, because one restore goes to one checkpoint.
+            // Each path is looked up by itself: all must lead to the same work, because one restore goes to one checkpoint.
             let found = ic_undo::newest_change(&workspace, session.options(), &[path])?;
             let reference = found.ok_or_else(|| unchanged(shown))?.dispatch.id.short().to_owned();
             match &newest {

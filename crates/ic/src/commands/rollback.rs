@@ -62,7 +62,8 @@ fn files_alone(
     ic_undo::files_alone(kernel, &settings, (remembered, steps)).ok()?
 }
 
-/// Made after the last question: from then on Ctrl-C ends the call only between two steps, and at a question it should end the process.
+/// This is made after the last question: from then on Ctrl-C ends the call only between two steps. At a question it
+/// should end the process.
 pub(super) fn watch() -> Result<RestoreWatch> {
     Ok(RestoreWatch { interrupted: signals::interrupted()?, ..RestoreWatch::default() })
 }
@@ -84,7 +85,7 @@ pub(super) fn show_preview(session: &mut CliSession, preview: &UndoneRollback) -
         };
         views::rollback::rollback_undo::undone(preview, None) + &end
     })?;
-    // The exit of the real call, which would be refused before anything could be left.
+    // This is the exit of the real call, which would be refused before anything could be left.
     let is_partial = preview.is_partial();
     let exit = if is_partial { ExitStatus::Partly } else { ExitStatus::Done };
     Ok(preview.refusals.first().map_or(exit, |refusal| ExitStatus::from(refusal.error.kind())))

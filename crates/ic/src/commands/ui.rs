@@ -70,7 +70,7 @@ mod page {
             let read_only = self.read_only || !opening.kernel()?.ledger.is_of_one_host();
             let options = ServerOptions { port: self.port.unwrap_or(0), read_only, interrupted };
             let (place, open) = (opening.store().to_owned(), self.open);
-            // Declared here, so that the file stays until the server ends: its drop removes it.
+            // `opener` is declared here, so that the file stays until the server ends: its drop removes it.
             let mut opener = None;
             ic_ui::serve(Arc::new(Here(opening)), options, |address| {
                 if open {
@@ -110,7 +110,7 @@ mod page {
 
     impl Opener {
         fn open(store: &Path, address: &ListenAddress) -> Result<Self> {
-            // By its port, because several pages of one ledger may be served.
+            // The name has the port, because several pages of one ledger may be served.
             let path = store.join(format!("ui-{}.html", address.port));
             let doing = || format!("writing {}", path.display());
             // The key in the file of a page that was killed opens nothing any more.

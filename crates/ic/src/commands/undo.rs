@@ -107,7 +107,7 @@ impl UndoPreview {
         let to = match (&earlier, &chosen) {
             (Some(id), _) => RollbackTarget::Only(id),
             (None, Some(point)) => RollbackTarget::Thread(point),
-            // Not reached: a dry run asks no question, so `choose` returns a point or an error.
+            // This is not reached: a dry run asks no question, so `choose` returns a point or an error.
             (None, None) => RollbackTarget::Point("created"),
         };
         let base = RollbackRequest { run: run.id.as_str(), to, reason: None, dry_run: true, expect_plan: None };
@@ -141,7 +141,7 @@ impl UndoArgs {
     }
 
     fn undo(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
-        // What is meant, the first that holds:
+        // The first of these that applies is meant:
         //
         //     POINT or --run      that run, or a checkpoint that belongs to no run
         //     an agent asks       its newest earlier prompt that changed something, alone
@@ -174,8 +174,8 @@ impl UndoArgs {
                 // A checkpoint that equals the tree would restore nothing.
                 let newest = ic_worktree::newest_other(kernel, &settings, &RestoreWatch::default());
                 let newest = newest.or_else(|error| {
-                    // Looked up only after the failure: each would explain why nothing is here, and most calls find
-                    // something.
+                    // These are looked up only after the failure: each would explain why nothing is here, and most
+                    // calls find something.
                     let moved = kernel.read(ic_undo::points::moved_from)?;
                     match moved.or(kernel.read(|snapshot| ic_undo::points::elsewhere(kernel, snapshot))?) {
                         Some(hint) => Err(error.hint(hint)),
@@ -215,7 +215,7 @@ impl UndoArgs {
     /// The run that is meant if none was named. If the open run has no work to undo, and a run that has ended since did the last work, the
     /// person means that one.
     fn or_ended(&self, session: &CliSession, kernel: &Kernel, run: Run) -> Result<Run> {
-        // Who names a run or a point means no other.
+        // A caller that names a run or a point means no other.
         if self.names_any() {
             return Ok(run);
         }
@@ -288,7 +288,7 @@ impl UndoArgs {
         const OFFERED: usize = 20;
         let last = kernel.read(|snapshot| {
             let last = ic_undo::points::last(snapshot, run);
-            // Kept as a value, and no error yet: in a run without work a person can still pick a point of the list.
+            // The result is kept, and is not an error yet: in a run without work a person can still pick a point of the list.
             Ok(last.map_err(|error| ic_kernel::closed_run::explained(kernel, snapshot, error)))
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;

@@ -34,7 +34,7 @@ impl Typed {
         while let Some(byte) = bytes.next() {
             match typed.quote {
                 None if byte.is_ascii_whitespace() => {
-                    // By what was typed: `''` is a word, though it is empty.
+                    // What was typed decides: `''` is a word, though it is empty.
                     if !typed.raw.is_empty() {
                         typed.raw.clear();
                         typed.words.push(OsString::from_vec(std::mem::take(&mut last)));

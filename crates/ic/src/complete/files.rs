@@ -42,7 +42,7 @@ pub(super) fn named(typed: &OsStr, directory: &Path, home: Option<&Path>, only_d
     found
 }
 
-/// Where a path leads that was typed in a directory.
+/// The place that a typed path names, as seen from a directory.
 pub(super) fn place(parent: &[u8], directory: &Path, home: Option<&Path>) -> PathBuf {
     // The line comes as it was typed, so no shell has expanded the tilde.
     match (parent.strip_prefix(b"~/"), home) {

@@ -68,7 +68,7 @@ pub(super) fn look(
         server.connect_timeout = Some(1);
     }
     let options = OpenOptions { busy_timeout: PATIENCE, ..OpenOptions::default() };
-    // Neither created nor migrated, because a key press must change nothing. `None`: its schema is older.
+    // The ledger is neither created nor migrated, because a key press must change nothing. `None`: its schema is older.
     let Ok(Some(ledger)) = place.open_to_look(options) else { return Vec::new() };
     let project = ProjectScope { directory, root: place.root };
     let store = place.db.parent().unwrap_or(Path::new("/"));
@@ -196,7 +196,7 @@ impl Looked<'_> {
 
     /// The dispatches that `is_wanted`: of the run that the line names, else of all runs.
     pub(super) fn dispatches(&self, typed: &str, is_wanted: impl Fn(DispatchStatus) -> bool) -> Result<Vec<Candidate>> {
-        // Not `run` alone: without a named run that is the open one, and here all runs count.
+        // `run` alone does not decide: without a named run it is the open one, and here all runs count.
         let run = if self.at.has("run") { self.run() } else { None };
         let run_id = run.as_ref().map(|run| &run.id);
         let filter = dispatch::DispatchFilter { run_id, phase: None, status: None, limit: MOST_ROWS };
@@ -211,7 +211,7 @@ impl Looked<'_> {
     /// The newest checkpoints of the working tree that are not pruned.
     fn checkpoints(&self) -> Result<Vec<CheckpointRecord>> {
         let mut found = Vec::new();
-        // More are read than are offered: pruned ones, and those of other trees, are left out.
+        // More are read than are offered, because pruned ones and those of other trees are left out.
         for id in reference::newest(self.snapshot, record::REFERENT, CHECKPOINTS_SEEN)? {
             let checkpoint = record::get(self.snapshot, &CheckpointId::from_ledger(id))?;
             if checkpoint.root == self.project.root && checkpoint.pruned_at.is_none() {
@@ -317,7 +317,7 @@ impl Looked<'_> {
         let mut seen = HashSet::new();
         let mut found = ic_effects::compensation::list(self.snapshot, &run.id)?;
         found.reverse();
-        // Reversed before, so that the newest compensation of a step stays.
+        // The list was reversed before, so that the newest compensation of a step stays.
         found.retain(|compensation| seen.insert(compensation.step.clone()));
         found.truncate(MOST);
         let about = |c: &ic_effects::Compensation| described(&[Some(c.state.as_str()), c.description.as_deref()]);

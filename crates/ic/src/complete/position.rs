@@ -36,8 +36,8 @@ impl<'t> Position<'t> {
     }
 
     fn step(&mut self, word: &OsStr) -> Option<()> {
-        // In this order: a value that an option awaits, `--`, `--flag`, `-f`, a noun or verb, a positional value.
-        // A dash alone is a value.
+        // The order is: a value that an option awaits, `--`, `--flag`, `-f`, a noun or verb, a positional value. A dash
+        // alone is a value.
         let bytes = word.as_bytes();
         if let Some(argument) = self.awaits.take() {
             self.given.push((argument, word.to_owned()));
@@ -69,7 +69,7 @@ impl<'t> Position<'t> {
         match end {
             Some(end) => self.given.push((argument, OsStr::from_bytes(&word[end + 1..]).to_owned())),
             None if argument.get_action().takes_values() => self.awaits = Some(argument),
-            // Kept without a value: `has` and `open_options` ask whether it was given.
+            // It is kept without a value: `has` and `open_options` ask whether it was given.
             None => self.given.push((argument, OsString::new())),
         }
         Some(())
@@ -128,13 +128,13 @@ impl<'t> Position<'t> {
         if self.is_help {
             return None;
         }
-        // `last` of clap: only what stands after `--` belongs to it, as in `ic exec -- make test`.
+        // This is `last` of clap: only what comes after `--` belongs to it, as in `ic exec -- make test`.
         let takes_rest = self.command.get_positionals().find(|argument| argument.is_last_set());
         if let Some(rest) = takes_rest.filter(|_| self.is_escaped) {
             return Some(rest);
         }
         self.command.get_positionals().find(|argument| {
-            // One that repeats takes all that is left.
+            // An argument that repeats takes all that is left.
             !argument.is_last_set() && (is_repeatable(argument) || !self.has(argument.get_id().as_str()))
         })
     }

@@ -58,7 +58,7 @@ pub(super) enum CompletionKind {
 pub(super) fn kind(path: &[&str], argument: &Arg) -> CompletionKind {
     let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
     let is_directory = argument.get_value_names().unwrap_or_default().iter().any(|name| name.as_str() == "DIR");
-    // By the verb, too: an `id` is a dispatch, a checkpoint or a rollback. The first line that fits counts.
+    // The verb decides, too: an `id` is a dispatch, a checkpoint or a rollback. The first line that fits counts.
     match (path, argument.get_id().as_str()) {
         _ if !argument.get_possible_values().is_empty() => CompletionKind::Choice,
         (["run", "list"], "before") => CompletionKind::RunId,
@@ -109,12 +109,12 @@ pub(super) fn of(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: 
     let Some(delimiter) = argument.get_value_delimiter() else {
         return one(at, argument, typed, environment);
     };
-    // Only what stands behind the last delimiter is completed: the `fi` of `git,fi`.
+    // Only what comes after the last delimiter is completed: the `fi` of `git,fi`.
     let bytes = typed.as_bytes();
     let cut = bytes.iter().rposition(|byte| char::from(*byte) == delimiter).map_or(0, |at| at + 1);
     let (before, last) = (OsStr::from_bytes(&bytes[..cut]), OsStr::from_bytes(&bytes[cut..]));
     let mut found = one(at, argument, last, environment);
-    // What the list has already, or the same option before it, is not offered again.
+    // A value is not offered again if the list, or the same option before it, has it already.
     let given: Vec<&[u8]> = at
         .values(argument)
         .chain([before])
@@ -125,7 +125,7 @@ pub(super) fn of(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: 
 }
 
 fn one(at: &Position<'_>, argument: &Arg, typed: &OsStr, environment: &CliEnvironment) -> Vec<Candidate> {
-    // No name in the ledger begins with bytes that are no UTF-8. The caller removes what does not fit.
+    // No name in the ledger begins with bytes that are not UTF-8. The caller removes what does not fit.
     let text = typed.to_str().unwrap_or_default();
     let files = |typed: &OsStr, only_directories| {
         // `-C` itself is completed from the shell's directory: the directory that it names is not known yet.

@@ -30,7 +30,7 @@ impl Capture {
     }
 
     fn held(&self) -> MutexGuard<'_, Captured> {
-        // What a thread that panicked has left can be used: no field depends on another.
+        // The state that a panicked thread left can be used: no field depends on another.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

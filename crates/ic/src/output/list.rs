@@ -112,12 +112,12 @@ impl<'o> ListOutput<'o> {
                 let is_wanted = sender.send(mem::take(&mut batch)).is_ok();
                 Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             });
-            // Where no thread was begun nothing reads yet, but the channel has room for one batch.
+            // Without a thread nothing reads yet, but the channel has room for one batch.
             // If the printer has stopped, it returns the reason itself.
             let _ = sender.send(batch);
             drop(sender);
             let printed = match beside {
-                // A panic of the printer is one of this call.
+                // A panic of the printer is raised as one of this call.
                 Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // A list of less than one batch is printed on this thread.
                 None => waiting.map_or(Ok(()), |print_all| print_all()),

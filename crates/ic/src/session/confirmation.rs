@@ -38,7 +38,7 @@ impl CliSession {
         question: &Question<'_>,
         preview: impl FnOnce() -> Result<String>,
     ) -> Result<bool> {
-        // Without the preview: the real call makes its own plan, and refuses what cannot be done.
+        // No preview is made: the real call makes its own plan, and refuses what cannot be done.
         if yes {
             return Ok(true);
         }
@@ -74,13 +74,13 @@ impl CliSession {
         Ok(answer(&format!("{text}{question}"))?.and_then(|answer| answer.parse().ok()))
     }
 
-    /// Shows `text` and asks for one of these letters on the terminal, until one is typed; `None` if the terminal was closed. Small letters
-    /// may be typed large where that is not another answer.
+    /// Shows `text` and asks for one of these letters on the terminal, until one is typed; `None` if the terminal was
+    /// closed. A small letter may also be typed as a capital, unless that is another answer.
     pub(crate) fn letter(text: &str, question: &str, letters: &str) -> Result<Option<char>> {
         let mut shown = format!("{text}{question}");
         while let Some(answer) = answer(&shown)? {
             let mut typed = answer.chars();
-            // Exactly one character: a word is not an answer.
+            // An answer is exactly one character: a word is not an answer.
             let first = typed.next().filter(|_| typed.next().is_none());
             let meant = first.map(|letter| if letters.contains(letter) { letter } else { letter.to_ascii_lowercase() });
             if let Some(letter) = meant.filter(|letter| letters.contains(*letter)) {

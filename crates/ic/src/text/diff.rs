@@ -133,7 +133,7 @@ impl Printer<'_> {
         let any = |fits: fn(&DiffState) -> bool| [before, after].into_iter().flatten().any(fits);
         let change = difference.change();
         let is_directory = |state: &DiffState| matches!(state, DiffState::Directory { .. });
-        // The first that fits. Only the fourth asks the store: a change of the mode needs no content, so none can be gone.
+        // The first case that fits counts. Only the fourth asks the store: a change of the mode needs no content, so none can be gone.
         Ok(if any(is_directory) && change != Some(TreeChange::Type) {
             let what = without_lines(difference).unwrap_or_default();
             (Some(format!("directory {name}: {what}")), false)

@@ -151,7 +151,7 @@ fn reference(owner: &BlameOwner) -> String {
 
 fn whose(changed: &BlamedChange) -> String {
     match changed.owners.as_slice() {
-        // Before the empty list: what a restore changed belongs to no work.
+        // This comes before the empty list: what a restore changed belongs to no work.
         _ if changed.is_restore => "a restore".to_owned(),
         [] => "no recorded work".to_owned(),
         owners => owners.iter().map(reference).collect::<Vec<_>>().join(" or "),
@@ -160,7 +160,7 @@ fn whose(changed: &BlamedChange) -> String {
 
 fn calls(changed: &BlamedChange) -> String {
     let mut tools: Vec<&str> = changed.calls.iter().map(|call| call.tool.as_str()).collect();
-    // In the order of the calls: only runs of one tool become one word.
+    // The tools are in the order of the calls: only runs of one tool become one word.
     tools.dedup();
     tools.join(", ")
 }

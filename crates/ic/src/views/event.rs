@@ -118,7 +118,7 @@ impl<'e> EventJson<'e> {
             gate_result: event.gate_result.as_deref(),
             gate_tier: event.gate_tier.as_deref(),
             reason: event.reason.as_deref(),
-            // A payload that is no JSON is left out: one event must not end the list.
+            // A payload that is not JSON is left out: one event must not end the list.
             payload: event.payload.as_deref().and_then(|text| serde_json::from_str(text).ok()),
             actor: event.actor.as_ref().map(ActorJson::from),
             created_at: event.created_at.to_string(),

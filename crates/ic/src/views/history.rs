@@ -83,7 +83,7 @@ pub(crate) fn timeline(story: &Story) -> String {
 
 fn stayed(stay: &PhaseStay, is_current: bool) -> String {
     let (lane, dot, colour) = match (stay.rolled_back_by.is_some(), is_current) {
-        // Asked first: the stay where the run is now is shown as that in any case.
+        // This is asked first: the stay where the run is now is shown as that in any case.
         (_, true) => ("", "▶", style::STRONG),
         (true, false) => ("│ ", "○", style::DIM),
         (false, false) => ("", "●", style::GOOD),
@@ -133,7 +133,7 @@ pub(crate) fn mermaid(story: &Story) -> String {
     let mut out = "flowchart LR\n".to_owned();
     for (at, stay) in story.stays.iter().enumerate() {
         let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
-        // Named by their place, because a run can be in a phase more than once.
+        // Stays are named by their place, because a run can be in a phase more than once.
         out += &format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase));
     }
     for (at, stay) in story.stays.iter().enumerate() {

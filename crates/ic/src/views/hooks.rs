@@ -162,7 +162,7 @@ pub(crate) fn doctor(all: &[HooksDoctorJson], is_in_git: bool, now: Timestamp) -
     let mut out = String::new();
     for one in all {
         out += &format!("{}\n", styled(style::STRONG, one.client));
-        // Hooks that were installed and are missing are told among the failures, with the command that installs them.
+        // Hooks that were installed and are missing are listed among the failures, with the command that installs them.
         let is_missing = one.failures.iter().any(|failure| failure.event == "settings");
         if one.config_files.is_empty() && !is_missing {
             out += &match one.called_at {

@@ -12,8 +12,8 @@ use super::rewind::Rewinding;
 use super::units::{Flag, Given, GuardSetting, Size, Span, When, Whole};
 use super::{Config, OwnHooks};
 
-// A part is an `Option`, a key is `Given`: a part with nothing in it (`rollback:`) sets nothing. Of a key with nothing
-// after it the type decides, and `Flag` refuses `auto:`.
+// A part is an `Option`, a key is `Given`: a part with nothing in it (`rollback:`) sets nothing. For a key with nothing
+// after it, the type decides, and `Flag` refuses `auto:`.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -53,7 +53,7 @@ struct Retention {
     keep_last: Given<Whole<u32, 0>>,
     points: Given<Whole<u32, 0>>,
     keep_manual: Given<Flag>,
-    // A null is a value here: the store has no limit then.
+    // A null is a value here: then the store has no limit.
     max_size: Given<Option<Size>>,
 }
 
@@ -133,7 +133,7 @@ fn apply(file: File) -> (Config, BTreeSet<&'static str>) {
         rollback.on_failure.unwrap_or_default(),
     );
     let hooks = file.hooks.unwrap_or_default();
-    // The key, what the file gives, and where it goes. A key that is absent keeps its default, and is not in `set`.
+    // Each line has the key, what the file gives, and where it goes. A key that is absent keeps its default, and is not in `set`.
     macro_rules! take {
         ($($key:literal, $given:expr => |$value:pat_param| $assign:expr;)*) => {$(
             if let Some($value) = $given.0 {

@@ -93,7 +93,7 @@ impl Size {
         const FORM: &str = "is not a size; write 10MB, 64KiB or a number of bytes";
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
-        // Only the plain blank: other white space, such as U+00A0, is refused like any wrong unit.
+        // Only plain blanks are trimmed: other white space, such as U+00A0, is refused like any wrong unit.
         let factor: u64 = match unit.trim_start_matches(' ') {
             "" | "B" => 1,
             "KB" => 1_000,

@@ -155,7 +155,7 @@ fn from_row(row: &LedgerRow<'_>) -> Result<RollbackStep> {
     // A null cannot be parsed as text, so it is asked about first.
     let is_there = |index| row.get::<Option<String>>(index).map(|text| text.is_some());
     let kind = row.parse(1, TABLE, StepKind::parse)?;
-    // There is no usual direction: a settlement without one is `corrupt`, and is made in neither.
+    // There is no default direction: a settlement without one is `corrupt`, and is made in neither direction.
     let course = match kind {
         StepKind::Settle => Some(row.parse(4, TABLE, Course::parse)?),
         StepKind::Effects | StepKind::Tree | StepKind::Data => None,
@@ -185,8 +185,8 @@ pub fn of_rollback(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<Vec<Rollb
 
 /// The steps of all rollbacks that can be undone or aborted, or of which an undo or abort skipped a step.
 pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackStep>> {
-    // Three kinds: rollbacks that are unfinished; those that are done in an open run; those whose tree an undo or abort
-    // skipped. For rows that were skipped an archive is kept, and no checkpoint (`needs_no_archive`).
+    // There are three kinds: rollbacks that are unfinished; those that are done in an open run; those whose tree an undo or
+    // abort skipped. For rows that were skipped, an archive is kept and not a checkpoint (`needs_no_archive`).
     snapshot.query_all(
         &format!(
             "SELECT {COLUMNS} FROM rollback_steps s \
@@ -313,7 +313,7 @@ pub fn fail(
 
 /// Records that a step has its state and error from `before` its rollback changed direction again.
 pub fn restore(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId, before: &RollbackStep) -> Result<()> {
-    // The state first: its change empties the error, which is then set.
+    // The state is set first: its change empties the error, which is set after it.
     set(tx, now, id, before.ord, StepEvent::IsAsBefore(before.state), None)?;
     set_error(tx, id, before.ord, before.code, before.error.as_deref())
 }

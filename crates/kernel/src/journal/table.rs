@@ -348,7 +348,7 @@ pub fn insert(tx: &Transaction<'_>, now: Timestamp, new: &NewRollback<'_>) -> Re
 
 /// Takes the reason out of the rollback whose event this is, and what its steps said.
 pub fn redact(tx: &Transaction<'_>, run_id: &RunId, seq: Seq) -> Result<()> {
-    // By the event that recorded the rollback, or by a later one of its own, whose subject it is.
+    // The rollback is found by the event that recorded it, or by a later one of its own that has it as the subject.
     const NAMED: &str = "SELECT id FROM rollbacks WHERE run_id = $1 AND (seq = $2 OR id = \
         (SELECT subject_id FROM events WHERE seq = $2 AND (source = 'rollback' OR type = 'rollback')))";
     tx.execute(&format!("UPDATE rollbacks SET reason = NULL WHERE id IN ({NAMED})"), &[&run_id.as_str(), &seq])?;

@@ -23,7 +23,7 @@ impl KnownAgents {
     pub(crate) fn workers(snapshot: &Snapshot<'_>, run: &Run) -> Result<Self> {
         let mut workers = Self::default();
         for work in dispatch::of_run(snapshot, &run.id)? {
-            // Work that was interrupted is cancelled too, and of work that was undone in part the rest is here.
+            // Interrupted work is cancelled, too. If work was undone in part, the rest of it is still here.
             let has_begun = work.status != DispatchStatus::Pending
                 && (work.started_seq.is_some() || work.status != DispatchStatus::Cancelled);
             let stands = work.rolled_back_by.is_none() || work.undone_in_part_from().is_some();
@@ -64,7 +64,7 @@ impl KnownAgents {
     /// Whether none of them is among these others.
     pub(super) fn are_others_than(&self, others: &Self) -> bool {
         // Either is enough to recognize an agent. A script has a dispatch and no session. The shell of an agent has a
-        // session, and its dispatch only where a prompt is under way.
+        // session, and has its dispatch only while a prompt is under way.
         self.dispatches.is_disjoint(&others.dispatches) && self.sessions.is_disjoint(&others.sessions)
     }
 
@@ -80,7 +80,7 @@ impl KnownAgents {
         Ok(())
     }
 
-    /// In each work tree a session has a name of its own here, and it is one agent in all of them.
+    /// A session has a name of its own here in each work tree, and is one agent in all of them.
     fn add_session(&mut self, session: Option<(String, String)>) {
         self.sessions.extend(session.map(|(client, id)| (client, session::places::own_name(&id).to_owned())));
     }
@@ -98,7 +98,7 @@ fn is_work(snapshot: &Snapshot<'_>, run: &Run, work: &Dispatch) -> Result<bool> 
 
 /// Errors: `gate_blocked` if one of those who did the work of a run makes this call: `what` needs the word of another.
 pub(crate) fn require_another(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &Run, what: &str) -> Result<()> {
-    // A person has neither dispatch nor session, and so is always another one.
+    // A person has neither a dispatch nor a session, and is therefore always another one.
     if KnownAgents::callers(kernel, snapshot)?.are_others_than(&KnownAgents::workers(snapshot, run)?) {
         return Ok(());
     }

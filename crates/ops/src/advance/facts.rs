@@ -22,7 +22,7 @@ pub(super) fn gather(
     let mut gathered = Vec::new();
     for requirement in requirements {
         let mut facts = count(snapshot, run, requirement)?;
-        // Named when an agent stops: its work is `running` until the stop is recorded, and must not hold up its own gate.
+        // It is named when an agent stops: its work is `running` until the stop is recorded, and must not block its own gate.
         let is_left = |unfinished: &OpenWork| ending.is_none_or(|id| unfinished.id != id.as_str());
         match &mut facts {
             Facts::Work(work) => {

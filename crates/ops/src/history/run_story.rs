@@ -201,7 +201,7 @@ impl Teller<'_> {
         let story = &mut self.story;
         let is_there = |stay: &PhaseStay| stay.phase == phase;
         let to = match kind {
-            // By the turn of the rollback itself: several stays may be in the phase that it left.
+            // The turn of the rollback itself is looked for: several stays may be in the phase that it left.
             "undone" => story.turns.iter().rev().find(|turn| turn.rollback_id == rollback.id).map(|turn| turn.from),
             // Only along its own branch: a stay in the same phase on a branch that was left is not where it went.
             _ => path(&story.stays, story.current).into_iter().find(|at| is_there(&story.stays[*at])),

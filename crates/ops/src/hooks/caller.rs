@@ -42,7 +42,8 @@ pub(crate) fn link_of(run: &Run, dispatch: &DispatchId) -> CheckpointLink {
 }
 
 pub(crate) fn is_going(work: &Dispatch, run: &Run) -> bool {
-    // Settled, because while a run is being rolled back, the rollback alone decides what becomes of its work.
+    // The run must be settled, because while it is being rolled back, the rollback alone decides what becomes of its
+    // work.
     work.require_current().is_ok() && work.finished_at.is_none() && run.require_settled().is_ok()
 }
 

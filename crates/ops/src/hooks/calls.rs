@@ -46,7 +46,7 @@ pub fn begin(
     // A prompt whose hook came late or never must be on record before the call that belongs to it.
     let mut warnings = queued_prompts::begin(kernel, teller, told.prompt_id, kept)?;
     warnings.extend(unseen_prompts::begin(kernel, teller, told, kept)?);
-    // Before any look: a refused call is not made, so there is nothing to capture and nothing to record.
+    // This comes before any look: a refused call is not made, so there is nothing to capture and nothing to record.
     if let Some(why) = refusal(kernel, teller, told.prompt_id, told.agent_id)? {
         return Ok(Begun::Refused(why));
     }
@@ -80,8 +80,8 @@ pub fn begin(
     let (id, own): (CallId, DispatchId) = (kernel.context.new_id(), kernel.context.new_id());
     // Accepted from undone work too: the call is made anyway, and an undo must know what it changed.
     kernel.write_late_too(|tx, now| {
-        // Calls come at once, so the answer from before the look may be old. `record_news` adds a checkpoint only for
-        // what is new; the point of a subagent has recorded its own already.
+        // Calls may come at the same time, so the answer from before the look may be old. `record_news` adds a
+        // checkpoint only for what is new; the point of a subagent has recorded its own already.
         let (work, seen) = if let Some(work) = maker_now(tx, &prompt, told.agent_id, is_first)? {
             (work, taken.record_news(tx, now, &root, run.epoch)?)
         } else {
@@ -199,7 +199,7 @@ pub fn end(
     let root = root_of(&run.project_dir);
     let taken = TakenTree::look_for_call(kernel, kept, root.clone(), link, false);
     let mut warnings = taken.warnings.clone();
-    // The paths that the beginning recorded, whatever the end names: an undo needs both states of each.
+    // These are the paths that the beginning recorded, whatever the end names: an undo needs both states of each.
     let named = kernel.read(|snapshot| outside_files::of_call(snapshot, &call.id))?;
     let named = named.into_iter().map(|file| PathBuf::from(file.path));
     let outside = uncaptured_files::look(kernel, kept, &root, named, &mut warnings);

@@ -122,8 +122,8 @@ pub(crate) fn record(tx: &Transaction<'_>, now: Timestamp, work: &Dispatch, made
     let mut own = made.clone();
     let mut others = Vec::new();
     for commit in &own.commits {
-        // With several agents in one repository, calls overlap, and the log of HEAD has the commits of all of them. The
-        // first call that recorded a commit keeps it.
+        // If several agents work in one repository, calls overlap, and the log of HEAD has the commits of all of them.
+        // The first call that recorded a commit keeps it.
         if code::maker_of(tx, &commit.sha)?.is_some_and(|maker| maker != work.id) {
             others.push(commit.sha.clone());
         }

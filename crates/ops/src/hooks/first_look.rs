@@ -39,8 +39,8 @@ pub(super) fn take(kernel: &Kernel, work: Dispatch, kept: &CaptureSettings) -> R
         return Ok((work, taken.warnings.clone()));
     }
     let begun = kernel.write_late_too(|tx, now| {
-        // Asked again: a call that began while the tree was captured may have changed what was seen. Then the look is no
-        // picture from before the work, and the work begins without one.
+        // This is asked again: a call that began while the tree was captured may have changed what was seen. Then the look does not show
+        // the tree from before the work, and the work begins without one.
         let is_first = call::of_dispatch(tx, &work.id)?.is_empty();
         begin(tx, now, &work.id, is_first.then_some(&taken)).map(|(begun, _)| begun)
     })?;
@@ -85,7 +85,7 @@ pub(super) fn take_with_call(
             Some(seen) => seen,
             None => taken.record_news(tx, now, &root, run.epoch)?,
         };
-        // Without a look the call keeps the newest checkpoint from before it: all that changed since may be its doing.
+        // Without a look the call keeps the newest checkpoint from before it: it may have made all changes since then.
         if seen.is_certain { call::looked_at(tx, &id, seen.seq) } else { Ok(()) }
     })?;
     Ok(taken)

@@ -251,7 +251,7 @@ impl Reader<'_> {
 
 fn has_letter(words: &[Word], letters: &[char]) -> bool {
     words.iter().take_while(|word| word.text != "--").any(|word| {
-        // `-rf` has the letter `r`; the `r` of `--force` is none.
+        // `-rf` has the letter `r`; the `r` in `--force` does not count.
         let flags = word.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
         flags.is_some_and(|flags| flags.contains(letters))
     })

@@ -49,7 +49,7 @@ pub fn begin(
     kept: Option<&CaptureSettings>,
 ) -> Result<Vec<Warning>> {
     let found = kernel.read(|snapshot| {
-        // Without a prompt in the place where the session began there is none here, either.
+        // If there is no prompt in the place where the session began, there is none here, either.
         let Some(own) = super::calls::prompt_of(snapshot, teller, prompt_id)? else { return Ok(None) };
         let key = key_of(&own);
         if let Some(known) = there.session(snapshot)?
@@ -62,7 +62,7 @@ pub fn begin(
         Ok(Some((key, name, transcript)))
     })?;
     let Some((key, name, transcript)) = found else { return Ok(Vec::new()) };
-    // No size of the transcript: tokens are counted in the place where the session began, and only there.
+    // The size of the transcript is left out: tokens are counted only in the place where the session began.
     let asked = AskedPrompt {
         prompt_id: Some(&key),
         text: &name,

@@ -69,7 +69,8 @@ pub fn prompt(
     asked: &AskedPrompt<'_>,
     kept: Option<&CaptureSettings>,
 ) -> Result<RecordedPrompt> {
-    // Before `record`, for which it is a repeated prompt: it comes under the name of the one that is at work.
+    // This comes before `record`, which takes it for a repeated prompt: it comes under the name of the one that is at
+    // work.
     queued_prompts::keep(kernel, teller, asked)?;
     let mut recorded = record(kernel, teller, asked, kept)?;
     if let Some(kept) = kept {
@@ -127,7 +128,7 @@ pub(super) fn record(
         session::queue(tx, &session, None)?;
         session::go_on(tx, &session, None)?;
         let begun = begin_work(tx, now, (teller, asked), (&session, &run, &id), head.as_deref())?;
-        // Where nothing is captured, no look follows that would start the work.
+        // If nothing is captured, no look follows that would start the work.
         let begun = if kept.is_none() { dispatch::start(tx, now, &begun, None)? } else { begun };
         Ok((begun, is_first, undone))
     })?;
@@ -145,7 +146,8 @@ fn begin_work(
 ) -> Result<Dispatch> {
     let point =
         NewPoint { kind: PointKind::Prompt, session: Some(session.id.as_str()), ..NewPoint::of_dispatch(id.as_str()) };
-    // Without a tree: the capture takes longer and may be killed. `first_look` gives the point its checkpoint.
+    // The point is recorded without a tree: the capture takes longer and may be killed. `first_look` gives the point
+    // its checkpoint.
     TakenTree::nothing().record_point(tx, now, run, &point)?;
     let work = DispatchWork {
         agent_type: Some(teller.client.to_owned()),

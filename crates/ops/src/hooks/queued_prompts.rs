@@ -30,7 +30,7 @@ fn is_queued(snapshot: &Snapshot<'_>, teller: Teller<'_>, asked: &AskedPrompt<'_
     if asked.prompt_id.is_none() || prompt.prompt_id.as_deref() != asked.prompt_id {
         return Ok(false);
     }
-    // With the same text it is the prompt at work, told once more by a second installation of the hooks.
+    // If the text is the same, it is the prompt at work, which a second installation of the hooks reports once more.
     let name = dispatch::get(snapshot, &prompt.dispatch_id)?.work.name;
     Ok(name.is_some_and(|name| name != title(first_line(asked.text))))
 }
@@ -43,7 +43,7 @@ pub(super) fn begin(
     prompt_id: Option<&str>,
     kept: Option<&CaptureSettings>,
 ) -> Result<Vec<Warning>> {
-    // Its turn is known by a call under a name that is not on record, after the prompt before has ended:
+    // A call under a name that is not on record, after the prompt before has ended, shows that its turn has come:
     //
     //   typed while the agent works ─▶ queued ─▶ first call of its turn ─▶ a prompt with that call's name
     //                                     └── the next prompt of the person: it was a part of the turn before

@@ -55,7 +55,7 @@ fn end_newest(
     // Of work that was undone or whose run is closed nothing is captured: the undo was its end.
     let kept = kept.filter(|_| is_going(&work, &run));
     let mut taken = TakenTree::take_if(kernel, kept, &run.project_dir, link_of(&run, &prompt.dispatch_id));
-    // Asked after the capture: an agent that began while the tree was read may have changed what was seen.
+    // This is asked after the capture: an agent that began while the tree was read may have changed what was seen.
     if kernel.read(|snapshot| is_last_at_work(snapshot, &work, &run))? {
         taken = taken.settled();
     }
@@ -76,7 +76,7 @@ fn end_newest(
         // A prompt without a call gets its first look only now, and this one look is its beginning and its end.
         let (work, is_recorded) = first_look::take_at_end(tx, now, &work, &taken)?;
         if !is_recorded {
-            // Right before the end, with no event in between: readers find what the work left there.
+            // This comes right before the end, with no event in between: readers find what the work left there.
             taken.record_after(tx, now, &run)?;
         }
         let completed = DispatchEnding::Completed { summary: None, verdict: None };
@@ -140,7 +140,7 @@ pub fn end(
     count: Counted<'_>,
 ) -> Result<()> {
     end_newest(kernel, teller, kept, count, true)?;
-    // Accepted where the work that began the session was undone, too: the session has ended in any case.
+    // The end is accepted even if the work that began the session was undone: the session has ended in any case.
     let session = kernel.write_late_too(|tx, now| {
         let session = teller.session(tx)?;
         if let Some(session) = &session {
@@ -185,7 +185,8 @@ fn is_at_work(snapshot: &Snapshot<'_>, run: &RunId) -> Result<bool> {
 pub fn attach(kernel: &Kernel, id: &SessionId, run_reference: &str) -> Result<AgentSession> {
     let (left, attached) = kernel.write(|tx, _| {
         let known = session::get(tx, id)?;
-        // All is looked up in the transaction: the session may get another run at the same time by its next prompt.
+        // Everything is looked up in the transaction: the next prompt of the session may give it another run at the
+        // same time.
         let run = kernel.run(tx, run_reference)?;
         run.require_active()?;
         if run.project_dir != known.project_dir {

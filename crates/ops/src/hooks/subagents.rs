@@ -97,7 +97,7 @@ pub fn stop(
         };
         Ok(newest(snapshot, &session, agent_id)?.filter(|work| work.finished_at.is_none()))
     })?;
-    // From 0: a subagent has a transcript of its own, and all of it is its work.
+    // Tokens are counted from 0: a subagent has a transcript of its own, and all of it is its work.
     found.map_or_else(|| Ok(Vec::new()), |work| finish(kernel, &work, kept, count(Some(0))))
 }
 
@@ -115,7 +115,8 @@ pub(super) fn finish(
         Ok((run, prompt, since))
     })?;
     let link = link_of(&run, &work.id);
-    // Nothing is captured of work that was undone, because the undo was its end, nor while a rollback changes the tree.
+    // Work that was undone is not captured, because the undo was its end. Nothing is captured while a rollback changes
+    // the tree, either.
     let kept = kept.filter(|_| is_going(work, &run));
     let taken = TakenTree::take_if(kernel, kept, &run.project_dir, link);
     let made = prompt.zip(since).map(|(prompt, since)| commits::made(kernel, &run.project_dir, &prompt, &since));

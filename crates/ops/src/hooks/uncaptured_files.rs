@@ -33,7 +33,8 @@ pub(super) fn look(
         return Vec::new();
     };
     let mut found = Vec::new();
-    // Opened once. If that fails, each path is named with the reason, because none of them can be undone.
+    // The workspace is opened once. If that fails, each path is named with the reason, because none of them can be
+    // undone.
     let workspace = Workspace::open(kernel, root.to_owned(), settings);
     for path in paths {
         let standing = workspace

@@ -38,7 +38,7 @@ pub fn refusal(
             if !rollback.status.is_over() {
                 return Ok(Some(format!("{} Stop here, say so, and wait for the next prompt.", unfinished(&rollback))));
             }
-            // Then the sentence below names that work, and only what became of files is left to say.
+            // In this case the sentence below names the work, and only what became of files is left to say.
             let is_alone = rollback.chosen() == [work.id.clone()];
             let what = if is_alone { files_of(snapshot, &rollback)? } else { told(snapshot, &rollback)? };
             let name = title(work.work.name.as_deref().unwrap_or_default());

@@ -36,7 +36,7 @@ pub(super) fn begin(
         is_heard: false,
         is_unseen: true,
     };
-    // Recorded without a look: the call that follows takes it, and the work begins with that.
+    // The prompt is recorded without a look: the call that follows takes it, and the work begins with that.
     let recorded = record(kernel, teller, &asked, kept)?;
     let message = "a tool was called for a prompt whose own hook did not come, or was ended before it recorded anything; \
                    the prompt begins with this call";

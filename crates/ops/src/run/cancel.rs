@@ -66,8 +66,8 @@ type Step = (String, ProcessIdentity);
 ///
 /// A process that cannot be ended is named with its error. Errors: `run_not_active`, `rolling_back`.
 pub fn cancel(kernel: &Kernel, reference: &str, reason: Option<&str>, ends_steps: bool) -> Result<Cancelled> {
-    // The record first, the processes after it. If this process is killed in between, the run is cancelled, its steps
-    // still run, and the same call with `ends_steps` ends them.
+    // The record comes first, and the processes after it. If this process is killed in between, the run is cancelled,
+    // its steps still run, and the same call with `ends_steps` ends them.
     let (mut cancelled, handed_out) = kernel.write(|tx, now| {
         let run = kernel.run(tx, reference)?;
         if ends_steps && run.status == RunStatus::Cancelled {

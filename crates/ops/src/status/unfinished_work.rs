@@ -107,7 +107,7 @@ pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Resto
 /// Whether a process restores the tree right now: it has the lock of the root alone.
 fn is_under_way(kernel: &Kernel, root: &Path) -> bool {
     let objects = objects_path(kernel.ledger.path());
-    // Shared, because captures share the lock, too, and restore nothing. It is released at once: this only looks.
+    // The lock is shared, because captures share it, too, and restore nothing. It is released at once: this only looks.
     lock::root(&objects, root, LockMode::Shared, Duration::ZERO).is_err()
 }
 

@@ -94,8 +94,8 @@ impl Gates {
 
     /// The gates as they stand in the ledger; `None` if they are not gates of this chain.
     pub(crate) fn from_ledger(json: &str, chain: &Chain) -> Option<Self> {
-        // Parsed again, because gates that do not fit the chain are damage. What was accepted once is accepted again:
-        // the form that is written was tried when the rule was given.
+        // The gates are parsed again, because gates that do not fit the chain are damage. What was accepted once is
+        // accepted again: the form that is written was tried when the rule was given.
         Self::parse(json, chain).ok()
     }
 

@@ -13,8 +13,8 @@ pub fn fence(tx: &Transaction<'_>, now: Timestamp, id: &RunId) -> Result<()> {
     //   run ── close_for_rollback ──▶ rolling_back ── reopen ──▶ the status that it had
     //   rolling_back ── undo_rollback, epoch + 1 ──▶ the status and the phase that it had
     //
-    // The epoch rises where the run moves: an advance that was decided before is refused then. The undo of some works
-    // and a compensation leave the run where it is. Other work continues there afterwards, so its epoch must not change.
+    // The epoch rises if the run moves: an advance that was decided before is then refused. The undo of some works and a compensation do
+    // not move the run. Other work continues there afterwards, so its epoch must not change.
     tx.execute_one(
         "UPDATE runs SET status = 'rolling_back', epoch = epoch + 1, updated_at = $1 WHERE id = $2",
         &[&now.millis(), &id.as_str()],
@@ -74,7 +74,7 @@ pub fn reopen_cancelled(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason:
 /// The epoch stays, as with [`reopen_cancelled`]. Errors: `run_not_active` for a run that is not completed.
 pub fn reopen_completed(tx: &Transaction<'_>, now: Timestamp, run: &Run, reason: &str) -> Result<Run> {
     let (names, id) = (run.chain.names(), run.id.short());
-    // A chain has at least two phases, so there always is one before the end.
+    // A chain has at least two phases, so there is always one before the end.
     let before_end = names.iter().rev().nth(1).filter(|_| run.status == RunStatus::Completed).copied();
     let Some(phase) = before_end else {
         return Err(Diagnosis::new(Code::RunNotActive, format!("The run {id} is not completed."))

@@ -26,8 +26,8 @@ pub fn list(snapshot: &Snapshot<'_>, filter: &RunFilter<'_>) -> Result<Vec<Run>>
         Some(id) => get(snapshot, id)?.seq,
         None => Seq::MAX,
     };
-    // Literals and no parameters: SQLite uses the partial indexes of open runs only where the statement itself names
-    // their statuses.
+    // These are literals and not parameters: SQLite uses the partial indexes of open runs only if the statement itself
+    // names their statuses.
     let open = if filter.open { "status IN ('active', 'rolling_back') AND" } else { "" };
     let columns = Run::COLUMNS;
     match filter.project {
@@ -93,7 +93,7 @@ pub fn of_place(snapshot: &Snapshot<'_>, root: &Path, condition: &str) -> Result
     let own = path_bytes(root);
     let mut runs = snapshot.query_all(&sql("r.project_dir = $1"), &[&own], found)?;
     // '0' is the byte after '/': the range holds whatever lies below the directory.
-    // The directory `/` ends with that slash itself.
+    // The path of the directory `/` ends with a slash already.
     let stem = own.strip_suffix(b"/").unwrap_or(own);
     let (from, to) = ([stem, b"/"].concat(), [stem, b"0"].concat());
     let below = sql("r.project_dir > $1 AND r.project_dir < $2");

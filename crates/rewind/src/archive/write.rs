@@ -48,7 +48,7 @@ fn build(
 ) -> Result<()> {
     faults::statement("-- making the archive")?;
     let made = || -> std::io::Result<()> {
-        // A crash may have left one. It is removed and made anew, so that its owner alone can read the new one.
+        // A crash may have left one. It is removed and made anew, so that only its owner can read the new one.
         match std::fs::remove_file(partial) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -137,7 +137,7 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanL
             let found = cut.info.stored().find(|c| c.name.eq_ignore_ascii_case(column));
             found.map(|c| format!("+c.{}", quote(&c.name)))
         };
-        // A generated column is in no archive, so an undo asks nothing of its key either.
+        // A generated column is in no archive, so an undo does not check its key either.
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else {
             return Ok(0);
         };
@@ -149,7 +149,7 @@ fn orphans(database: &Path, busy_timeout: Duration, plan: &CutPlan, line: &PlanL
     let of_table = |cut: &CutTable| {
         let mut counts = Vec::new();
         for key in plan.keys.iter().filter(|key| key.child == cut.info.name) {
-            // A key to a table that does not exist is not in the plan: by that one all rows may be without a parent.
+            // A key to a table that does not exist is not in the plan: all rows may be without a parent by that key.
             counts.resize(key.place, u64::MAX);
             counts.push(of_key(cut, key)?);
         }

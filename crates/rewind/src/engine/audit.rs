@@ -22,7 +22,7 @@ pub(super) struct AuditEntry<'a> {
 
 /// A rowid that no row of the audit's table has; `None` if any may be taken, because the table is empty or has none.
 pub(super) fn free_rowid(session: &DatabaseSession, audit: &AuditPlan) -> Result<Option<i64>> {
-    // One above the largest is free. If the largest is the greatest number that there is, one below the smallest is.
+    // One above the largest is free. If the largest is the greatest possible number, one below the smallest is free.
     let Some(rowid) = audit.table.rowid_sql() else { return Ok(None) };
     let table = quote(&audit.table.name);
     // `min` or `max` alone is found at an end of the table; together in one query they would read every row.
@@ -84,7 +84,7 @@ fn time_like(order: &SqlScalar, now: Timestamp) -> SqlScalar {
     #[allow(clippy::cast_precision_loss, reason = "a time in milliseconds fits into 53 bits")]
     let as_seconds = || now.millis() as f64 / 1000.0;
     match (order, Unit::of(order)) {
-        // A rewind of everything has no order whose form the time could have.
+        // A rewind of everything has no order that could give the time its form.
         (SqlScalar::Null, _) => SqlScalar::Integer(now.millis()),
         (SqlScalar::Real(_), Some(Unit::Seconds)) => SqlScalar::Real(as_seconds()),
         (SqlScalar::Real(_), Some(unit)) =>

@@ -20,7 +20,7 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         self.refuse_used_archive(archive, rewind)?;
         let result = self.session.writing(|| self.take_away(rewind, archive, moment));
-        // After the transaction, in which SQLite detaches nothing. The next rewind of this engine has another archive.
+        // This comes after the transaction, because SQLite detaches nothing within one. The next rewind of this engine has another archive.
         self.session.detach(SCHEMA);
         if result.is_err() {
             self.discard_if_unused(archive, rewind);
@@ -37,7 +37,7 @@ impl RelationalRollbackEngine {
     ) -> Result<RollbackResult> {
         //   application   BEGIN IMMEDIATE ─────────────────────── DELETE ── audit ── COMMIT
         //   archive                        copy ── sync ── rename
-        // Killed before the rename, only a file with another name is left. Killed before the commit, SQLite rolls back, and the
+        // A kill before the rename leaves only a file with another name. After a kill before the commit, SQLite rolls back, and the
         // archive is unused. After the commit the archive is whole, and the journal learns from it that the rows are gone.
         let session = &self.session;
         let (catalog, plan) = self.plan()?;
@@ -48,7 +48,7 @@ impl RelationalRollbackEngine {
             order::check(session, cut, &moment.line)?;
         }
         let before = self.row_counts_if_triggers_fire(&plan)?;
-        // Before the deletes: afterwards the next rowid could be that of a deleted row, which an undo needs.
+        // This comes before the deletes: afterwards the next rowid could be that of a deleted row, which an undo needs.
         let free_rowid = plan.audit.as_ref().map(|a| audit::free_rowid(session, a)).transpose()?;
         let scope = plan.anchor.scope.iter().cloned().zip(moment.line.scope.iter().cloned());
         let mut manifest = ArchiveManifest {
@@ -78,7 +78,7 @@ impl RelationalRollbackEngine {
             snapshot_created_at: moment.order(),
             deleted_row_counts: deleted,
         };
-        // In the same transaction: the application finds this row exactly if the rows are gone.
+        // It is written in the same transaction: the application finds this row exactly if the rows are gone.
         if let Some(audit) = &plan.audit {
             let entry = audit::AuditEntry {
                 event: COMPLETED,
@@ -144,7 +144,7 @@ impl RelationalRollbackEngine {
             && matches!(self.archive_state(archive), Ok(ArchiveState::Unused))
             && matches!(self.is_all_there(archive), Ok(true))
         {
-            // One that stays is found unused by the next attempt of this rewind, and is replaced then.
+            // If it stays, the next attempt of this rewind finds it unused and replaces it.
             let _ = archive.remove();
         }
     }

@@ -53,7 +53,7 @@ impl RelationalRollbackEngine {
                 let scope = scope.collect::<rusqlite::Result<_>>()?;
                 Ok(ScopeMark { order: row.get(0)?, key: row.get(1)?, scope })
             })?;
-            // Refused now, because a rewind to this mark would be refused for the same order.
+            // It is refused now, because a rewind to this mark would be refused for the same order.
             for mark in &scopes {
                 order::check_target(&mark.key.to_string(), &anchor.order, &mark.order)?;
             }
@@ -172,7 +172,7 @@ fn other_columns(plan: &CutPlan, mark: &ScopeMark) -> Diagnosis {
 
 fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Result<Moment> {
     let columns = &plan.anchor.scope;
-    // By their names: a column at the same place may be another one since the configuration was changed.
+    // Values are found by the names of their columns: after a change of the configuration, another column may be at the same place.
     let values_of = |given: &[NamedMoment]| -> Option<Vec<SqlScalar>> {
         let value = |column: &String| given.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
         let values = columns.iter().map(|column| value(column).map(|(_, value)| value.clone())).collect();

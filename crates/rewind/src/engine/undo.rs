@@ -69,7 +69,7 @@ impl RelationalRollbackEngine {
                     task_id: manifest.task_id.as_deref(),
                     order: &manifest.order,
                     now,
-                    // After the rows are back, so that it is none of theirs.
+                    // It is looked for after the rows are back, so that none of them has it.
                     rowid: audit::free_rowid(&session, audit)?,
                 };
                 audit::write(&session, audit, &entry, &report)?;
@@ -113,11 +113,11 @@ fn fitting_tables<'a>(
 ) -> UndoResult<Vec<&'a TableInfo>> {
     let tables = same_tables(plan, catalog, manifest)?;
     require_whole(session, manifest)?;
-    // Asked before conflicts: rows that are back would be named as conflicts with themselves.
+    // This is asked before conflicts: rows that are back would be named as conflicts with themselves.
     if is_there(session, plan, catalog, manifest, &tables)? {
         return Err(UndoError::AllThere { rewind_id: manifest.rewind_id.clone() });
     }
-    // In the order of restoring, so the error is the one that the undo would meet first.
+    // Tables come in the order of restoring, so the error is the one that the undo would meet first.
     for (n, (info, table)) in tables.iter().zip(&manifest.tables).enumerate().rev() {
         refuse_conflicts(session, info, table, n)?;
     }
@@ -155,7 +155,7 @@ fn same_tables<'a>(plan: &CutPlan, catalog: &'a Catalog, manifest: &ArchiveManif
         if fingerprint(info) != table.schema {
             return Err(changed("was changed"));
         }
-        // The configuration names the table no longer, so nothing says that its triggers may fire.
+        // The configuration does not name the table any more, so nothing says that its triggers may fire.
         if plan.cut(&info.name).is_none() {
             refuse_triggers(info, Triggers::Refuse)?;
         }
@@ -210,7 +210,7 @@ fn refuse_conflicts(session: &DatabaseSession, info: &TableInfo, table: &Archive
             key.join(", "),
             rows_table(n),
             quote(&info.name),
-            // One more than is named, so that the message can say that there are others.
+            // The limit is one more than is named, so that the message can say that there are others.
             RowNames::LIMIT + 1
         );
         let names = names_of(session, &info.name, key.len(), &sql, &[])?;
@@ -269,7 +269,8 @@ fn refuse_lost_parents(
     to_come: &[ArchivedTable],
 ) -> Result<()> {
     for key in plan.keys.iter().filter(|key| key.child == info.name) {
-        // By its place: the table of another key may have been made or dropped since. No number: its own table was made since.
+        // The place of the key finds its number: the table of another key may have been made or dropped since. If there is no number, the
+        // table of this key was made since.
         let Some(were_orphans) = table.orphans.get(key.place) else { continue };
         let name = |column: &str| archived_column(&table.columns, column).map(|c| format!("a.{c}"));
         let (Some(refers), Some(parent)) = (is_reference(key, name), has_parent(key, name)) else { continue };

@@ -7,7 +7,7 @@ use crate::schema::{Catalog, ForeignKey, TableInfo, TableKind, module};
 pub(super) fn add(catalog: &Catalog, chosen: &mut Vec<TableConfig>) {
     loop {
         let is_chosen = |name: &str| chosen.iter().any(|t| t.name == name);
-        // One at a time: a table that was added may be the parent of the next one.
+        // Tables are added one at a time: one that was added may be the parent of the next one.
         let next = catalog.tables.iter().find_map(|info| {
             let keys: Vec<&ForeignKey> = catalog
                 .foreign_keys
@@ -65,7 +65,7 @@ fn pair(info: &TableInfo, parent: &TableInfo) -> Option<(String, String)> {
     let own = info.columns.iter().find(|column| column.key_place > 0).map_or("rowid", |column| &column.name);
     let [up] = parent.columns.iter().filter(|c| c.key_place > 0).collect::<Vec<_>>()[..] else { return None };
     let is_number = own == "rowid" || info.column(own).is_some_and(|c| lower(&c.declared) == "integer");
-    // A number can only be the key of a parent whose key is its rowid, and anything else only that of another parent.
+    // A number can only refer to a parent that has its rowid as the key. Any other value can only refer to another parent.
     if is_number != (parent.rowid_sql() == Some(crate::session::quote(&up.name))) {
         return None;
     }

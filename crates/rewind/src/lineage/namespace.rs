@@ -71,7 +71,7 @@ impl Namespace {
         let mut left = vec![of];
         while let Some(at) = left.pop() {
             for child in self.children.get(&at).into_iter().flatten() {
-                // Called before circles are refused, so one may lead back to the start.
+                // This is called before circles are refused, so one may lead back to the start.
                 if *child != of && found.insert(*child) {
                     left.push(*child);
                 }
@@ -88,7 +88,7 @@ impl Namespace {
         let mut before = HashSet::from([target]);
         let mut at = target;
         while let Some(parent) = self.rows[at].parent.as_ref().and_then(|parent| self.at(parent)) {
-            // Never so after `new`, which refuses circles.
+            // This never happens after `new`, which refuses circles.
             if !before.insert(parent) {
                 break;
             }

@@ -38,7 +38,7 @@ impl Unit {
     }
 
     fn range(self) -> (i64, i64) {
-        // From 2001-09-09 until 2103-02-04. The ranges of two units do not meet, so no number is a time in both.
+        // This is from 2001-09-09 until 2103-02-04. The ranges of two units do not meet, so no number is a time in both.
         //   counters │ 1e9 s 4.2e9 │ counters │ 1e12 ms 4.2e12 │ counters │ 1e15 us 4.2e15 │ counters │ 1e18 ns 4.2e18
         (1_000_000_000 * self.per_second(), 4_200_000_000 * self.per_second())
     }
@@ -99,7 +99,7 @@ fn glob_of(text: &str) -> Result<String> {
         };
         return Ok(text.char_indices().map(digit).collect());
     }
-    // A ULID: 26 digits of Crockford's base 32.
+    // This is a ULID: 26 digits of Crockford's base 32.
     if text.len() == 26 && text.bytes().all(is_crockford) {
         return Ok("[0-9A-HJKMNP-TV-Z]".repeat(26));
     }
@@ -152,7 +152,7 @@ fn refuse_unsortable(text: &str) -> Result<()> {
     let no_digit = !shape.contains('0');
     let is_month = |word: &str| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
     let named_month = text.split(|c: char| !c.is_ascii_alphabetic()).any(is_month);
-    // What looks like a UUID and was refused by `uuid_class`: other versions and mixed cases do not sort by time.
+    // It looks like a UUID, and `uuid_class` refused it: other versions and mixed cases do not sort by time.
     let uuid = text.len() == 36 && text.bytes().filter(|b| *b == b'-').count() == 4;
     if day_first || twelve_hours || named_month || no_digit || uuid {
         return Err(Diagnosis::new(Code::NoOrder, format!("Texts like '{text}' do not sort by time."))

@@ -28,7 +28,7 @@ impl CutTable {
 impl CutPlan {
     /// The rows of `cut` to be removed. `c` is the name of the table in the condition.
     pub(crate) fn doomed(&self, cut: &CutTable, line: &PlanLine) -> SqlCondition {
-        // ?1 is the bound, if there is one; then come the values of the scope, and at last the lists of a lineage, as one JSON text.
+        // ?1 is the bound, if there is one. Then come the values of the scope, and finally the lists of a lineage as one JSON text.
         let mut params = Vec::new();
         if let CutBound::After(order) = &line.bound {
             params.push(order.clone());
@@ -99,7 +99,7 @@ impl CutPlan {
         // `IS`, because a part of a key may be NULL, and `=` would take two of them for different.
         let apart: String =
             last.apart.iter().map(|column| format!("{later}.{0} IS {alias}.{0} AND ", quote(column))).collect();
-        // Not beyond the bound, and no other parent of the same group is between it and the bound.
+        // The row is not beyond the bound, and no other parent of the same group is between it and the bound.
         Some(format!(
             "({} AND NOT EXISTS (SELECT 1 FROM main.{} AS {later} WHERE {apart}{later}.{order} > {alias}.{order} AND {}))",
             stays(alias),

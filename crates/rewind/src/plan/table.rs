@@ -144,7 +144,7 @@ fn follow_parent(
     let mut pairs = Vec::new();
     for (child, up) in &on {
         let child = match info.column(child) {
-            // Only where no column has that name: then `rowid` is the rowid itself.
+            // This holds only where no column has that name: then `rowid` is the rowid itself.
             None if child == "rowid" && info.rowid_sql().is_some() => child.clone(),
             _ => column(info, child)?.name.clone(),
         };

@@ -33,7 +33,7 @@ impl NamedPaths {
             return Ok(named);
         }
         for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {
-            // Of work that tells no calls, a commit on record is as good a name as a recorded path.
+            // For work that tells no calls, a commit on record names a path as well as a recorded path does.
             let is_of_call = file.is_of_commit && told.contains(&file.dispatch_id);
             let by = if is_of_call { &mut named.committed } else { &mut named.recorded };
             by.entry(file.dispatch_id).or_default().insert(path_bytes(&file.path).to_vec());

@@ -31,8 +31,8 @@ impl<'a> Window<'a> {
     /// The work that may have made a change at a path. If it is one, it made the change; if several, it is not known which; if none, a
     /// person or another program did.
     pub fn owners(&self, path: &[u8]) -> Vec<&'a Dispatch> {
-        // Work that was alone has made every change, also what a process did that one of its calls left behind. A prompt and its subagents
-        // count as one then.
+        // Work that was alone made every change, including those of a process that one of its calls left behind. A
+        // prompt and its subagents count as one then.
         if self.at_work.len() < 2 || self.in_calls.is_empty() {
             let began =
                 |one: &Dispatch| self.at_work.iter().any(|other| one.work.parent_id.as_ref() == Some(&other.id));
@@ -41,13 +41,14 @@ impl<'a> Window<'a> {
         self.makers(path)
     }
 
-    /// As [`Window::owners`], only for changes in tool calls, or by work whose client reports none. A change while no call ran was made by
-    /// none of them: a person made it, or a program that a call left behind. So was one in a call that edits other files alone.
+    /// As [`Window::owners`], only for changes in tool calls, or by work whose client reports none. A change while no
+    /// call ran was made by none of them: a person made it, or a program that a call left behind. The same holds for a
+    /// change in a call that edits other files alone.
     pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
         let may_have = |worker: &&Dispatch| {
             let mut own = self.calls.iter().filter(|call| call.dispatch_id == worker.id).peekable();
             let names = |call: &ToolCall| call.paths.iter().any(|name| is_named(name.as_bytes(), path));
-            // Work without a call here tells none: it may have changed any path.
+            // Work without a call here tells none, so it may have changed any path.
             own.peek().is_none() || own.any(|call| !call.is_confined() || names(call))
         };
         let in_calls: Vec<&Dispatch> = self.in_calls.iter().copied().filter(may_have).collect();
@@ -66,7 +67,7 @@ impl<'a> Window<'a> {
             names.any(|name| is_named(name.as_bytes(), path))
         };
         let ranks: [&dyn Fn(&Dispatch) -> bool; 4] = [&calls, &recorded, &committed, &written];
-        // All are asked in one rank before the next: works that are named equally well share the path.
+        // All work is asked in one rank before the next: work that is named equally well shares the path.
         for names in ranks {
             let own: Vec<&Dispatch> = in_calls.iter().copied().filter(|worker| names(worker)).collect();
             if !own.is_empty() {

@@ -96,7 +96,7 @@ fn copy(mut session: Value, cut: &ConversationCut<'_>) -> Result<(Value, String)
     for (number, old) in ids.iter().enumerate() {
         // The beginning of an id is its time, by which messages are sorted; the end is chance.
         const CHANCE: usize = 14;
-        // Taken from the end of our new id, which is chance, too: at its beginning is its time.
+        // It is taken from the end of our new id, which is chance, too: the beginning is its time.
         let unique: String = cut.new_id.chars().filter(char::is_ascii_hexdigit).rev().take(CHANCE - 4).collect();
         let kept = old.len().checked_sub(CHANCE).and_then(|end| old.get(..end));
         let kept = kept.ok_or_else(|| conversation::unknown("OpenCode's ids are of another form than known."))?;

@@ -71,7 +71,7 @@ impl FileBeforeTask {
             EntryState::Absent => Ok(()),
             EntryState::Directory(_) => Err(self.refusal("a directory stands there")),
             EntryState::File(_) | EntryState::Symlink(..) | EntryState::Special => {
-                // Asked once more at the removal, because a directory may have taken the place of the file.
+                // This is asked once more at the removal, because a directory may have taken the place of the file.
                 root.remove_file(&before.below, &|found| !matches!(found, EntryState::Directory(_)))
             }
         }

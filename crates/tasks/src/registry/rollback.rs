@@ -143,7 +143,7 @@ impl RollbackEngine {
             let compensation = registry.get(task_id);
             let description = compensation.map(|c| c.description.clone());
             let outcome = match compensation {
-                // Asked before the stop: what has no compensation is not pending.
+                // This is asked before the stop: what has no compensation is not pending.
                 None if registry.is_rolled_back(task_id) => RollbackOutcome::AlreadyRolledBack,
                 None => RollbackOutcome::Undeclared,
                 Some(_) if is_stopped => RollbackOutcome::Pending,

@@ -12,7 +12,7 @@ const LETTER: usize = 7;
 const NAMED: usize = 40;
 
 pub(super) fn svg(drawing: &Drawing) -> Markup {
-    // Drawn in this order, because later parts of an SVG lie above earlier ones: marks can be hit over lines and bars.
+    // The parts are drawn in this order, because later parts of an SVG lie above earlier ones: marks can be hit over lines and bars.
     let (width, height) = (drawing.width, drawing.height);
     html! {
         svg.fits[drawing.fits] xmlns="http://www.w3.org/2000/svg" width=(in_text(width)) height=(in_text(height))

@@ -154,7 +154,7 @@ fn flow(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::String(text) if is_plain(text) => text.clone(),
-        // What needs quotes has those of JSON, which YAML reads, too.
+        // A value that needs quotes gets those of JSON, which YAML reads, too.
         other => other.to_string(),
     }
 }
@@ -213,7 +213,8 @@ fn replace(file: &Path, content: &str) -> Result<()> {
             new.set_permissions(meta.permissions())?;
         }
         new.write_all(content.as_bytes())?;
-        // Durable before the rename: after a power loss the name leads to the old content or to all of the new.
+        // The content is durable before the rename: after a power loss the name leads to the old content or to all of
+        // the new.
         new.sync_all()?;
         fs::rename(&partial, &file)
     };

@@ -40,7 +40,7 @@ impl GitStagePlan {
 
     /// Errors: `file_conflict` when the checkout would replace this state database by another one.
     pub(super) fn refuse_to_replace(&self, root: &Path, database: &Path) -> Result<()> {
-        // Empty where the database is outside of the tree: no checkout replaces it.
+        // The list is empty if the database is outside of the tree: no checkout replaces it there.
         let files = files_of_database(root, database);
         let Some(head) = self.standing.head.as_deref().filter(|_| !files.is_empty()) else { return Ok(()) };
         if !git::differ_in(root, [head, &self.commit], &files.into_iter().collect::<Vec<_>>())? {
@@ -106,7 +106,7 @@ pub(super) fn carry_out(kernel: &Kernel, settings: &CaptureSettings, entry: &Rew
         // Once the move has begun, local changes may be its own.
         plan.refuse(entry.is_forced || entry.safety_id.is_some())?;
         let workspace = Workspace::open(kernel, entry.root.clone(), settings)?;
-        // Alone, as a restore: a capture at this moment would show a tree that is checked out by half.
+        // The lock is exclusive, as for a restore: a capture at this moment would show a half of the checkout.
         let _held = workspace.lock(LockMode::Exclusive)?;
         save(&workspace, entry, &plan)?;
         git::checkout(&entry.root, commit).map_err(|error| {

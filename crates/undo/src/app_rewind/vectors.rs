@@ -53,8 +53,8 @@ fn run(kernel: &Kernel, entry: &RewindEntry, argv: &[String], watch: &VectorWatc
         log: &log,
         longest_log: LONGEST_LOG,
     };
-    // Called before the command runs anything: whatever kills this process later, the next call finds the command and
-    // ends it.
+    // This is called before the command runs anything: whatever kills this process later, the next call finds the
+    // command and ends it.
     let mut born = |identity: &ProcessIdentity| {
         let child = serde_json::to_string(identity)
             .map_err(|e| Diagnosis::new(Code::Internal, format!("writing the journal: {e}.")))?;

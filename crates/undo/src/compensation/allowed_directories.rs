@@ -20,8 +20,7 @@ pub(super) fn in_project(mut action: EffectAction, project: &Path) -> Result<Eff
     {
         let named = path_from_bytes(&named.0);
         let place = recorded_path(&named, project, project);
-        // The recorded form is relative below the project. The project itself, and what is outside of it, stay
-        // absolute.
+        // The recorded form is relative below the project. The project itself and paths outside of it stay absolute.
         let is_inside = place.is_relative() || place == project;
         let leads_outside =
             // A directory that does not exist yet leads nowhere: the step may make it.
@@ -74,7 +73,8 @@ fn is_ledger(workspace: &Workspace<'_>, path: &Path) -> bool {
         // The ledger lies loose in the root, or above it: its files alone are its own.
         _ => [ledger, workspace.objects.path()].iter().any(|file| {
             let rest = path_bytes(path).strip_prefix(path_bytes(file));
-            // The file itself, and those that SQLite and locks put beside it: `ic.db-wal`, `objects.db.lock`.
+            // This covers the file itself and those that SQLite and locks put beside it: `ic.db-wal`,
+            // `objects.db.lock`.
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'.')))
         }),
     }

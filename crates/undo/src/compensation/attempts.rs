@@ -123,7 +123,7 @@ impl Attempts<'_> {
             log,
         };
         let mut current = compensation.clone();
-        // Counted anew by each call: what an earlier call tried does not use up the retries of this one.
+        // Each call counts anew: what an earlier call tried does not use up the retries of this one.
         let mut attempt = 0;
         loop {
             attempt += 1;

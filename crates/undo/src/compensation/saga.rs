@@ -71,7 +71,7 @@ impl<'k> Saga<'k> {
 
     /// As [`Saga::take`], for a rollback over several layers itself.
     pub(crate) fn take_for_rollback(kernel: &'k Kernel, settings: &'k CaptureSettings, run_id: &RunId) -> Result<Self> {
-        // The lock before the token: a caller that is refused must not make the writes of the owner fail.
+        // The lock is taken before the token: a caller that is refused must not make the writes of the owner fail.
         let lock = OwnerLock::take(kernel.store(), run_id)?;
         let token = kernel.context.new_id::<CompensationId>().as_str().to_owned();
         // The lock ends with its process; the token also stops one that was thought dead and resumes writing.
@@ -94,7 +94,7 @@ impl<'k> Saga<'k> {
 
     /// Writes in one transaction, if the run still is ours.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
-        // The caller may be work that its own rollback has marked. Who may write is decided by the token.
+        // The caller may be work that its own rollback has marked. The token decides who may write.
         self.kernel.write_late_too(|tx, now| {
             owner::require(tx, &self.run_id, &self.token)?;
             write(tx, now)
@@ -114,7 +114,7 @@ impl<'k> Saga<'k> {
             all.retain(|one| one.state == CompensationState::Running);
             Ok(all)
         })?;
-        // Ended before it is recorded: a command that still ran could finish its undo after the record.
+        // Commands are ended before that is recorded: one that still ran could finish its undo after the record.
         self.end_children()?;
         if running.is_empty() {
             return Ok(());

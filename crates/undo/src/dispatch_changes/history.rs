@@ -101,7 +101,7 @@ fn facts(
     if undos.is_empty() && !has_met && work.undone_at.is_none() {
         return Ok(None);
     }
-    // An undo may reach further back than the work. Its changes, too, are played from their beginning.
+    // An undo may reach further back than the work. Its changes are replayed from their beginning, too.
     let began = undos.iter().map(|undo| undo.began).fold(work.began, Ord::min);
     let until = ic_ledger::events::head(snapshot)?.0;
     let attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
@@ -160,7 +160,7 @@ fn whose(
     let restored = facts.restored.get(&window.to.id).copied();
     let is_merged =
         || facts.merged.get(&window.to.id).is_some_and(|paths| paths.iter().any(|path| path.0 == difference.path));
-    // At this path the cut merged the work of its run out, and did not restore the point's content. Neither that work
+    // At this path the cut merged out the work of its run and did not restore the point's content. Neither that work
     // nor this merge counts (ADR 0058).
     if window.is_restore() && matches!(restored, Some(ChangeOwner::Back { .. })) && is_merged() {
         return ChangeOwner::Undone;

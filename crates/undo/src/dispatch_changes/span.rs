@@ -44,7 +44,7 @@ impl WorkSpan {
         let mut ended = before.clone();
         for one in all.iter().filter(|one| !is_begun(one)) {
             let end = match at_end(snapshot, root, one)? {
-                // It changed nothing, so no checkpoint of its end is missed.
+                // It changed nothing, so a checkpoint of its end is not needed.
                 None if made_no_call(snapshot, one)? => continue,
                 end => kept(end, one, "as it ended")?,
             };

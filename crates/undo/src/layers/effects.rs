@@ -69,11 +69,11 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     // The restore that follows takes this capture as its safety checkpoint, so the tree is not read a second time.
     work.seen = seen;
     let failed = undoing.results.iter().find(|result| result.state == CompensationState::Failed).cloned();
-    // With what earlier attempts did: the detail replaces that of the row, and must name all effects.
+    // This includes what earlier attempts did: the detail replaces that of the row, and must name all effects.
     let over = effects_over(saga, remembered, &undoing.results)?;
     let is_skipped = |one: &&Compensation| one.state == CompensationState::Skipped;
     let detail = json!({
-        // Repeated, because the detail of a step that succeeds replaces the one that the captures recorded.
+        // These are repeated, because the detail of a step that succeeds replaces the one that the captures recorded.
         "before": around["before"],
         "after": around["after"],
         "goes": around["goes"],

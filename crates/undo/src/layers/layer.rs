@@ -85,7 +85,7 @@ impl From<LayerWork> for Parts {
     fn from(mut work: LayerWork) -> Self {
         Self {
             effects: work.effects,
-            // Forward there is one restore. An undo or abort makes several, and reports them by itself.
+            // Going forward makes one restore. An undo or abort makes several, and reports them by itself.
             tree: work.tree.pop(),
             outside: work.outside,
             commits: work.commits,
@@ -104,7 +104,7 @@ pub(crate) fn has_tree(layers: &[Name]) -> bool {
 /// The event before which everything lies that a rollback did: the event that settled it, or else the greatest number.
 pub(crate) fn until(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, course: Course) -> Result<Seq> {
     match course {
-        // What came after the settlement is of the undo itself or of others. A rollback that never settled has no
+        // What came after the settlement belongs to the undo itself or to others. A rollback that never settled has no
         // such event.
         Course::Undo | Course::Reapply => undo_preconditions::settled(snapshot, remembered).map(|event| event.seq),
         Course::Forward | Course::Abort => Ok(Seq::MAX),

@@ -131,7 +131,7 @@ pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option
         return None;
     }
     let mut detail = step.detail.as_object().cloned().unwrap_or_default();
-    // Of all conflicts of rows, only that of `refuse_others` names runs.
+    // Among the conflicts of rows, only that of `refuse_others` names runs.
     detail.insert(BY_FORCE.to_owned(), error.details().contains_key("runs").into());
     Some(Value::Object(detail))
 }

@@ -54,7 +54,7 @@ impl LayerDriver for TreeLayer {
             return outside_files::go(site, course, step, work).map(|_| Value::Null);
         }
         let goal = Goal::of(site)?;
-        // Asked before the restore, which finds done what an earlier attempt did, and leaves it out of its report.
+        // This is asked before the restore, whose report leaves out what an earlier attempt did.
         let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {
             Ok(report) => report,
@@ -323,8 +323,8 @@ impl<'a> Goal<'a> {
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
             return self.restore(site, dry_run, None, taken);
         };
-        // Up to three plans: the approved one; where it differs, what would be done now, to compare the two; then
-        // exactly that one.
+        // This makes up to three plans: the approved one; if it differs, what would be done now, to compare the two;
+        // then exactly that one.
         match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
             Err(error) if error.code() == Code::PlanChanged => {
                 let now = self.restore(site, true, None, None)?;
@@ -345,8 +345,8 @@ impl<'a> Goal<'a> {
             });
         }
         let mut steps = Vec::new();
-        // With one that was interrupted: the restore that follows finishes it first, and does not report it as its
-        // own.
+        // This includes one that was interrupted: the restore that follows finishes it first, and does not report it as
+        // its own.
         for restore in restores_since(&self.workspace, &self.target.id, remembered.seq, true)? {
             steps.extend(steps_of(&self.workspace, &restore)?);
         }

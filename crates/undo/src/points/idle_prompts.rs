@@ -102,7 +102,7 @@ pub fn has_changed(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) ->
         calls.extend(call::of_dispatch(snapshot, &work.id)?);
     }
     let Some(first) = calls.iter().map(|call| call.began_seq).min() else { return Ok(false) };
-    // Read once for all calls: the first look at which a call began is the oldest that is needed.
+    // The looks are read once for all calls: the first look at which a call began is the oldest that is needed.
     let looks = record::of_root_between(snapshot, root, first, Seq::MAX)?;
     let changed = |call: &ToolCall| {
         let before = looks.iter().find(|look| look.seq == call.began_seq);

@@ -24,7 +24,7 @@ pub struct LogPage {
     pub all: bool,
     /// The event before which entries must lie; `None`: the newest are wanted.
     pub before: Option<Seq>,
-    /// The most entries that are returned, but for those that share an event with the last one.
+    /// The most entries that are returned; those that share an event with the last one are added.
     pub at_most: usize,
 }
 
@@ -114,8 +114,8 @@ pub fn log(kernel: &Kernel, options: OpenOptions, run: &Run, page: LogPage) -> R
 /// Cuts entries, newest first, to a page of this length. Returns whether there are older ones.
 pub fn cut_page<E>(entries: &mut Vec<E>, at_most: usize, seq: impl Fn(&E) -> Seq) -> bool {
     let Some(last) = at_most.checked_sub(1).and_then(|at| entries.get(at)).map(&seq) else { return false };
-    // The next page is asked for by an event, from before it. So all entries of one event are on one page: steps that begin together have
-    // one, and what a person changed after a checkpoint has that of the checkpoint.
+    // The next page begins before an event, so all entries of one event are on one page: steps that begin together share one, and what a
+    // person changed after a checkpoint has the event of that checkpoint.
     let end = entries.partition_point(|one| seq(one) >= last);
     let has_more = end < entries.len();
     entries.truncate(end);

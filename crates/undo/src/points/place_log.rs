@@ -56,7 +56,7 @@ pub fn of_place(
         }
         newest_first(&mut found, wanted);
     }
-    // Until as many are found as are wanted, nothing is too old.
+    // Nothing is too old until as many are found as are wanted.
     let oldest = |found: &[(PlaceEntry, usize)]| found.get(wanted - 1).map_or(0, |(one, _)| one.entry.seq);
     if session.is_none() && is_wanted.is_none() {
         // Only those that are newer than the last entry: a root has a checkpoint for each tool call, and all of them would be read.

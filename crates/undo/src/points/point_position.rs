@@ -170,7 +170,7 @@ pub fn place_of(snapshot: &Snapshot<'_>, run: &Run, dispatch: &Dispatch) -> Resu
         }
     }
     // The work began before points were recorded, or never began: no checkpoint was taken there.
-    // The event before its beginning, so that the work itself lies after the place.
+    // This is the event before its beginning, so that the work itself lies after the place.
     let seq = dispatch.place() - 1;
     let reference = format!("dispatch:{}", dispatch.id.short());
     Ok(PointPosition { reference, seq, phase: phase_at(snapshot, run, seq)? })

@@ -223,7 +223,7 @@ fn of_newest_prompt(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Option<R
         if run.require_settled().is_err() || !is_idle(snapshot, &run, &work)? {
             return Ok(Some(run));
         }
-        // Meant only if no prompt did anything.
+        // It is meant only if no prompt did anything.
         newest.get_or_insert(run);
     }
     Ok(newest)
@@ -360,7 +360,7 @@ fn by_itself(kernel: &Kernel, snapshot: &Snapshot<'_>, text: &str) -> Result<Opt
     // The name of a step means something only within its run.
     let kind = PointKind::parse(kind).filter(|kind| *kind != PointKind::Step);
     let points = kind.map(|kind| point::named(snapshot, kind, id)).transpose()?.unwrap_or_default();
-    // Of several runs with such a point, that with the newest one is meant.
+    // If several runs have such a point, the run with the newest one is meant.
     points.last().map_or(Ok(None), |point| of_run(&point.run_id))
 }
 

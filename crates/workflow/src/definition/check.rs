@@ -81,7 +81,7 @@ fn all_steps(
     let (mut steps, mut wants) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut chain = Chain { path, phases: Vec::new(), begins: HashMap::new() };
-    // All ids of the file first: a step without one must not get the id of a later step.
+    // All ids of the file are collected first: a step without one must not get the id of a later step.
     let given = list.iter().filter_map(|step| step.value.id.0.as_ref()).map(|id| id.value.clone()).collect();
     for (index, raw) in list.into_iter().enumerate() {
         let at = At::new(path, &raw);
@@ -255,7 +255,7 @@ fn refuse_cycles(path: &Path, steps: &[WorkflowStep], wants: &[Vec<FileText>]) -
     if named.len() > NAMED + 1 {
         named.splice(NAMED.., [format!("... ({} more)", ids.len() - NAMED)]);
     }
-    // The first again at the end shows the circle: `a -> b -> a`.
+    // The first one is repeated at the end to show the circle: `a -> b -> a`.
     let first = named.first().cloned().unwrap_or_default();
     named.push(first);
     let what = format!("steps need each other: {}", named.join(" -> "));

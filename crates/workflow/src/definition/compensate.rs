@@ -79,7 +79,7 @@ fn from_mapping(file: &Path, at: At<'_>, mapping: file::CompensateFields) -> Res
         // `the_action` names no other key.
         _ => mapping.retry.0.map(|text| reason(file, text).map(StepAction::Retry)),
     };
-    // It is there: `the_action` found this key.
+    // The action is there: `the_action` found this key.
     let Some(action) = action else { return Err(no_action(at)) };
     Ok(StepCompensation {
         action: action?,

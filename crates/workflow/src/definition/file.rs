@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Pairs {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut mapping: A) -> Result<Pairs, A::Error> {
-                // A list and no map: each name and each value keeps its place in the file, which errors name.
+                // This is a list and not a map: each name and each value keeps its place in the file, which errors name.
                 let mut pairs = Vec::new();
                 while let Some(pair) = mapping.next_entry()? {
                     pairs.push(pair);

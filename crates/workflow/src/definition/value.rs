@@ -132,7 +132,7 @@ pub(super) fn inside(at: At<'_>, text: &str) -> Result<PathBuf> {
             }
         }
     }
-    // Of `.` or `./`, no part is left, and an empty path would name nothing.
+    // `.` and `./` leave no part, and an empty path would name nothing.
     Ok(if path.as_os_str().is_empty() { PathBuf::from(".") } else { path })
 }
 
@@ -184,7 +184,7 @@ fn duration(at: At<'_>, scalar: &ConfigScalar) -> Result<Duration> {
     let ConfigScalar::Text(text) = scalar else {
         return Err(at.instead_of(scalar, "a duration with its unit, as in 10m or 90s,"));
     };
-    // By the reader of the configuration, so that both files take the same units.
+    // The reader of the configuration reads it, so that both files take the same units.
     let Span(duration) =
         Span::deserialize(text.as_str().into_deserializer()).map_err(|_: serde::de::value::Error| {
             at.wrong(&format!("{} is not a duration; write 10m, 90s or 1h 30m", brief(text)))

@@ -30,7 +30,7 @@ impl Tried {
 
 /// The attempts at all steps, by epoch.
 pub(crate) fn tried(snapshot: &Snapshot<'_>, run: &RunId) -> Result<Vec<Tried>> {
-    // First the columns that `StepRow::from_row` reads by their numbers, then those of this query.
+    // The columns that `StepRow::from_row` reads by their numbers come first, then those of this query.
     snapshot.query_all(
         "SELECT s.step, s.state, s.started, s.dispatch_id, s.checkpoint_id, s.compensation_id, s.attempts, s.exit_code, \
          s.error, s.duration_ms, s.log, s.head, s.child, s.epoch, \

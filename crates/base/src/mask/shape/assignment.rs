@@ -106,7 +106,7 @@ pub(super) fn assigned(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) ->
             None => return MaskVerdict::More,
             Some(0) => {}
             Some(length) => {
-                // In `bypass`, `pass` is not a name. A later one of the list may fit.
+                // In `bypass`, `pass` is not a name. A later name of the list may fit.
                 if !is_apart(name, rest, before) {
                     continue;
                 }
@@ -219,7 +219,7 @@ fn value(name: Name, look: &[u8], end: usize, before: PrecedingBytes<'_>) -> Mas
         Join::Element => return element(look, joined.at),
         Join::Said if is_header && begins_with_x(before) => true,
         Join::Said if name == Name::Short && look[0].is_ascii_uppercase() && !is_joined(look, before) => false,
-        // The id of a key is called so as well, and has 20 bytes. Its secret has 40.
+        // The id of a key has the same name, and 20 bytes. Its secret has 40.
         Join::Said if name == Name::Access => is_mixed(bare, 32),
         Join::Said if name == Name::Password => is_mixed(bare, SHORTEST_ASSIGNED),
         Join::Spaced | Join::Said if is_sure => is_mixed(bare, 6),

@@ -25,7 +25,7 @@ pub(super) fn pair(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerd
     let from = AWS_ID + between;
     let body = rest.get(from..).unwrap_or_default();
     let seen = Class::Base64.run(&body[..body.len().min(AWS_SECRET + 1)]);
-    // Open until the byte after the secret is known: a longer word is something else.
+    // It stays open until the byte after the secret is known: a longer word is something else.
     let is_open = rest.len() <= AWS_ID || seen == body.len() && seen <= AWS_SECRET && between < MOST_BETWEEN;
     if is_open && !at_end {
         return MaskVerdict::More;
@@ -76,7 +76,7 @@ pub(super) fn identified(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> Ma
     }
     let Some(look) = line(rest, IDENTIFIED.len(), at_end) else { return MaskVerdict::More };
     let Some(quote) = look.iter().position(|b| matches!(b, b'\'' | b'"')) else { return MaskVerdict::No };
-    // `IDENTIFIED BY '...'`, and with a plugin in between: `IDENTIFIED WITH x BY '...'`, `IDENTIFIED WITH x AS '...'`.
+    // The forms are `IDENTIFIED BY '...'` and, with a plugin, `IDENTIFIED WITH x BY '...'` or `IDENTIFIED WITH x AS '...'`.
     let said = look[IDENTIFIED.len()..quote].to_ascii_lowercase();
     let value = &look[quote + 1..];
     let length = value.iter().position(|b| *b == look[quote]);
@@ -111,7 +111,7 @@ pub(super) fn thin(rest: &[u8], _: PrecedingBytes<'_>, at_end: bool) -> MaskVerd
 /// A bot's token of Telegram: its number, and 35 characters that begin so.
 pub(super) fn telegram(rest: &[u8], before: PrecedingBytes<'_>, at_end: bool) -> MaskVerdict {
     const START: &[u8] = b":AA";
-    // A bot's number has eight digits or more. Its last eight are looked at.
+    // A bot's number has eight digits or more, so its last eight are checked.
     let digits = (0..8).take_while(|places| before.back(*places).is_ascii_digit()).count();
     after(rest, START, (digits == 8, 33, Class::Dashed), at_end)
 }

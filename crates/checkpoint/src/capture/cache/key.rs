@@ -12,7 +12,7 @@ pub(crate) const SETTLED: i64 = 2_000_000_000;
 const LINKED: u32 = 1 << 31;
 
 fn is_linked(stat: &Stat) -> bool {
-    // The count of a directory is of those in it: it has one name whatever the count is.
+    // The link count of a directory counts the directories in it. It has one name, whatever the count is.
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink > 1
 }
 
@@ -50,7 +50,7 @@ impl Key {
 
     /// Whether it was touched at a moment, or later.
     pub(crate) fn is_since(&self, moment: i64) -> bool {
-        // A program can set mtime to any moment, and ctime to none.
+        // A program can set mtime to any moment, but cannot set ctime.
         self.mtime.max(self.ctime) >= moment
     }
 

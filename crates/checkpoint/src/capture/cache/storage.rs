@@ -72,7 +72,7 @@ fn content_in(file: &File, at: u64, end: u64) -> Option<Vec<u8>> {
 /// file.
 pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     const ODD: [u64; 4] = [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];
-    // Four sums side by side: a multiplication has to wait for the one before it in its own sum alone.
+    // There are four sums side by side: a multiplication waits only for the one before it in its own sum.
     let mut sums = ODD;
     let mix = |sum: &mut u64, word: [u8; 8], odd: u64| {
         *sum = (*sum ^ u64::from_le_bytes(word)).wrapping_mul(odd);
@@ -87,7 +87,7 @@ pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     }
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    // With the length in it, zeros at the end of the last word change the sum.
+    // The sum includes the length, so zeros at the end of the last word change it.
     let mut whole = bytes.len() as u64;
     let words = left.iter().copied().chain([last]).chain(sums.map(u64::to_le_bytes));
     words.for_each(|word| mix(&mut whole, word, ODD[0]));

@@ -76,7 +76,7 @@ impl Pattern {
     fn parse(text: &[u8], fold: bool) -> Option<Self> {
         let (is_negated, text) = text.strip_prefix(b"!").map_or((false, text), |rest| (true, rest));
         let (only_directories, text) = text.strip_suffix(b"/").map_or((false, text), |rest| (true, rest));
-        // Asked before the first slash is cut off: `/foo` is a path and not a name, although no slash is left in it.
+        // This is asked before the first slash is cut off: `/foo` is a path and not a name, although no slash is left in it.
         let of_names = !text.contains(&b'/');
         let text = text.strip_prefix(b"/").unwrap_or(text);
         if text.is_empty() {
@@ -88,7 +88,7 @@ impl Pattern {
         let (prefix, rest) = text.split_at(wild);
         let rest = match rest {
             [] => Rest::Nothing,
-            // `*.log`, the usual one, needs no matcher.
+            // `*.log`, the usual form, needs no matcher.
             [b'*', ending @ ..] if of_names && !ending.iter().any(is_special) => Rest::Ending(ending.to_vec()),
             rest => Rest::Wild(Wild::new(rest, !of_names, fold)),
         };

@@ -118,7 +118,7 @@ impl Wild {
             if is_step {
                 token += 1;
             } else if let Some((after, from)) = star.filter(|(_, from)| text.get(*from).is_some_and(|b| *b != b'/')) {
-                // The newest star first: it takes one byte more, as long as that is not a slash.
+                // The newest star is tried first: it takes one byte more, as long as that byte is not a slash.
                 star = Some((after, from + 1));
                 (token, at) = (after, from + 1);
             } else if let Some((after, from)) = deep.filter(|(_, from)| *from < text.len()) {

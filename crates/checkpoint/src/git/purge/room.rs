@@ -20,7 +20,7 @@ impl Room {
         let doing = || "making room for git's objects".to_owned();
         let room = Scratch::new(objects.path())?;
         let at = |name: &str| room.path().join(name);
-        // The least that git takes for a repository: `objects`, `refs`, HEAD, and a version in `config`.
+        // Git takes a directory for a repository if it has `objects`, `refs`, HEAD, and a version in `config`.
         std::fs::create_dir_all(at("objects/info")).while_doing(doing)?;
         std::fs::create_dir_all(at("refs/heads")).while_doing(doing)?;
         // Git heeds `extensions` from version 1 on.

@@ -123,7 +123,7 @@ pub fn left(root: &Path, path: &[u8], blobs: &BTreeSet<String>) -> Result<Vec<Un
     if walk(&["--all"])? {
         add("refs", "branches, tags or the stash of the repository reach it".to_owned(), shows("--all"));
     }
-    // Refs are told of above: here counts only what no ref reaches.
+    // Refs were named above: only what no ref reaches counts here.
     if walk(&["--reflog", "--not", "--all"])? {
         add("reflog", "the repository's reflogs reach it".to_owned(), shows("--reflog"));
     }

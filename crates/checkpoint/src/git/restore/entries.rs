@@ -30,7 +30,7 @@ pub fn revert_entries(root: &Path, edits: &[IndexEdit], is_back: bool) -> Result
             match wanted(edit) {
                 Some(entry) if there.contains(oid(&entry)) => come.push(info(&entry, &edit.path.0)),
                 Some(_) => {}
-                // The mode 0 takes an entry out. Git wants a name of zeros with it, as long as the names of objects here.
+                // Mode 0 removes an entry. Git wants a name of zeros with it, as long as the names of objects here.
                 None => gone.push(info(&format!("0 {}", "0".repeat(oid_length(edit))), &edit.path.0)),
             }
         }
@@ -45,6 +45,6 @@ fn info(entry: &str, path: &[u8]) -> Vec<u8> {
 }
 
 fn oid_length(edit: &IndexEdit) -> usize {
-    // Either side has an object: an edit changes something.
+    // At least one side has an object, because an edit changes something.
     edit.was.as_ref().or(edit.becomes.as_ref()).map_or(40, |entry| oid(entry).len())
 }

@@ -56,13 +56,13 @@ pub fn apply_index(root: &Path, target: &GitState, current: &GitState, objects: 
     if target.index != current.index {
         // Git runs in the root, and would look for a relative path of the copy from there.
         let git_dir = std::path::absolute(&dirs.git_dir).while_doing(|| "finding the index".to_owned())?;
-        // The lock before the comparison: from here on no git changes the index that is compared.
+        // The lock is taken before the comparison: from here on, no git changes the index that is compared.
         let lock = IndexLock::take(&git_dir)?;
         replace(&git, &git_dir, target, current, objects)?;
         // `update-index` takes the same lock.
         drop(lock);
     }
-    // With the user's filters, as their own `git status` runs them: a file that only git-lfs makes equal is unchanged then.
+    // This runs the user's filters, as their own `git status` does: then a file that only git-lfs makes equal is unchanged.
     let git = Git::with(root, Filters::Users);
     Ok(may_refresh(&git)? && refresh(&git))
 }
@@ -105,7 +105,7 @@ fn replace(git: &Git<'_>, git_dir: &Path, target: &GitState, current: &GitState,
     on_copy(git_dir, |path, scratch| {
         let copy = Git { index: Some(path), ..git.clone() };
         edit(&copy, git_dir, scratch, &expected, &wanted)?;
-        // Read back before it replaces the index: the copy has to be the target, so the target stands in both places.
+        // The copy is read back before it replaces the index. It has to be the target, so the target is given for both states.
         if index::found_in(&copy, [target, target], objects)?.is_none() {
             return Err(Diagnosis::new(Code::GitFailed, "Git refuses the recorded index; the index is unchanged.")
                 .hint("restore the files alone: ic checkpoint restore ID --strategy files-only --yes"));
@@ -172,7 +172,7 @@ impl IndexLock {
         // As git itself takes this lock: of two that create the file, one succeeds.
         match File::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
-                // Owned before the mark is written: if that fails, the drop removes the file, which would have no mark.
+                // `lock` owns the file before the mark is written: if that fails, the drop removes the file, which would have no mark.
                 let lock = Self(path);
                 file.write_all(LOCK_MARK.as_bytes()).while_doing(|| "locking the index".to_owned())?;
                 Ok(lock)
@@ -266,7 +266,7 @@ fn edit(git: &Git<'_>, git_dir: &Path, scratch: &Path, old: &[u8], new: &[u8]) -
     intend(git, git_dir, &scratch.join("tree"), after.iter().filter(|(_, held)| held.is_intended))?;
     let assumed = |text| index::lines_with(text, |entry| entry.first().is_some_and(u8::is_ascii_lowercase));
     let is_touched = |path| before.contains_key(path) || after.contains_key(path);
-    // An entry that was put anew has lost the flag by that. Only untouched ones need it to be taken off.
+    // An entry that was written anew has lost the flag already. It is removed only from untouched entries.
     let was: BTreeSet<&[u8]> = assumed(old).map(|line| line.path).filter(|path| !is_touched(*path)).collect();
     let is: BTreeSet<&[u8]> = assumed(new).map(|line| line.path).collect();
     mark(git, "--no-assume-unchanged", was.difference(&is))?;

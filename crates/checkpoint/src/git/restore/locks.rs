@@ -139,10 +139,10 @@ fn named_by(plan: &GitRestorePlan, dirs: &GitDirs) -> Vec<PathBuf> {
     let mut locks = Vec::new();
     for moved in &plan.refs {
         let name = path_from_bytes(&[&moved.name[..], b".lock"].concat());
-        // Most refs are shared. A few belong to one work tree, as those of `git bisect`, and have their locks there.
+        // Most refs are shared. A few belong to one work tree, such as those of `git bisect`, and have their locks there.
         locks.extend([dirs.common_dir.join(&name), dirs.git_dir.join(&name)]);
     }
-    // An entry is dropped from the stash by writing its log anew, under a lock of the log.
+    // Git drops an entry of the stash by writing its log anew, under a lock of the log.
     if plan.stash {
         locks.extend(["refs/stash.lock", "logs/refs/stash.lock"].map(|name| dirs.common_dir.join(name)));
     }

@@ -68,7 +68,7 @@ pub(super) fn kept<'s>(
     kept
 }
 
-/// Moves branches, each from its old value; those that keep what goes come first. All or none, but for what `done` says.
+/// Moves branches, each from its old value; refs that keep what goes come first. After an error none has moved, unless `done` has `refs`.
 ///
 /// Git cannot make `a/b` while it removes `a`: such ones are removed ahead of the others, and are gone if the rest fails.
 pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)], done: &mut Vec<&str>) -> Result<()> {
@@ -78,7 +78,7 @@ pub(super) fn apply(git: &Git<'_>, refs: &[&Moved], kept: &[(Vec<u8>, &str)], do
     };
     let (ahead, rest): (Vec<&Moved>, Vec<&Moved>) = refs.iter().copied().partition(|moved| is_in_the_way(moved));
     let mut commands = Commands::default();
-    // First in the first transaction: no ref leaves a commit that no other ref keeps.
+    // They come first in the first transaction: no ref leaves a commit that no other ref keeps.
     for (name, oid) in kept {
         commands.set(name, oid);
     }
@@ -143,7 +143,7 @@ pub(super) fn pending_head<'s>(
     Ok(match (target.head_name(), &target.head) {
         (Some(name), _) => Some(GitHead::On(name)),
         (None, Some(to)) => {
-            // While HEAD is on a branch, its old value is that of the branch. The branch may have moved just before, by this restore.
+            // While HEAD is on a branch, its old value is that of the branch, which this restore may just have moved.
             let from = current.head.as_deref().filter(|_| current.head_name().is_none());
             Some(GitHead::Detached { to, from })
         }

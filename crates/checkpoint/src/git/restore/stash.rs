@@ -63,8 +63,8 @@ fn shared(a: &[Stash], b: &[Stash]) -> usize {
 
 impl Pending<'_> {
     pub(super) fn apply(&self, git: &Git<'_>) -> Result<()> {
-        // Each drop moves the next entry to the top. Git drops what is there, so another process may have put its own on it: this leaves
-        // that a moment, and not the time since the plan.
+        // Each drop moves the next entry to the top. Git drops whatever is there, and another process may have put its own on top. This
+        // check leaves such a process a moment, and not the time since the plan.
         for commit in &self.dropped {
             if top(git)? != *commit {
                 return Err(changed());

@@ -1,4 +1,4 @@
-//! What HEAD is on, names and messages that are not text, and branches of which only some move.
+//! What HEAD is on, names and messages that are not text, and branches that move only in part.
 
 use std::os::unix::ffi::OsStrExt;
 

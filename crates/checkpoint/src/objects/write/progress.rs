@@ -24,7 +24,7 @@ impl Writer<'_> {
 
     /// Enters what is due, and keeps others from entering as long as the guard lives.
     pub(super) fn share_gate(&self) -> Result<RwLockReadGuard<'_, ()>> {
-        // Before the gate is taken shared: entering takes it alone, and this thread would wait for itself.
+        // This comes before the gate is taken shared: entering takes it alone, and this thread would wait for itself.
         self.enter_if_due()?;
         Ok(self.gate.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -109,7 +109,7 @@ impl Writer<'_> {
         }
         let hash = whole.finalize().into();
         if lacks_any {
-            // Asked without counting it as seen: the second pass may still add it.
+            // This does not count it as seen: the second pass may still add it.
             let is_purged = self.presence_in_store(&hash)? == Presence::Purged;
             return Ok(if is_purged { Put::Purged } else { Put::LacksPieces });
         }
@@ -123,7 +123,7 @@ impl Writer<'_> {
         Ok(Put::Kept(hash, length))
     }
 
-    /// Adds content, or a part of it. Returns what became of it where it is heeded that it is gone.
+    /// Adds content, or a part of it. If it is gone and `heeds` keeps it so, returns in which way it is gone.
     fn put_content(&self, hash: Hash, form: Form, bytes: &[u8], heeds: Heeds) -> Result<Option<Presence>> {
         let presence = self.put(&self.contents, hash, form, bytes, heeds)?;
         Ok(Some(presence).filter(|presence| *presence != Presence::Here && !heeds.keeps(*presence)))

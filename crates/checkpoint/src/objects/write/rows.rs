@@ -43,7 +43,7 @@ pub(super) fn index(tx: &Transaction<'_>, pack: i64, placed: &Placed) -> Result<
 /// Writes a pack and the places of its objects at once.
 pub(crate) fn keep(tx: &Transaction<'_>, now: Timestamp, pack: &ObjectPack) -> Result<()> {
     let id = insert(tx, now, pack)?;
-    // In the order of the index, as in the last transaction of a writer.
+    // They are in the order of the index, as in the last transaction of a writer.
     let mut objects: Vec<_> = pack.objects.iter().collect();
     objects.sort_unstable_by_key(|object| object.hash);
     objects.into_iter().try_for_each(|placed| index(tx, id, placed))

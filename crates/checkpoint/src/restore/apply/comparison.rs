@@ -43,10 +43,10 @@ impl RootDir {
     pub(super) fn has_plainly(&self, path: &[u8], found: &EntryState, node: &RestoreNode) -> bool {
         match (found, node) {
             (EntryState::File(stat), RestoreNode::File { hash, size, mode, .. }) => {
-                // The file is read only if what costs nothing agrees.
+                // The file is read only if size and mode agree, which cost nothing.
                 stat.size == *size && stat.mode == *mode && self.hash(path).is_some_and(|found| found == *hash)
             }
-            // A link has no looks of its own, and is compared by where it leads.
+            // A link has no looks of its own, and is compared by its target.
             (EntryState::Symlink(_, target), RestoreNode::Symlink(expected)) => *target == expected.0,
             (EntryState::Directory(_), RestoreNode::Directory { .. }) => true,
             _ => false,

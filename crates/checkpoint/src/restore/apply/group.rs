@@ -90,7 +90,7 @@ impl Applier<'_> {
     /// Makes what the group's plan leaves, the database last. Errors: `file_conflict` where something else stands by now.
     pub(super) fn fill(&self, group: &Group<'_>) -> Result<()> {
         let mut is_any = false;
-        // Backwards, because the database is the first of the list.
+        // The list is filled backwards, because the database is its first entry.
         for (_, step) in group.steps().iter().rev() {
             let Some(after) = &step.after else { continue };
             if matches!(after, RestoreNode::Directory { .. }) {

@@ -53,7 +53,7 @@ pub fn place<'r>(restores: &'r [RestoreRecord], id: &RestoreId) -> RestorePlace<
         let Some((at, one, named)) = found(&stack, id) else { continue };
         let is_undo = named.kind == RestoreKind::Undo;
         return match stack.last() {
-            // A restore or redo is undone from the first stack, an undo from the second. Of several undos of a restore,
+            // A restore or redo is undone from the first stack, an undo from the second. If a restore has several undos,
             // only the last one stands.
             Some(top) if is_undo == is_undone && (!is_undo || named.id == one.last().id) => {
                 if at + 1 == stack.len() {

@@ -55,7 +55,7 @@ impl Limits {
     }
 
     fn reaches(&self, path: &[u8], fits: impl Fn(&Vec<u8>) -> bool) -> bool {
-        // Side files go with their database though only that was named. What is kept stays in any case.
+        // Side files go with their database, even if only the database was named. What is kept stays in any case.
         let is_named = (self.paths.is_empty() || self.paths.iter().any(fits))
             && self.only.as_ref().is_none_or(|only| is_or_holds_one(path, only));
         (is_named || self.sides.contains(path)) && !self.keep.iter().any(|base| is_at_or_below(path, base))

@@ -88,7 +88,7 @@ impl Backwards<'_> {
         ways: [&[LookPair]; 2],
         now: Option<&DiffState>,
     ) -> Result<Option<LineConflict>> {
-        // Both ways take the same kind of steps: only the side differs that gives the lines in conflict.
+        // Both ways take the same kind of steps. They differ only in the side that gives the lines in conflict.
         let way = |pairs: &[LookPair], side| Self { side: Some(side), ..*self }.back(path, pairs, now);
         let PathReversal::To { state: taken, mut texts, .. } = way(ways[0], MergeSide::Theirs)? else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Backwards<'_> {
                 PathStep::Conflict(why) => return Ok(PathReversal::Conflict(why)),
             }
         }
-        // Of the merged texts only the last is still needed: the others were steps on the way. A text that no merge
+        // Only the last of the merged texts is still needed: the others were steps on the way. A text that no merge
         // made may come from a commit.
         match &to {
             Some(DiffState::File { hash, .. }) => {
@@ -158,7 +158,7 @@ impl Backwards<'_> {
         if is_same(now, before) {
             return Ok(PathStep::To(now.cloned()));
         }
-        // Files first, even those that are as the work left them: content and looks may be of different makers.
+        // Files come first, even those that are as the work left them: content and looks may be of different makers.
         if let (
             Some(was @ DiffState::File { .. }),
             Some(left @ DiffState::File { .. }),

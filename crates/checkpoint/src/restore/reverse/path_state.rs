@@ -9,7 +9,7 @@ use crate::restore::plan::RestoreNode;
 /// Whether two states are the same to a restore: whether a directory is empty does not count.
 pub(super) fn is_same(one: Option<&DiffState>, other: Option<&DiffState>) -> bool {
     match (one, other) {
-        // Nothing is known of what was left out: the same reason at both times is taken for no change.
+        // Nothing is known of what was left out: the same reason at both times counts as no change.
         (Some(DiffState::Passed(reason)), Some(DiffState::Passed(of_other))) => reason == of_other,
         (Some(DiffState::Passed(_)), _) | (_, Some(DiffState::Passed(_))) => false,
         _ => one.and_then(RestoreNode::of) == other.and_then(RestoreNode::of),

@@ -25,7 +25,7 @@ impl Own {
     ) -> Result<()> {
         let backwards = Backwards { objects, root: None, own: &*self, side: None };
         let renames = renames(backwards, (from, to), is_of_others, &self.files_of_work())?;
-        // First the names that are known: what was renamed once more gets one more name. New ones are added after that.
+        // Known names come first: what was renamed once more gets one more name. New ones are added after that.
         follow(self.renamed.values_mut(), &renames);
         let own = renames.into_iter().filter(|(path, _)| self.changes.contains_key(path));
         let own: Vec<_> = own.map(|(path, new)| (path, vec![new])).collect();

@@ -113,8 +113,8 @@ impl Own {
         undone: Option<ReplayedPath<'_>>,
     ) -> Result<()> {
         let replay = Replay { objects, path, is_undone: undone.is_none(), decision: None, earlier };
-        // Its undo took nothing out here. Where by the looks there was something to take, the path was gone before any
-        // look saw it, and nothing comes back.
+        // Its undo took nothing out here. If the looks show something to take out, the path was gone before any look
+        // saw it, and nothing comes back.
         if let Some(undone) = undone
             && self.pairs(path).is_empty()
             && was_changed_unseen(replay, undone.then)?
@@ -228,8 +228,8 @@ pub fn without_returns(history: &mut [Past]) {
         let run = is_persons[..=last].iter().rev().take_while(|is_persons| **is_persons).count();
         let left = history[last].change.1.clone();
         let is_return = |past: &Past| is_same(past.change.0.as_ref(), left.as_ref());
-        // The changes by persons that end here, without others in between. If one of them began with what the last one
-        // left, all from that one on came to nothing.
+        // These are the changes by persons that end here, without others in between. If one of them began with what the last
+        // one left, all from that one on came to nothing.
         let from = last + 1 - run;
         if let Some(first) = history[from..=last].iter().position(is_return) {
             history[from + first..=last].iter_mut().for_each(|past| past.whose = ChangeOwner::Undone);
@@ -356,7 +356,7 @@ fn changed(
 ) -> Result<PathStep> {
     // Nothing is known of others here: who made it so again does not matter.
     let own = Own::default();
-    // Turned round: `step` takes a change out, and this one is to go in.
+    // The change is turned round: `step` takes a change out, and this one is to go in.
     let change = PathChange { path: replay.path, at: 0, before: to.as_ref(), after: from.as_ref() };
     let side = decision.map(LineDecision::side);
     Backwards { objects: replay.objects, root: None, own: &own, side }.step(change, state, texts)

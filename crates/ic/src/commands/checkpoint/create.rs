@@ -67,7 +67,7 @@ impl CheckpointCreateArgs {
         };
         let kernel = session.kernel_for(self.door.as_deref())?;
         let mut settings = session.checkpoint_settings(&kernel)?;
-        // By the flag alone: no configuration can allow it for every call.
+        // Only the flag allows it: no configuration can allow it for every call.
         settings.allow_unsafe_root = self.allow_unsafe_root;
         let watch = CaptureProgress::default();
         let created = progress::shown(

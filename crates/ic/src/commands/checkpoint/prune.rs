@@ -68,8 +68,8 @@ pub(super) fn report(session: &mut CliSession, pruned: &Pruned) -> Result<ExitSt
 pub(super) fn with_room<T>(session: &CliSession, work: impl Fn(bool) -> Result<T>) -> Result<T> {
     let ledger = session.place()?.db;
     let done = match work(false) {
-        // Once only: on a disk that is still full, the second error is the answer. All of `work` runs again, the
-        // opening of the ledger included.
+        // It is tried again only once: on a disk that is still full, the second error is the answer. All of `work` runs
+        // again, including the opening of the ledger.
         Err(error) if error.code() == Code::DiskFull && reserve::release(&ledger) => work(true),
         done => done,
     };

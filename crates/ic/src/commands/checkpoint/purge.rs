@@ -41,7 +41,7 @@ impl Purge {
         if !session.confirm(self.yes, &question, text)? {
             return Ok(ExitStatus::No);
         }
-        // The question may have stood for long: the store is opened again, and `purge` checks the path again.
+        // The question may have waited for a long time, so the store is opened again, and `purge` checks the path again.
         let purged = purge::purge(&Workspace::here(&kernel, &settings)?, &self.path)?;
         session.output.record(&PurgeJson::from(&purged), || views::checkpoint::retention::purged(&purged))
     }

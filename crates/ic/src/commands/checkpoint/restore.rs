@@ -103,7 +103,7 @@ pub(crate) struct RestoreFlags {
 impl RestoreFlags {
     /// Restores the working tree to a checkpoint, by its id.
     pub(crate) fn restore(mut self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
-        // Moved out before `common` takes the rest: the request borrows the paths as long as it lives.
+        // These are moved out before `common` takes the rest, because the request borrows the paths as long as it lives.
         let (strategy, force, paths) = (self.strategy, self.force, std::mem::take(&mut self.paths));
         let common = self.common();
         let which = Which::Id(checkpoint);
@@ -124,15 +124,15 @@ impl RestoreFlags {
 
     fn common(self) -> Common {
         let Self { dry_run, expect_plan, keep_theirs, yes, .. } = self;
-        // Not by this flag, which means all of `Force`: each caller puts the parts that it was given into the
-        // request.
+        // `force` is not used here, because it means all of `Force`: each caller puts the parts that it was given into
+        // the request.
         Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: ForceFlags { dispatch: None } }
     }
 }
 
 impl CheckpointRestoreArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        // Declared here, because `which` borrows it.
+        // `chosen` is declared here, because `which` borrows it.
         let chosen;
         let which = match (&self.id, &self.name) {
             (Some(id), _) => {
@@ -219,8 +219,8 @@ impl Common {
         let question =
             Question { does: "A restore writes into the working tree", look: Some("--dry-run"), asks: "Restore?" };
         let text = if nothing { String::new() } else { views::checkpoint::restore::report(&preview) };
-        // Also for a plan without steps: in a pipe the call is refused without --yes, whatever the tree is like at
-        // the moment.
+        // A plan without steps is asked about, too: in a pipe the call is refused without --yes, whatever the state of
+        // the tree is.
         if !session.confirm(false, &question, || Ok(text))? {
             return Ok(ExitStatus::No);
         }

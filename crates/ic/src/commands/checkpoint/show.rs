@@ -37,14 +37,14 @@ impl CheckpointShowArgs {
                 files.extend(state.map(|state| (difference.path, state)));
                 Ok(())
             });
-            // It may be pruned while its files are listed: that is the error then, and not a missing object.
+            // It may be pruned while its files are listed: then that is the error, and not a missing object.
             ic_worktree::unless_pruned(&workspace, &[&shown.checkpoint.id], listed)?;
         }
         let contents = files.iter().filter_map(|(_, state)| match state {
             DiffState::File { hash, .. } => Some(*hash),
             _ => None,
         });
-        // One question for all contents, and not one for each file.
+        // One question is asked about all contents, and not one about each file.
         let purged = workspace.objects.purged_among(&contents.collect())?;
         let files: Vec<FileJson> =
             files.iter().filter_map(|(path, state)| FileJson::new(path, state, &purged)).collect();

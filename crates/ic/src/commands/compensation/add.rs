@@ -158,7 +158,7 @@ fn argv(words: &[OsString]) -> Result<Vec<String>> {
     if bytes > LONGEST_COMMAND {
         return Err(invalid(&format!("The command is {bytes} bytes long; at most {LONGEST_COMMAND} are allowed.")));
     }
-    // Refused now: the undo would fail only when it is needed.
+    // It is refused now, because the undo would fail only when it is needed.
     if words.first().is_some_and(|program| program.is_empty()) {
         return Err(invalid("The command is empty: it names no program."));
     }

@@ -151,7 +151,7 @@ impl CompensationRunArgs {
         if report.status == CompensationStatus::Planned || report.left.is_empty() {
             return None;
         }
-        // Without --skip and --reason: a skip is on record, and holds for the next call.
+        // --skip and --reason are left out: a skip is on record, and holds for the next call.
         let mut call = format!("ic compensation run {}", report.run_id.short());
         let mut flag = |name: &str, value: &str| {
             // With an equals sign, a value that begins with a hyphen is not read as a flag.

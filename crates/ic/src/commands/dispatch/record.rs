@@ -36,7 +36,7 @@ pub(crate) struct DispatchRecordArgs {
 
 impl DispatchRecordArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        // Read whole and checked before the ledger is opened: one bad line leaves nothing recorded.
+        // All of it is read and checked before the ledger is opened, so one bad line leaves nothing recorded.
         let mut report = if self.stdin { report::parse(&input::standard_input()?)? } else { self.report()? };
         let kernel = session.kernel()?;
         if !self.stdin {

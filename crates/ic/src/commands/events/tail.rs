@@ -83,9 +83,9 @@ impl Tail {
         }
         let timeout = session.busy_timeout();
         let mut list = session.output.begin_list();
-        // Not below zero: `runs` is never empty.
+        // This is not below zero: `runs` is never empty.
         let newest = runs.len() - 1;
-        // A closure, so that an error within still reaches the end of the list below.
+        // This is a closure, so that an error within it still reaches the end of the list below.
         let print = |list: &mut ListOutput<'_>| {
             for (at, run_id) in runs.into_iter().enumerate() {
                 let tail = self.begin(&kernel, cursor.as_ref(), run_id, timeout)?;
@@ -110,7 +110,7 @@ impl Tail {
     fn runs(&self, kernel: &Kernel, cursor: Option<&Label>) -> Result<(Vec<Option<RunId>>, bool)> {
         let Some(reference) = &self.run else { return Ok((vec![None], self.follow)) };
         let named = kernel.read(|snapshot| kernel.run(snapshot, reference)).map(|run| run.id);
-        // Looked up before the error of `@` is judged: without an open run, the rest of the ended ones decides.
+        // These are looked up before the error of `@` is judged: without an open run, the rest of the ended runs decides.
         let left = match cursor {
             Some(name) if reference == "@" => consume::left_behind(kernel, name)?,
             _ => Vec::new(),
@@ -200,7 +200,7 @@ impl Tail {
     ) -> Result<ExitStatus> {
         let command = input::text("--each", command)?;
         let held = HeldCursor::take(kernel, name, run_id, session.busy_timeout())?;
-        // Only now: while another consumer holds the cursor, Ctrl-C ends the wait at once.
+        // Signals are caught only from here on: while another consumer holds the cursor, Ctrl-C ends the wait at once.
         let interrupted = signals::interrupted()?;
         let delivery = Delivery { command, limit: self.limit, follow, interrupted };
         let end = consume::deliver(kernel, &held, &delivery, encode, |failure, delay| {
@@ -242,7 +242,8 @@ impl Position<'_> {
         let mut open = self.print_new(list)?;
         let mut version = None;
         while follows && open && self.left > 0 {
-            // Read before the events: one that is recorded in between changes it again, and the next turn finds it.
+            // The version is read before the events: an event that is recorded in between changes it again, and the
+            // next turn finds that event.
             let now = self.kernel.ledger.data_version()?;
             if version == Some(now) {
                 std::thread::sleep(POLL);
@@ -279,7 +280,7 @@ impl Position<'_> {
                 self.left -= printed;
                 self.keep(read)?;
             }
-            // A full step may have more behind it; anything less was all.
+            // After a full step there may be more; after a shorter one there is none.
             if printed < wanted || self.left == 0 {
                 return Ok(true);
             }

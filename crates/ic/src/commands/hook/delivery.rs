@@ -32,7 +32,7 @@ pub(super) struct Hearing<'h> {
 impl Hearing<'_> {
     fn prompt(&self, said: &mut Said) -> Result<()> {
         let Self { session, kernel, client, payload, .. } = *self;
-        // No work begins with a command of ic, or with news that a task has ended: that turn continues the prompt
+        // A command of ic begins no work, nor does the news that a task has ended: that turn continues the prompt
         // before.
         let Some(text) = payload.prompt() else {
             if payload.is_command() {
@@ -67,8 +67,8 @@ impl Hearing<'_> {
         if client.listens_at_prompts {
             let is_late = recorded.is_first && !client.listens_at_begin;
             let welcome = if is_late { Some(self.welcome(&given)?) } else { None };
-            // Said once for each run: the welcome has it already, and later prompts of the same run do not repeat
-            // it.
+            // This is said once for each run: the welcome has it already, and later prompts of the same run do not
+            // repeat it.
             let unusable = given.unusable.filter(|_| recorded.begins_run && welcome.is_none());
             let news: Vec<String> = recorded.undone.or(welcome).into_iter().chain(unusable).collect();
             said.answer = (!news.is_empty()).then(|| tell(self.event, &news.join(" ")));
@@ -96,8 +96,8 @@ impl Hearing<'_> {
                 said.is_refused = true;
             }
             Begun::Doubtful(why, more) => {
-                // On record as begun, and not as refused: the person may allow it, and it then runs in the other
-                // places as well.
+                // The call is on record as begun, and not as refused: the person may allow it, and it then runs in the
+                // other places as well.
                 said.answer = Some(guard::doubt(self.client, guard, &why));
                 said.warnings.extend(more);
             }
@@ -153,7 +153,7 @@ impl Hearing<'_> {
             said.is_refused = true;
             return Ok(());
         }
-        // A function, and no number: the record may be long, and is read only if a prompt ends here.
+        // This is a function and not a number: the record may be long, and is read only if a prompt ends here.
         let count = |start: Option<u64>| self.transcript("transcript_path")?.tokens_since(start?);
         said.warnings.extend(hooks::stop(self.kernel, self.teller, self.kept.as_ref(), &count)?);
         background_sweep::sweep(self.session, self.kernel, self.kept.as_ref(), &self.kernel.project.root);

@@ -30,7 +30,7 @@ fn whole(text: &str) -> Cow<'_, str> {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = match (half_or_zero(rest), rest.get(6..).and_then(half_or_zero)) {
-            // Two halves in their order are a character, as in `\ud83d\ude00`: both escapes stay.
+            // Two halves in the right order are one character, as in `\ud83d\ude00`: both escapes stay.
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
             (Some(_), _) => {
                 out.push_str(REPLACEMENT);
@@ -43,7 +43,7 @@ fn whole(text: &str) -> Cow<'_, str> {
         out.push_str(&rest[..length]);
         rest = &rest[length..];
     }
-    // No backslash was found, and so nothing to replace.
+    // No backslash was found, so there is nothing to replace.
     if out.is_empty() {
         return Cow::Borrowed(text);
     }

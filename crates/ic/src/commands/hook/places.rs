@@ -36,7 +36,7 @@ fn of_call(payload: &Payload<'_>, directory: &Path, home: &Path) -> Vec<PathBuf>
     // A work tree may lie within another one: the innermost comes first, and is the one that is meant.
     others.sort_by_key(|top| std::cmp::Reverse(top.components().count()));
     let inner = |path: &Path| {
-        // A path below `home` is in another work tree only if the top of that is deeper than `home`.
+        // A path below `home` is in another work tree only if the top of that tree is deeper than `home`.
         let own = home.components().count();
         let top = others.iter().find(|top| path.starts_with(top))?;
         (!path.starts_with(home) || top.components().count() > own).then(|| top.clone())
@@ -70,7 +70,7 @@ fn in_line(line: &str, directory: &Path) -> Vec<PathBuf> {
     let words = line.split(is_end).map(|word| word.trim_matches(['"', '\''])).filter(|word| !word.is_empty());
     for word in words.take(LONGEST) {
         let path = real(&at.join(word));
-        // The words that follow are seen from there, as in `cd ../api && touch a`.
+        // The words that follow are resolved from there, as in `cd ../api && touch a`.
         if goes {
             at.clone_from(&path);
         }
@@ -134,7 +134,7 @@ impl ToldEvent<'_> {
     pub(super) fn elsewhere(&self, kernel: &mut Kernel, occasion: HookOccasion, said: &mut Said) -> Result<()> {
         let known = places::elsewhere(kernel, self.teller)?;
         let mut all: Vec<There> = known.into_iter().map(|(name, place)| There { name, place }).collect();
-        // Ends are told in all places where the session has worked. A beginning is told only where this call works.
+        // An end is reported in all places where the session has worked, a beginning only where this call works.
         if occasion == HookOccasion::BeforeCall {
             if !may_write(self.payload.tool()) {
                 return Ok(());
@@ -198,7 +198,7 @@ impl Hearing<'_> {
     fn call_elsewhere(&self, own: Teller<'_>, said: &mut Said) -> Result<()> {
         let (kernel, kept) = (self.kernel, self.kept.as_ref());
         let prompt_id = self.payload.prompt_id();
-        // First the prompt, because a call belongs to one.
+        // The prompt begins first, because a call belongs to one.
         said.warnings.extend(places::begin(kernel, (own, self.teller), prompt_id, kept)?);
         let Some(key) = places::key(kernel, own, prompt_id)? else { return Ok(()) };
         let begun = self.told(Guard::Allow, |told| {

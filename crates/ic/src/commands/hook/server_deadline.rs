@@ -28,13 +28,13 @@ pub(super) fn patience() -> Option<Patience> {
 /// Keeps an event that could not be recorded: on a server, or because others wrote the ledger for too long. An event that the ledger would
 /// refuse anyway is dropped.
 pub(super) fn keep(place: &LedgerLocation, event: &Event, (name, payload): (&str, &Payload<'_>), error: &Diagnosis) {
-    // `invalid_value` is the payload itself, which fails each time. With a file only `busy` passes by itself; a
-    // server may fail in other ways and come back.
+    // `invalid_value` is the payload itself, which fails each time. For a ledger in a file only `busy` passes by
+    // itself; a server may fail in other ways and recover.
     let may_succeed_later = error.code() == Code::Busy || place.server.is_some() && error.code() != Code::InvalidValue;
     if !may_succeed_later {
         return;
     }
-    // Masked and cut: the file is outside of the ledger, so no redaction reaches it.
+    // The texts are masked and cut: the file is outside of the ledger, so no redaction reaches it.
     let named = |text: Option<&str>| text.map(title);
     let unsent = Unsent {
         at: CliEnvironment::context().now().millis(),
@@ -82,7 +82,7 @@ fn replay_one(session: &mut CliSession, unsent: &Unsent, directory: &Path) -> Re
     let client = Client::parse(&unsent.client).ok_or_else(unknown)?;
     let occasion = client.occasion(&unsent.event).ok_or_else(unknown)?;
     let id = unsent.session.as_deref().filter(|id| is_id(id)).ok_or_else(unknown)?;
-    // The work tree may be gone since; the event is still recorded, from here.
+    // The work tree may have been removed since; the event is still recorded, from here.
     let root = unsent.root.as_deref().filter(|root| root.is_dir()).unwrap_or(directory);
     session.for_hook(root.to_owned(), PATIENCE_TO_WRITE, patience());
     let payload = json!({

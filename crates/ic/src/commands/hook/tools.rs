@@ -60,7 +60,7 @@ impl ClientCall {
             .filter(|(_, file)| !file.contains("://") && mask(file) == *file)
             .filter_map(|(from, file)| ic_worktree::outside_files::outside(root, &plain(&from.join(file))))
             .collect();
-        // Named twice, as in two parts of a patch, a file is still looked at once.
+        // A file that is named twice, as in two parts of a patch, is looked at only once.
         outside.sort();
         outside.dedup();
         let paths: Vec<String> = named.filter(|path| mask(path) == *path).collect();

@@ -57,13 +57,13 @@ impl Exclude {
         if is_tracked && what.has_no_copy() {
             return None;
         }
-        // In the common directory: git reads one exclude file for all work trees of a repository.
+        // The file is in the common directory: git reads one exclude file for all work trees of a repository.
         let mut exclude = Self::read(&dirs.common_dir.join("info/exclude"))?;
         exclude.covers_settings = !is_tracked;
         let [all, copy] = lines(what);
         let is_there = |lines: &[u8]| find(&exclude.after, lines).is_some();
         let lines = if is_tracked { copy } else { all.clone() };
-        // Either text may be there: git may track the settings now, or no longer, since an earlier installation.
+        // Either text may be there: git may have begun or ceased to track the settings since an earlier installation.
         if !is_there(&all) && !is_there(&lines) {
             if !exclude.after.is_empty() && !exclude.after.ends_with(b"\n") {
                 exclude.after.push(b'\n');

@@ -17,14 +17,14 @@ pub(super) fn kept(json: &str) -> String {
             // Digits within a text are no number.
             '"' => string(rest),
             '-' | '0'..='9' => {
-                // Letters, too: all of `1e5` is one number, and `1.2.3` or `0x1f` is none and stays unchanged.
+                // Letters count, too: all of `1e5` is one number, and `1.2.3` or `0x1f` is not a number and stays unchanged.
                 let is_digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.');
                 let length = rest.find(|c| !is_digit(c)).unwrap_or(rest.len());
                 let number = &rest[..length];
                 let read: Option<Value> = serde_json::from_str(number).ok();
                 // What serde would write decides: `1.0` and `1e2` come back in another form though no value is lost.
                 let ours = read.map(|read| read.to_string());
-                // What is too large for a float is not read at all, so it is known by its form.
+                // A number that is too large for a float is not read at all, so it is recognized by its form.
                 if ours.is_some_and(|ours| ours != number) || is_too_large(number) {
                     out.extend([WRITTEN, number, "\""]);
                     rest = &rest[length..];

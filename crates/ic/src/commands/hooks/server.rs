@@ -43,7 +43,7 @@ impl Servers {
             let before = settings.before.as_deref().unwrap_or_default();
             let after = toml::with(settings.before.as_deref(), program)
                 .map_err(|unfit| refusal(&settings.location.file, unfit))?;
-            // The copy is of the file without our table. Where there was no file, there is nothing to copy.
+            // The copy shows the file without our table. Without a file, there is nothing to copy.
             let copies = if toml::is_in(before) || settings.before.is_none() { Copies::Older } else { Copies::Kept };
             return Ok(settings.edit(Some(after), Vec::new(), copies));
         };

@@ -82,7 +82,7 @@ impl HooksSettings {
         for (event, _) in client.events {
             let entries = hooks[event].take();
             let mut entries = entries.as_array().cloned().unwrap_or_default();
-            // An entry that a person changed still calls ic. With ours beside it, each event would be told twice.
+            // An entry that a person changed still calls ic. With ours beside it, each event would be reported twice.
             if !left.iter().any(|one| one == event) {
                 entries.push(entry(client, event, program));
             }
@@ -118,7 +118,7 @@ impl HooksSettings {
             Some(bytes) if self.was() == Some(Value::Object(root.clone())) => Some(bytes),
             // A blank file reads as an empty object, and must not become one by an installation and its removal.
             Some(bytes) if is_blank(&bytes) && root.is_empty() => Some(bytes),
-            // No copy: the installation made the file, and nothing else has come into it since.
+            // There is no copy: the installation made the file, and nothing else has come into it since.
             None if root.is_empty() => None,
             _ => Some(pretty(root)?),
         })
@@ -129,7 +129,7 @@ impl HooksSettings {
         fs::read(copy_of(&self.location.file)).ok()
     }
 
-    /// The former content; `None` if there is no copy, or one that is not read.
+    /// The former content; `None` if there is no copy, or if it cannot be read.
     fn was(&self) -> Option<Value> {
         parsed(&self.location.file, &self.copy()?).ok()
     }
@@ -250,10 +250,10 @@ fn remove(root: &mut Map<String, Value>, client: &Client, was: Option<&Value>) -
             emptied.push(event.clone());
         }
     }
-    // `hooks` itself goes only if nothing else was in it, and the former content had none.
+    // `hooks` itself is removed only if nothing else was in it, and the former content had none.
     let is_ours = !emptied.is_empty() && emptied.len() == hooks.len() && was.is_none();
     for event in emptied {
-        // Not `swap_remove`: the order of all other keys must stay for the file to be as before, byte for byte.
+        // `swap_remove` is not used: the order of all other keys must stay for the file to be as before, byte for byte.
         hooks.shift_remove(&event);
     }
     if is_ours {

@@ -65,7 +65,7 @@ pub(super) fn is_in(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| ours(text).is_some())
 }
 
-// What is added, below a blank line:
+// This is added below a blank line:
 //
 //     [mcp_servers.ic]
 //     command = "/usr/local/bin/ic"

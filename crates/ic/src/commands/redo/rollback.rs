@@ -40,7 +40,7 @@ impl RollbackRedo<'_> {
             preview.refusals = explained_all(preview.refusals, &explain);
             Ok(preview)
         };
-        // The hash of the plan that a person saw. Without a question that of the caller counts.
+        // This is the hash of the plan that a person saw. Without a question, the caller's hash counts.
         let mut shown = None;
         if self.dry_run || !self.yes {
             let preview = preview().map_err(&explain)?;

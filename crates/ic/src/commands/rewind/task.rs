@@ -69,7 +69,7 @@ impl RewindToArgs {
                 views::rewind::preview::preview(&preview)
             });
         }
-        // Made only if a person is asked: with --yes the rewind makes a plan of its own.
+        // The preview is made only if a person is asked: with --yes the rewind makes a plan of its own.
         let text = || {
             ic_undo::app_rewind::preview(&kernel, &settings, &setup, &request)
                 .map(|preview| views::rewind::preview::preview(&preview))

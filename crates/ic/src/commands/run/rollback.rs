@@ -79,7 +79,7 @@ pub(crate) struct RunRollbackArgs {
 impl RunRollbackArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let asks_for_code = self.asks_for_code()?;
-        // Without --layer, too: `all` is true of an empty list.
+        // This also holds without --layer: `all` is true of an empty list.
         let is_of_record = asks_for_code || self.layer.iter().all(|layer| *layer == LayerArg::Workflow);
         if is_of_record && (self.forced.is_any() || self.keep_theirs || self.mine) {
             return Err(usage(
@@ -134,8 +134,8 @@ impl RunRollbackArgs {
     fn workflow(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let request = self.request()?;
         let kernel = session.kernel_to_change(self.door.as_deref())?;
-        // Of two callers that ask at once, the second finds the run rolled back. The time tells that from an
-        // earlier rollback, which is an error.
+        // If two callers ask at once, the second finds the run rolled back. The time distinguishes that from an earlier
+        // rollback, which is an error.
         let asked_at = session.asked_at(&kernel);
         let rollback = ic_undo::rollback_asked_at(&kernel, &request, Some(asked_at))?;
         session.output.record(&RollbackJson::from(&rollback), || {

@@ -42,7 +42,7 @@ impl Checkpoints {
         let settings = session.checkpoint_settings(&kernel)?;
         let workspace = Workspace::here(&kernel, &settings)?;
         let run = match (&self.workflow, &self.run) {
-            // By its name in all runs, so no run limits the list.
+            // A workflow is looked up by its name in all runs, so no run limits the list.
             (Some(_), _) => None,
             (None, Some(run)) => Some(ic_workflow::show(&kernel, run)?.run_id),
             (None, None) => Some(ic_workflow::show(&kernel, ic_workflow::last(&kernel)?.as_str())?.run_id),

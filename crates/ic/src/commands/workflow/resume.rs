@@ -51,7 +51,7 @@ impl WorkflowResumeArgs {
             return Ok(ExitStatus::No);
         }
         // A rollback that a person asked for exits as `workflow rollback` does; one after a failure, as the failed workflow.
-        // Asked before the resume, after which no rollback is under way.
+        // This is asked before the resume, after which no rollback is under way.
         let is_asked_for = ic_workflow::is_rolling_back(&kernel, &self.run)?
             && !ic_workflow::is_rolling_back_a_failure(&kernel, &self.run)?;
         let rolled_back = if is_asked_for { ExitStatus::Done } else { ExitStatus::No };

@@ -71,7 +71,7 @@ impl WorkflowRollbackArgs {
             Some(run) => run.clone(),
             None => ic_workflow::last(&kernel)?.to_string(),
         };
-        // Before a person is asked for a point, which these flags would contradict.
+        // This is checked before a person is asked for a point, which these flags would contradict.
         self.require_fitting_strategy()?;
         let to = match self.aim(session, &kernel, &run)? {
             Aim::LayeredRollback => None,
@@ -110,7 +110,7 @@ impl WorkflowRollbackArgs {
                 overrides.expect_plan = Some(plan.whole.rollback.plan_hash.clone());
             }
         }
-        // Caught only from here on: at the question Ctrl-C should end the process.
+        // Signals are caught only from here on: at the question Ctrl-C should end the process.
         overrides.interrupted = signals::interrupted()?;
         go(session, &kernel, &run, &overrides, ic_workflow::rollback, ExitStatus::Done)
     }

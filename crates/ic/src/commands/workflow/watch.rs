@@ -139,7 +139,7 @@ impl WorkflowUi for WorkflowWatch {
             let (on, off) = (style::WARN.render(), style::WARN.render_reset());
             self.say(&format!("{on}warning{off}: {}", plain(&warning.message)));
         }
-        // Also in text: the record that is printed at the end is made of all of them.
+        // Warnings are kept in text, too: the record that is printed at the end is made of all of them.
         self.warnings.push(warning.clone());
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_undo::Fil
     out
 }
 
-/// A sentence about a rollback that left a part of the work. A run that goes back counts as undone: only works have a rest.
+/// A sentence about a rollback that left a part of the work. A run that goes back counts as undone, so only works have a rest to name.
 fn in_part_of(whole: &LayeredRollback) -> String {
     let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
     let stays = format!("undone in part: something of it stays at {}", text::counted(paths, "path"));
@@ -102,7 +102,7 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     let effects = whole.parts.effects.as_ref();
     let has_effects = effects.is_some_and(|effects| !effects.compensations.is_empty());
     let mut out = head(&whole.rollback, whole.status != LayeredStatus::RollingBack);
-    // Works, files, commits, effects, rows: what a person looks for first. The record comes last.
+    // A person looks for works, files, commits, effects and rows first. The record comes last.
     let is_planned = whole.status == LayeredStatus::Planned;
     if let Some(report) = &whole.parts.tree {
         out += &tree(report, whole.parts.commits.as_deref().unwrap_or_default(), false);

@@ -189,7 +189,7 @@ pub(crate) fn show(
         format!("what was recorded after event {}", rollback.cut_seq)
     };
     out += &format!("begun {}; {what} {stands} rolled back\n\n", rollback.created_at);
-    // Once it counts no more, its steps say nothing of the present, but what an undo could not restore does.
+    // Once a rollback does not stand any more, its steps say nothing about the present, but what an undo could not restore does.
     if rollback.status.stands() {
         out += &steps(all);
         out += &files_alone.map(|safety| format!("\n{}\n", purged(safety))).unwrap_or_default();

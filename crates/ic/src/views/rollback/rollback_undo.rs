@@ -60,7 +60,7 @@ shape! {
 
 /// The command that resumes the undo of a rollback; `None` if nothing is left to do.
 pub(crate) fn again(undone: &UndoneRollback) -> Option<String> {
-    // Its own event is the last thing that an undo records: without it something is left to do.
+    // An undo records its own event last: without it something is left to do.
     (undone.seq.is_none() && !undone.is_dry_run).then(|| next_command(&undone.remembered.id, &undone.steps))
 }
 

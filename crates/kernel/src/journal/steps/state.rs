@@ -78,8 +78,8 @@ pub(super) fn next(state: RollbackStepState, happening: StepEvent) -> Result<Rol
         (S::Pending | S::Running | S::Failed, H::Begins)
         | (S::Running | S::Done | S::Failed, H::BeginsBack)
         | (S::Running, H::Learns) => Ok(S::Running),
-        // An undo or abort works off what is `done`. So the turn makes each step `done` that may have changed something:
-        // also one that failed half-way, and the tree of a rollback that came no further than its effects.
+        // An undo or abort goes through the steps that are `done`. So the turn makes a step `done` if it may have changed
+        // something. That includes one that failed half-way, and the tree of a rollback that stopped at its effects.
         (S::Running, H::Succeeds) | (S::Pending | S::Running | S::Done | S::Failed | S::Skipped, H::TurnsBack) => {
             Ok(S::Done)
         }

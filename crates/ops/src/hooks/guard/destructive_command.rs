@@ -113,7 +113,7 @@ impl DangerTarget {
     fn losses(&self, root: &Path, held: StoredPaths<'_>) -> Vec<String> {
         let path = path_words::real(&self.path, self.reach == DangerReach::Content);
         let is_there = |path: &Path| {
-            // Of `data/*.csv` the directory `data` is looked for, because no file has the name of the pattern.
+            // For `data/*.csv` the directory `data` is looked for, because no file has the name of the pattern.
             let fixed = path.ancestors().find(|part| !path_words::is_pattern(&part.to_string_lossy()));
             fixed.is_some_and(|fixed| fixed.symlink_metadata().is_ok())
         };

@@ -37,7 +37,7 @@ pub(super) fn read(words: &[Word]) -> Option<GitAct<'_>> {
         "push" => {
             let is_forced = |word: &Word| {
                 let text = word.text.as_str();
-                // `--force-with-lease`, too, replaces what the remote has. `+main` forces one branch alone.
+                // `--force-with-lease` replaces what the remote has, too. `+main` forces one branch alone.
                 text.starts_with("--force") || text.starts_with('+') || text == "--mirror"
             };
             let deletes = |word: &Word| {

@@ -24,7 +24,7 @@ pub(super) fn output(words: &[Word], input: PipeOutput) -> PipeOutput {
         "echo" => of_text(echoed(rest)),
         "printf" => of_text(printed(rest)),
         "find" => PipeOutput { found: Some(roots(rest).0), ..PipeOutput::default() },
-        // With the name of a file, `cat` reads that file, and its content is not known.
+        // If `cat` gets the name of a file, it reads that file, and its content is not known.
         "cat" if rest.iter().all(|word| word.text.starts_with('-')) => input,
         "tee" => input,
         // They pass on some of what they read.

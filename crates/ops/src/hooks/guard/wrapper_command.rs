@@ -82,7 +82,7 @@ pub(super) fn unwrapped(mut words: &[Word]) -> Inner<'_> {
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
             let own = wrapper.own_words(rest);
             by_list |= name == "xargs";
-            // Where `env -C DIR` leads is not followed: after it, a relative name may be anything.
+            // The directory of `env -C DIR` is not followed: after it, a relative name may be anything.
             is_elsewhere |= rest[..own].iter().any(|flag| leads_elsewhere(name, &flag.text));
             words = &rest[own..];
         // A variable that is set for the command alone: `A=1 rm`.

@@ -48,7 +48,7 @@ impl HookTrust for CodexTrust {
 
 /// The entries for our hooks. A repository may bring hooks of its own: whether to trust those, the person decides.
 fn hashes(listed: &Value, file: &Path, commands: &BTreeSet<String>) -> Map<String, Value> {
-    // Both without links: Codex may name the file by another path.
+    // Links are resolved in both paths: Codex may name the file by another path.
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let is_ours = |hook: &&Value| {
         let source = hook["sourcePath"].as_str().and_then(|path| std::fs::canonicalize(path).ok());

@@ -126,8 +126,8 @@ pub(super) fn restored(
         let is_again = again.iter().any(|(look, during)| *look == one.target_id && during.contains(&one.seq));
         let of_it = made.get(&one.safety_id);
         let is_during = |reverts: &[Range<Seq>]| reverts.iter().any(|during| during.contains(&one.seq));
-        // To restore what a rollback had replaced is its undo only while it was undone or aborted. At another time a
-        // person did that, and something else is meant.
+        // A restore of what a rollback had replaced is its undo only while the rollback was undone or aborted. At
+        // another time a person made it, and meant something else.
         let of_its_end = made.get(&one.target_id).filter(|(_, reverts)| is_during(reverts));
         let known = of_it.or(of_its_end).map(|(whose, _)| *whose);
         let back = match known.or(is_again.then_some(ChangeOwner::Undone)) {
@@ -136,7 +136,7 @@ pub(super) fn restored(
             }
             known => known,
         };
-        // Oldest first: a later restore of this safety checkpoint restores what this one replaced.
+        // The restores come oldest first: a later one of this safety checkpoint restores what this one replaced.
         replaced.insert(&one.safety_id);
         whose_left.extend(one.restored_id.clone().zip(back));
     }
@@ -204,7 +204,7 @@ fn undo(snapshot: &Snapshot<'_>, workspace: &Workspace<'_>, record: &RollbackRec
     if ic_ledger::project_root(&run.project_dir) != workspace.root {
         return Ok(None);
     }
-    // A cut undoes what came after it, and a set all that its works did.
+    // A cut undoes what came after it, and a set undoes all that its works did.
     let cut = (!record.is_of_works()).then_some(record.cut_seq);
     let work = if cut.is_some() { rolled_back(snapshot, record)? } else { record.works() };
     let Some(first) = work.first() else { return Ok(None) };
@@ -230,7 +230,7 @@ fn rolled_back(snapshot: &Snapshot<'_>, record: &RollbackRecord) -> Result<Vec<D
 /// The events between which a rollback was undone or aborted, oldest first: restores between them reverted it.
 pub(crate) fn reverts(snapshot: &Snapshot<'_>, one: &RollbackRecord) -> Result<Vec<Range<Seq>>> {
     let reverts = events::reverts(snapshot, &one.run_id, one.seq, Some(&one.id))?;
-    // While it is under way, each of its restores still counts for itself.
+    // While a revert is under way, each of its restores still counts for itself.
     Ok(reverts.iter().filter(|revert| !revert.is_open()).map(Revert::during).collect())
 }
 

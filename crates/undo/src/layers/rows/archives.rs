@@ -38,8 +38,8 @@ impl Kept {
 /// that the journal keeps.
 pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
     let target = site.covered.database(site.settings)?;
-    // After the owner's lock, which the saga holds: the order of `ic_checkpoint::lock`. A preview has no saga, and
-    // takes none.
+    // It is taken after the owner's lock, which the saga holds, in the order of `ic_checkpoint::lock`. A preview has no
+    // saga and takes no lock.
     let held = site.saga.map(|saga| lock::database(saga.kernel.store(), &target.database, site.settings.busy_timeout));
     // Held until the last scope is done: two rewinds of one database must not take turns.
     let _lock = held.transpose()?;
@@ -51,7 +51,7 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
         }
         return Ok((data, Value::Null));
     };
-    // One more than the greatest number: the archive of an earlier attempt has the only copy of its rows.
+    // The next number is one more than the greatest: the archive of an earlier attempt has the only copy of its rows.
     let mut next = files(site.kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
     for scope in rewinder.scopes.iter().filter(is_left) {
         // An archive by which no row was removed is replaced by the engine.
@@ -120,7 +120,7 @@ pub(super) struct PutBack {
 /// Restores the rows that a rollback removed, or says which would return. Rows that are back already are left alone, and reported.
 pub(super) fn put_back(site: &Site<'_, '_>) -> Result<PutBack> {
     let Some(remembered) = site.covered.remembered() else { return Ok(PutBack::default()) };
-    // Asked before the database is looked for: where no row was removed, it need not exist any more.
+    // This is asked before the database is looked for: if no row was removed, it need not exist any more.
     if files(site.kernel, &remembered.id)?.is_empty() {
         return Ok(PutBack::default());
     }
@@ -181,7 +181,7 @@ pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()>
     }
     for (table, rows) in taken.as_object().into_iter().flatten() {
         let rows = rows.as_u64().unwrap_or_default();
-        // Only too few is damage: rows that were restored and removed again are in one archive for each time.
+        // Only too few rows are damage: rows that were restored and removed again are in one archive for each time.
         let kept: u64 = held.iter().filter(|one| one.name == *table).map(|one| one.rows).sum();
         if kept < rows {
             let archives = path(kernel, &remembered.id, 0)?;
@@ -234,7 +234,7 @@ fn files(kernel: &Kernel, id: &RollbackId) -> Result<Vec<(usize, PathBuf)>> {
             files.push((at, entry.path()));
         }
     }
-    // By the number, and not by the name: `-10` comes after `-9`.
+    // They are sorted by number and not by name: `-10` comes after `-9`.
     files.sort_unstable();
     Ok(files)
 }

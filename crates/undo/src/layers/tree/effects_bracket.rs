@@ -36,7 +36,7 @@ pub(crate) fn keep_before_effects(
     if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
         return Ok(step.detail.clone());
     }
-    // A new go, without an end. If the process dies now, the next look at the tree ends it.
+    // This is a new go, without an end. If the process dies now, the next look at the tree ends it.
     let keep = |id: &str| {
         let mut goes = goes_of(step);
         goes.push((id.to_owned(), None));
@@ -55,7 +55,7 @@ pub(crate) fn keep_after_effects(
     known: Value,
 ) -> Result<(Value, Option<Shot>)> {
     let step = RollbackStep { detail: known, ..step.clone() };
-    // A go may be open that an earlier attempt began and did not end: it ends here, even if no effect is left.
+    // An earlier attempt may have left a go open: it ends here, even if no effect is left.
     if !goes_of(&step).last().is_some_and(|(_, after)| after.is_none()) {
         return Ok((step.detail, None));
     }

@@ -36,7 +36,7 @@ pub(super) fn take_back(
     } else {
         // Those of paths that the works changed, and of which nothing of the works stays in the tree.
         let looks = git_around_ids(site.kernel, workspace, &site.covered.run, &site.covered.cut.works)?;
-        // Work whose end no checkpoint shows has nothing to compare, so its entries stay.
+        // If no checkpoint shows the end of the work, there is nothing to compare, so its entries stay.
         let spans: Vec<_> = looks.into_iter().filter_map(|(before, after)| Some((before, after?))).collect();
         let skipped = report.plan.skipped.iter().map(|(path, _)| path);
         let stays: BTreeSet<&PathText> = report.parts_left.iter().chain(skipped).collect();

@@ -29,7 +29,7 @@ pub(super) fn hint(
     changed: &[&[u8]],
     watch: &RestoreWatch,
 ) -> Result<String> {
-    // No `--path` names git's state: with it the whole checkpoint has to be restored.
+    // No `--path` can name git's state: if it changed, the whole checkpoint has to be restored.
     if !changed.contains(&GIT) && changed.len() <= MOST_PATHS {
         let command = of_paths(left, changed);
         return Ok(format!("this restores it (and keeps your changes in a checkpoint): {command}"));
@@ -93,8 +93,8 @@ pub(super) fn beside_commits(
     let paths = refused.details().get("paths").and_then(|paths| paths.as_array());
     let has_git = paths.is_some_and(|paths| paths.iter().any(|path| path.as_str().map(str::as_bytes) == Some(GIT)));
     let Some(first) = restores.first().filter(|_| has_git) else { return Ok(String::new()) };
-    // All that the rollback restored, and not only what the refusal names: the command takes the place of the whole
-    // undo.
+    // These are all paths that the rollback restored, and not only those that the refusal names: the command replaces
+    // the whole undo.
     let mut touched = BTreeSet::new();
     for restore in restores {
         touched.extend(ic_worktree::steps_of(workspace, restore)?.into_iter().map(|step| step.path.0));

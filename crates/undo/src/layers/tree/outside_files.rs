@@ -64,8 +64,8 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work:
             _ => one(site, place, &files, course),
         };
         let stays = change.as_ref().is_some_and(OutsideChange::is_incomplete);
-        // The list was reversed above, so its last call is the oldest: what stood there before that one is from
-        // before all of them.
+        // The list was reversed above, so its last call is the oldest: what was there before that call was there before
+        // all of them.
         changes.extend(match files.last().filter(|_| stays && is_forced) {
             Some(oldest) => Some(force(site, step, place, &oldest.was, &mut forced)?),
             None => change,
@@ -111,7 +111,7 @@ fn unforce(
     to: &OutsideStanding,
 ) -> Option<OutsideChange> {
     let now = workspace.outside_now(path, to);
-    // An earlier attempt brought it back.
+    // An earlier attempt restored it.
     if now.is_as(to) {
         return None;
     }

@@ -79,8 +79,8 @@ pub(crate) fn detail_of_skipped(
         paths.extend(steps_of(&workspace, restore)?.into_iter().map(|step| step.path));
     }
     let safety: Vec<&str> = restores.iter().map(|restore| restore.safety_id.as_str()).collect();
-    // Added to what the row has: entries of the index and files that were forced are in it, and an undo needs them,
-    // too.
+    // This is added to what the row has: entries of the index and files that were forced are in it, and an undo needs
+    // them, too.
     let mut detail = step.detail.as_object().cloned().unwrap_or_default();
     detail.insert("safety".to_owned(), json!(safety));
     detail.insert("changes".to_owned(), json!(paths.len()));

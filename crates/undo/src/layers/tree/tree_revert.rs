@@ -266,7 +266,7 @@ impl TreeBack<'_> {
     /// Reverts files and git's state to before the rollback, newest restore first. A path that could not be restored ends it: the last
     /// report names it.
     fn put_back(&self, look: Look<'_>, reports: &mut Vec<RestoreReport>) -> Result<()> {
-        // Decided here again: others may have written into the tree since the check.
+        // This is decided again here: others may have written into the tree since the check.
         if !self.is_as_left(look)?
             && let Some(report) = self.merge_back(look)?
         {

@@ -44,7 +44,7 @@ impl Joined {
         let mut at = 0;
         while let Some(b) = body.get(at) {
             match *b {
-                // If the opening quote has a backslash, as in JSON within JSON, that of the closing one ends the value.
+                // If the opening quote has a backslash, as in JSON within JSON, the backslash of the closing quote ends the value.
                 b'\\' if is_escaped => return Some(&body[..at]),
                 b'\\' => at += 1,
                 b if b == quote => return Some(&body[..at]),
@@ -100,7 +100,7 @@ impl Reader<'_> {
         while self.take("%22") {}
         let slashes = self.skip(MOST_QUOTES, |b| b == b'\\');
         let first = self.peek().filter(|b| matches!(b, b'"' | b'\'' | b'`'))?;
-        // An empty value, as in `api_key=''`.
+        // The value is empty, as in `api_key=''`.
         if slashes == 0 && self.look.get(self.at + 1) == Some(&first) {
             return None;
         }
@@ -119,7 +119,7 @@ impl Reader<'_> {
 /// How what follows is joined to the name that ends at a place; `None`: it is not.
 pub(super) fn joined(look: &[u8], end: usize, is_option: bool, before: PrecedingBytes<'_>) -> Option<Joined> {
     let mut reader = Reader { look, at: end };
-    // What closes the name: `"name":`, `['name']`, `**name**:`. Only quotes and brackets make it a key of a dictionary.
+    // These close the name: `"name":`, `['name']`, `**name**:`. Only quotes and brackets make it a key of a dictionary.
     let closed = reader.skip(MOST_QUOTES, |b| matches!(b, b'"' | b'\'' | b'`' | b'\\' | b']' | b'*'));
     let is_closed = closed > 0 && !matches!(look[end + closed - 1], b'*' | b'`') || reader.take("%22");
     let join = sign(&mut reader, is_closed, is_option && closed == 0, before)?;
@@ -132,7 +132,7 @@ fn sign(reader: &mut Reader<'_>, is_closed: bool, is_option: bool, before: Prece
     if (is_closed || reader.peek() == Some(b'\n')) && pair(reader) {
         return Some(Join::Pair);
     }
-    // `pair` has read ahead, in vain.
+    // `pair` has read ahead and found nothing.
     reader.at = start;
     if reader.take(">") {
         return (before.back(before.name()) == b'<').then_some(Join::Element);
@@ -204,7 +204,7 @@ fn typed(reader: &mut Reader<'_>) {
 /// `, "value":` after the name of what has that value.
 fn pair(reader: &mut Reader<'_>) -> bool {
     reader.spaces();
-    // After a comma in JSON, in the next line in YAML, or as the next attribute in XML: `key="password" value="..."`.
+    // It follows a comma in JSON, stands in the next line in YAML, or is the next attribute in XML: `key="password" value="..."`.
     if !(reader.take(",") || reader.take("\n") || reader.peek().is_some_and(|b| b.is_ascii_alphabetic())) {
         return false;
     }

@@ -34,7 +34,7 @@ impl EventsCursorCommitArgs {
         let name = Label::parse("NAME", &self.name)?;
         let run = self.run.as_deref();
         let run_id = run.map(|run| kernel.read(|snapshot| kernel.run(snapshot, run))).transpose()?;
-        // Under its lock: a consumer that runs now would move the cursor on from where it stood.
+        // The cursor's lock is taken: without it, a consumer that runs now would move the cursor on from its former position.
         let held = HeldCursor::take(&kernel, name, run_id.map(|run| run.id), session.busy_timeout())?;
         let moved = consume::commit(&kernel, &held, self.seq, self.back)?;
         session.output.record(&CursorJson::from(&moved), || views::event::cursors(std::slice::from_ref(&moved)))

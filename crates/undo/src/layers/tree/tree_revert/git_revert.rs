@@ -23,7 +23,7 @@ impl TreeBack<'_> {
         look: Look<'_>,
         reports: &mut Vec<RestoreReport>,
     ) -> Result<()> {
-        // A restore of files alone moved nothing of git's.
+        // A restore of files alone moved nothing in git.
         for restore in self.restores.iter().rev().filter(|restore| restore.strategy == Strategy::Full) {
             match undo_git_restore(&self.workspace, restore, look) {
                 Ok(git) if git.git.as_ref().is_some_and(|git| !git.plan.is_empty()) => reports.push(git),
