@@ -37,7 +37,7 @@ advance.functions|1100|900|run advance
 advance.files|151|90|
 advance.crates|10|8|
 undo.functions|2260|1400|undo --yes of one dispatch
-undo.files|292|130|
+undo.files|294|130|
 undo.crates|15|10|
 '
 

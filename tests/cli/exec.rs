@@ -398,6 +398,40 @@ fn output_of_a_detached_command_is_where_its_work_says() {
 }
 
 #[test]
+fn a_file_that_a_command_changed_and_hid_is_named_by_its_undo() {
+    for rules in [".gitignore", ".git/info/exclude"] {
+        let project = in_git();
+        project.write("notes.md", "precious\n");
+        exec(&project, &[], &format!("echo notes.md >> {rules}; echo trash > notes.md; echo more > more"));
+        let shown = run(&project, ["undo", "--yes", "--format", "text"]);
+        assert_eq!(shown.code, Some(4), "{rules}: {shown:?}");
+        assert!(shown.stdout.contains("notes.md  a rule ignores it since, and it was changed"), "{rules}: {shown:?}");
+        assert_eq!((text(&project, "more"), text(&project, "notes.md").as_deref()), (None, Some("trash\n")));
+        let id = newest(&project)["id"].as_str().expect("an id").to_owned();
+        ok(&project, &format!("restore --before {id} notes.md --yes"));
+        assert_eq!(text(&project, "notes.md").as_deref(), Some("precious\n"), "{rules}");
+        // Hidden and unchanged, it is not of the work.
+        exec(&project, &[], "echo one > one; echo notes.md >> .gitignore");
+        ok(&project, "undo --yes");
+        assert_eq!(text(&project, "notes.md").as_deref(), Some("precious\n"), "{rules}");
+    }
+}
+
+#[test]
+fn ignored_files_that_come_with_a_command_are_not_listed_beside_others() {
+    let project = in_git();
+    project.write(".gitignore", "build/\n*.log\n");
+    project.write("b", "one\n");
+    exec(&project, &[], "echo a > a; mkdir build; echo o > build/o; echo l > x.log");
+    project.write("b", "one\nby hand\n");
+    let undone = run(&project, ["undo", "--yes", "--format", "text"]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert!(!undone.stdout.contains("\n  stays "), "{undone:?}");
+    let left = ["a", "x.log", "b"].map(|name| text(&project, name));
+    assert_eq!(left, [None, Some("l\n".to_owned()), Some("one\nby hand\n".to_owned())]);
+}
+
+#[test]
 fn failed_undone_redone_and_killed_commands_follow_each_other() {
     let project = in_git();
     let start = ic_testkit::tree(project.root());

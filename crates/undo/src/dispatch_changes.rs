@@ -11,7 +11,7 @@ mod work_patch;
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
-use ic_checkpoint::diff::{self, DiffState, Difference};
+use ic_checkpoint::diff::{self, DiffState};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::RestoreRecord;
@@ -29,7 +29,7 @@ use ic_worktree::{TreeChanges, Workspace};
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{
-    MadeCommits, NOT_MADE, OthersCommits, brought, commits_of, leave_recorded, leave_unstashed, made_between,
+    MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, leave_unstashed, made_between,
 };
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
@@ -52,7 +52,7 @@ pub(super) fn may_be_yours(reason: &str) -> bool {
     matches!(reason, CUT_OFF | UNTOLD)
 }
 
-/// Whether it is not known whose a change of a path is, so that a person can say that it is the work's.
+/// Whether the owner of a change of a path is unknown, so that a person can say that it is the work's.
 pub(super) fn is_unsure(reason: &str) -> bool {
     may_be_yours(reason) || reason.ends_with(AT_ONCE) || reason.starts_with(NOT_MADE)
 }
@@ -105,8 +105,8 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
             attribution = attribution.with_unsure();
         }
         let recorded = recorded_by(snapshot, ids)?;
-        // Up to where the effects of this undo began. What they changed at the paths of the work is added below, as
-        // the work's own.
+        // The span ends where the effects of this undo began. What they changed at the paths of the work is added
+        // below, as the work's own.
         let until = met.since.map_or_else(|| ic_ledger::events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
         let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
@@ -114,7 +114,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     })?;
     // Later changes of others are known only so that the undo can leave them; none of them is the work's.
     let (mut changes, by_others) = own_changes(workspace, (&attribution, ids), &recorded)?;
-    // The order counts: new names and histories are looked for only at the paths that are known by then.
+    // The order matters: new names and histories are looked for only at the paths that are known by then.
     add_since(workspace, &mut changes, &since)?;
     for window in attribution.windows().chain(since.windows()) {
         let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
@@ -168,7 +168,7 @@ pub(super) fn again(
     if work.is_empty() || !is_whole {
         return Ok(first.map(|first| (own, first)));
     }
-    // What the undo left: from then on the tree was without the work.
+    // This is what the undo left: from then on the tree was without the work.
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
     let left = left.or(effects.last().and_then(TreeChanges::after));
     let found = workspace.kernel.read(|snapshot| {
@@ -310,7 +310,8 @@ fn changes_of(
     let mut differences = Differences::new(workspace);
     for window in attribution.windows() {
         let found = differences.between(window.from, window.to)?;
-        for difference in found.into_iter().filter(|difference| !skipped_files::is_of_rule(difference)) {
+        let is_its = |path: &[u8]| window.makers(path).iter().any(is_own);
+        for difference in skipped_files::leave_hidden(workspace, found, is_its, &mut changes) {
             if skipped_files::is_ignored(&difference) && is_by_itself(&difference.path) {
                 continue;
             }
@@ -343,7 +344,7 @@ fn changes_of(
                     let why = format!("{} {AT_ONCE}", names(others));
                     changes.share(difference.path, &why);
                 }
-                // What is undone by now is nothing that others have there.
+                // A change of others that is undone by now does not count.
                 (false, others) if !is_undone(&window, others) => {
                     let is_between_calls = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
                     if is_between_calls && difference.change().is_some() {
@@ -358,15 +359,6 @@ fn changes_of(
     }
     changes.sources = differences.sources;
     Ok(changes)
-}
-
-/// Adds a change of which a commit of others made the first part, with this text, and the work the rest.
-fn add_after_commit(changes: &mut Own, difference: Difference, text: &[u8]) {
-    let brought = Some(brought(&difference, text));
-    let Difference { path, before, after } = difference;
-    changes.add_text(text.to_vec());
-    changes.add_since(Difference { path: path.clone(), before, after: brought.clone() });
-    changes.add(Difference { path, before: brought, after });
 }
 
 /// Adds what others did to the paths of the work after its last checkpoint.

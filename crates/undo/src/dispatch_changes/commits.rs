@@ -16,7 +16,7 @@ use ic_ledger::{Snapshot, path_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-/// The beginning of the reason for a path that is unsure because commits of others have it, too.
+/// How the reason begins for a path that is unsure because commits of others have it, too.
 pub(super) const NOT_MADE: &str = "a commit that this work did not make";
 
 /// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
@@ -142,10 +142,10 @@ impl OthersCommits {
         };
         let mut others = Self { is_unsure: is_told && taken.is_none(), ..Self::default() };
         let mut asked = Vec::new();
-        // Oldest first: of several commits at a path, the last one decides about `newest`.
+        // The commits come oldest first: of several at a path, the last one decides about `newest`.
         for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
             let paths: BTreeSet<Vec<u8>> = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
-            // Its paths are none of the work's, so nothing has to be told apart.
+            // The work changed none of its paths, so nothing has to be told apart.
             if paths.is_disjoint(known) {
                 continue;
             }
@@ -321,7 +321,7 @@ fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[
     let git = CheckpointManifest::read(&workspace.objects, &first.manifest)?.git;
     let refs: Vec<String> = git.into_iter().flat_map(|git| git.refs).map(|(_, sha)| sha).collect();
     let mut fresh = git::not_reached(&workspace.root, shas, &refs);
-    // Asked only if a pull, a merge, a switch or a reset led HEAD to one of them: nothing else brings commits.
+    // Git is asked only if a pull, a merge, a switch or a reset led HEAD to one of them: nothing else brings commits.
     let moved = git::moved_to(&workspace.root);
     // A program that keeps no log of HEAD may have made all of them.
     if let Some(made) = git::committed_since(&workspace.root, 0).filter(|_| shas.iter().any(|sha| moved.contains(sha)))
@@ -361,4 +361,13 @@ pub(super) fn commits_of(
     let found = git::commits(&workspace.root, &shas).into_iter();
     let own = |commit: GitCommit| OwnCommit { is_shared: is_shared && !is_recorded(recorded, &commit.sha), commit };
     found.map(own).collect()
+}
+
+/// Adds a change in two parts: a commit of others made the first part, with this text, and the work made the rest.
+pub(super) fn add_after_commit(changes: &mut Own, difference: Difference, text: &[u8]) {
+    let brought = Some(brought(&difference, text));
+    let Difference { path, before, after } = difference;
+    changes.add_text(text.to_vec());
+    changes.add_since(Difference { path: path.clone(), before, after: brought.clone() });
+    changes.add(Difference { path, before: brought, after });
 }

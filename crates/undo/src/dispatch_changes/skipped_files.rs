@@ -6,7 +6,9 @@ use ic_base::{CheckpointId, Result};
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::manifest::{CheckpointManifest, Skipped};
 use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::reverse::Own;
 use ic_checkpoint::tree::Reason;
+use ic_ledger::{path_bytes, path_from_bytes};
 use ic_worktree::Workspace;
 use ic_worktree::skipped_files::{ContentSources, KnownContent, compare};
 
@@ -21,12 +23,43 @@ pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
     sides.into_iter().flatten().find_map(passed).filter(|_| is_all)
 }
 
-/// Whether a rule ignores the path on one side alone: a rule changed, and perhaps not the file.
-pub(super) fn is_of_rule(difference: &Difference) -> bool {
+/// Whether a rule ignores the path on one side, and on the other a file is kept or nothing is there: perhaps only the rule changed.
+fn is_of_rule(difference: &Difference) -> bool {
     let is_ignored = |state: &Option<DiffState>| matches!(state, Some(DiffState::Passed(Reason::Ignored)));
     let is_kept = |state: &Option<DiffState>| matches!(state, Some(DiffState::File { .. } | DiffState::Symlink(_)));
     let (before, after) = (&difference.before, &difference.after);
-    is_ignored(before) && is_kept(after) || is_kept(before) && is_ignored(after)
+    // An undo neither touches nor lists an ignored name that comes or goes, wherever others worked.
+    let is_unlisted = |one, other: &Option<DiffState>| is_ignored(one) && (is_kept(other) || other.is_none());
+    is_unlisted(before, after) || is_unlisted(after, before)
+}
+
+/// The differences that are not of a rule. Of the others, a file that the work may have changed and that a rule has hidden since stays.
+pub(super) fn leave_hidden(
+    workspace: &Workspace<'_>,
+    mut found: Vec<Difference>,
+    is_its: impl Fn(&[u8]) -> bool,
+    changes: &mut Own,
+) -> Vec<Difference> {
+    for difference in found.extract_if(.., |difference| is_of_rule(difference)) {
+        if is_its(&difference.path) && differs_behind_rule(workspace, &difference) {
+            changes.leave_part(difference.path, "a rule ignores it since, and it was changed");
+        }
+    }
+    found
+}
+
+/// Whether a rule ignores a file that was kept before, and the file is not what it was then: no later checkpoint shows what changed it.
+fn differs_behind_rule(workspace: &Workspace<'_>, Difference { path, before, .. }: &Difference) -> bool {
+    match before {
+        Some(DiffState::File { hash, mode, .. }) => !matches!(
+            workspace.content_now(path),
+            Some(DiffState::File { hash: now, mode: now_mode, .. }) if now == *hash && now_mode == *mode
+        ),
+        Some(DiffState::Symlink(target)) => {
+            !std::fs::read_link(workspace.root.join(path_from_bytes(path))).is_ok_and(|now| path_bytes(&now) == target)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a rule ignores the path on one side.
@@ -60,7 +93,7 @@ impl<'w> Differences<'w> {
         })?;
         self.read(from)?;
         self.read(to)?;
-        // Where neither left anything out, the trees say all.
+        // If neither left anything out, the trees tell everything.
         if self.gaps[&from.id].is_empty() && self.gaps[&to.id].is_empty() {
             return Ok(found);
         }
@@ -69,7 +102,7 @@ impl<'w> Differences<'w> {
             difference.after = self.known(to, &difference.path, difference.after.take())?;
         }
         let (then, now) = (&self.gaps[&from.id], &self.gaps[&to.id]);
-        // The trees say the same of such a path on both sides, so the comparison of trees does not name it.
+        // Both trees say the same about such a path, so their comparison does not name it.
         let is_changed = |(path, gap): &(&Vec<u8>, &Skipped)| {
             now.get(*path).is_some_and(|now| compare(gap, now) == KnownContent::Changed)
         };
