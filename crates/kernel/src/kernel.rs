@@ -47,7 +47,7 @@ pub struct Kernel {
     /// The directories of checkpoints that this command has read.
     pub trees: OnceCell<TreeMemory>,
     /// Whether a rolled-back dispatch may call: it executes the rollback that rolls it back.
-    // A cell, because it is set when the rollback has begun: by then others hold a reference to this kernel.
+    // It is a cell, because it is set when the rollback has begun: by then others hold a reference to this kernel.
     accepts_late: Cell<bool>,
 }
 
@@ -75,7 +75,7 @@ impl Kernel {
 
     /// Writes in one transaction, unless the calling dispatch was rolled back: `stale_dispatch`, nothing is changed.
     pub fn write<T>(&self, write: impl Fn(&Transaction<'_>, Timestamp) -> Result<T>) -> Result<T> {
-        // Outside of the closure, which is run again if a server rolled it back: both runs record the same time.
+        // This stands outside of the closure, which is run again if a server rolled it back: both runs record the same time.
         let now = self.context.now();
         // Checked inside of the transaction: a rollback that is recorded first makes this write late.
         self.ledger.write(|tx| {
@@ -101,7 +101,7 @@ impl Kernel {
         self.own_actor.get_or_init(|| own_actor(&self.project.root))
     }
 
-    /// Whose cursors a call reads: those of its clone in a ledger that clones share, and of all callers in any other.
+    /// The seat that a call's cursors belong to: that of its clone in a ledger that clones share, and none in any other.
     pub fn cursor_seat(&self) -> &str {
         if self.ledger.is_of_one_host() { "" } else { &self.own_actor().seat }
     }
@@ -170,15 +170,8 @@ impl Kernel {
         let Some(caller) = &self.caller else { return Ok(None) };
         let dispatch = dispatch::resolve(snapshot, &caller.reference)?;
         if !self.accepts_late.get() {
-            dispatch.require_current()?;
             // The dispatch that began it may have been undone alone: then nothing of this one counts either.
-            // The chain ends: a parent is written once, when its dispatch is made, and is older than that.
-            let mut next = dispatch.work.parent_id.clone();
-            while let Some(parent) = next {
-                let parent = dispatch::get(snapshot, &parent)?;
-                parent.require_current()?;
-                next = parent.work.parent_id;
-            }
+            dispatch::with_parents(snapshot, &dispatch)?.iter().try_for_each(Dispatch::require_current)?;
         }
         Ok(Some(dispatch))
     }

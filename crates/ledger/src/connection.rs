@@ -189,7 +189,8 @@ pub(crate) fn wait_politely(connection: &mut Connection, timeout: Duration) -> R
     Ok(in_a_hurry)
 }
 
-fn next_random(mut state: u64) -> u64 {
+/// One step of xorshift, which never leaves 0.
+pub(crate) fn next_random(mut state: u64) -> u64 {
     state ^= state << 13;
     state ^= state >> 7;
     state ^ (state << 17)

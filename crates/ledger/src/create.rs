@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ic_base::{Code, Context, Diagnose, Diagnosis, Result, shell_word};
 
 use crate::connection::OpenOptions;
 use crate::ledger::Ledger;
 use crate::locate::{FILE_NAME, FoundBy, LedgerLocation, default_store, follow_pointer};
+use crate::log::sibling;
 use crate::server::{Server, schema};
 use crate::server_url::ServerUrl;
 use crate::values::path_bytes;
@@ -174,10 +175,8 @@ fn same_file(a: &Path, b: &Path) -> bool {
 
 /// Writes a small file of mode 0600, whole or not at all.
 fn write_private(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path.as_os_str().to_owned();
     // Other processes may write the same file: each has a temporary file of its own, and all write the same content.
-    name.push(format!(".{}.new", std::process::id()));
-    let temporary = PathBuf::from(name);
+    let temporary = sibling(path, &format!(".{}.new", std::process::id()));
     // A file of this name was left by a process of the same number, or is a link that another user put there to be written through.
     let cleared = match fs::remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),

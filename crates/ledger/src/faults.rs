@@ -49,9 +49,7 @@ mod hooks {
             // Seeded by the process, so that each has other conflicts; not 0, which xorshift never leaves.
             x = u64::from(std::process::id()) | 1 << 40;
         }
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
+        x = crate::connection::next_random(x);
         CHANCE.store(x, Ordering::Relaxed);
         (x >> 32).is_multiple_of(20)
     }

@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::connection::next_random;
 use crate::log::sibling;
 use crate::private;
 
@@ -75,9 +76,7 @@ fn make(ledger: &Path) {
 fn noise() -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
+        state = next_random(state);
         state.to_le_bytes()
     })
     .flatten()

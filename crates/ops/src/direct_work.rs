@@ -46,8 +46,8 @@ const WAS_KILLED: DispatchEnding<'static> = DispatchEnding::Interrupted { error:
 
 /// Captures the tree, and records in one transaction that the work with this id has begun; returns what went less well, too.
 ///
-/// Errors: those of a run's reference; `file_conflict` in an unfinished fork; `invalid_value` for a run of another work tree; `unknown_phase`, `run_not_active`, `rolling_back`,
-/// `stale_dispatch`. A capture that fails is a warning.
+/// Errors: those of a run's reference; `file_conflict` in an unfinished fork; `invalid_value` for a run of another work tree;
+/// `unknown_phase`, `run_not_active`, `rolling_back`, `stale_dispatch`. A capture that fails is a warning.
 pub(crate) fn begin(kernel: &Kernel, id: &DispatchId, new: &DirectWork<'_>) -> Result<(Dispatch, Vec<Warning>)> {
     let context = &kernel.context;
     forks::require_finished(&kernel.project.root)?;
@@ -65,8 +65,8 @@ pub(crate) fn begin(kernel: &Kernel, id: &DispatchId, new: &DirectWork<'_>) -> R
     let taken = TakenTree::take_if(kernel, new.kept, &project, link);
     let root = root_of(&project);
     let stand = (git::head(&root), git::log_size(&root));
-    // This process, and not the command's: it lives over all attempts and until the end is on record. So work whose
-    // process is gone is work that was killed.
+    // This is our own process, and not the command's: it lives over all attempts and until the end is on record. So if
+    // the process of some work is gone, the work was killed.
     let own_process = ProcessIdentity::of(std::process::id())?.as_ref().map(process_of);
     let begun = kernel.write(|tx, now| {
         // The events of this transaction, in their order:
@@ -110,10 +110,12 @@ pub(crate) fn begin(kernel: &Kernel, id: &DispatchId, new: &DirectWork<'_>) -> R
     Ok((begun, taken.warnings.clone()))
 }
 
+/// How long the guard of a command that was killed may take to record its end. It asks the group to end, waits a second, and then records; this
+/// leaves it two more. A guard that is gone itself is not waited for longer.
+pub(crate) const GUARDED: Duration = Duration::from_secs(3);
+
 /// Sees that work of this place whose process was killed has its end on record: what begins now would seem to have run beside it.
 fn end_killed(kernel: &Kernel, kept: Option<&CaptureSettings>) -> Result<()> {
-    /// Its guard ends what it left running and then records its end. That takes a second; a guard that is gone itself is not waited for longer.
-    const GUARDED: Duration = Duration::from_secs(3);
     const LOOK: Duration = Duration::from_millis(50);
     let start = Instant::now();
     let mut killed = kernel.read(|snapshot| killed_here(kernel, snapshot))?;
@@ -121,7 +123,7 @@ fn end_killed(kernel: &Kernel, kept: Option<&CaptureSettings>) -> Result<()> {
         thread::sleep(LOOK);
         killed = kernel.read(|snapshot| killed_here(kernel, snapshot))?;
     }
-    // Their guards are gone, too. If one is only late, its record comes second: the work keeps the end that it has.
+    // Their guards are gone, too. If a guard is only late, its record comes second: the work keeps the end that it has.
     for id in &killed {
         end(kernel, id, &WAS_KILLED, kept)?;
     }
@@ -215,10 +217,11 @@ pub(crate) fn end(
     let stands = |work: &Dispatch, run: &Run| work.require_current().is_ok() && run.require_settled().is_ok();
     let kept = kept.filter(|_| stands(&work, &run));
     if *ending == WAS_KILLED {
-        // What cannot be removed is told by nothing worse than a file that stays: the end is recorded either way.
+        // If something cannot be removed, nothing worse happens than that a file stays: the end is recorded either way.
         let _ = sweep(kernel, &work, kept);
     }
-    // Where a state database is belongs to points, and the end of work is none: `record_after` would not keep it.
+    // The position of a state database belongs to points, and the end of work is not a point: `record_after` would not
+    // keep it.
     let alone = kept.map(|kept| CaptureSettings { state: None, ..kept.clone() });
     let root = root_of(&run.project_dir);
     let taken = TakenTree::take_if(kernel, alone.as_ref(), &run.project_dir, link_of(&run, id));
@@ -226,10 +229,11 @@ pub(crate) fn end(
         (Some(prompt), Some(call)) => commits::made(kernel, &root, prompt, &Since::call(call)),
         _ => DispatchReport::default(),
     };
-    // Accepted from undone work too: its commits must be on record, and its prompt and session have ended in any case.
+    // The end is accepted from undone work, too: its commits must be on record, and its prompt and session have ended
+    // in any case.
     let ended = kernel.write_late_too(|tx, now| {
         let (work, run) = (dispatch::get(tx, id)?, run::get(tx, &run.id)?);
-        // A commit on HEAD may be of either where others worked here, too. Then it is recorded for neither by this.
+        // If others worked here, too, a commit on HEAD may be theirs. Then this records it for neither.
         if !is_beside_others(tx, &work)? {
             commits::record(tx, now, &work, &made)?;
         }
@@ -274,7 +278,7 @@ fn sweep(kernel: &Kernel, work: &Dispatch, kept: Option<&CaptureSettings>) -> Re
     forks::sweep(&here, &Workspace::open(kernel, fork.root.clone(), settings)?, &fork)
 }
 
-/// How the work of an adoption is named; the name of the fork follows.
+/// The beginning of the name of an adoption's work; the name of the fork follows.
 pub(crate) const ADOPT: &str = "adopt ";
 
 /// Completes the run that was made for the work alone.

@@ -89,7 +89,7 @@ pub fn wait(
     let mut awaited = kernel.read(|snapshot| found(kernel, snapshot, request.references))?;
     loop {
         for one in awaited.iter_mut().filter(|one| one.end.is_none()) {
-            // In each round, also where the ledger has nothing new: a process that dies records no event.
+            // This looks in each round, even if the ledger has nothing new: a process that dies records no event.
             one.look(kernel)?;
         }
         let open = awaited.iter().filter(|one| one.end.is_none()).count();
@@ -238,15 +238,14 @@ impl Awaited {
 
     /// Whether the guard of a command may yet record its end: it first ends what the command left running.
     fn is_guarded(&mut self, kernel: &Kernel, abandoned: AwaitedEnd) -> Result<bool> {
-        // The guard asks the group to end, waits a second, and then records the end. This leaves it two more.
-        const GUARDED: Duration = Duration::from_secs(3);
         let (AwaitedEnd::ProcessGone, AwaitedSubject::Work(work)) = (abandoned, &self.subject) else {
             return Ok(false);
         };
         let session = kernel.read(|snapshot| session::of_work(snapshot, work))?;
-        // Counted from the first look that missed the process, and not from the beginning of the wait.
+        // The time is counted from the first look that missed the process, and not from the beginning of the wait.
         let since = *self.gone_since.get_or_insert_with(Instant::now);
-        Ok(session.is_some_and(|session| session.client == OF_COMMANDS) && since.elapsed() < GUARDED)
+        Ok(session.is_some_and(|session| session.client == OF_COMMANDS)
+            && since.elapsed() < crate::direct_work::GUARDED)
     }
 
     fn look(&mut self, kernel: &Kernel) -> Result<()> {

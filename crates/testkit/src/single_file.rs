@@ -1,6 +1,6 @@
 //! A database as one file, without the log that calls leave beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -12,7 +12,7 @@ pub fn one_file(database: &Path) -> Vec<u8> {
     let connection = Connection::open(database).expect("open the database");
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).expect("its schema");
     drop(connection);
-    assert!(!beside(database, "-wal").exists(), "{} is in use", database.display());
+    assert!(!ic_ledger::sibling(database, "-wal").exists(), "{} is in use", database.display());
     std::fs::read(database).expect("the database")
 }
 
@@ -22,16 +22,10 @@ pub fn one_file(database: &Path) -> Vec<u8> {
 /// If a file cannot be written or removed.
 pub fn put_one_file(database: &Path, content: &[u8]) {
     for suffix in ["-wal", "-shm", ".head"] {
-        let path = beside(database, suffix);
+        let path = ic_ledger::sibling(database, suffix);
         if path.exists() {
             std::fs::remove_file(path).expect("remove what is beside it");
         }
     }
     std::fs::write(database, content).expect("write the database");
-}
-
-fn beside(database: &Path, suffix: &str) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }

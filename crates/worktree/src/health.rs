@@ -1,5 +1,6 @@
 //! What killed calls left behind, for `ic health`. None of it is unsound, so each check is well; each names what ends it.
 
+use ic_base::display::counted;
 use ic_base::{Result, shell_word};
 use ic_checkpoint::git;
 use ic_checkpoint::restore::journal::{self, RestoreProgress};
@@ -22,7 +23,7 @@ fn leftovers(kernel: &Kernel) -> Result<HealthCheck> {
     if copies.count > 0 {
         found.push(format!(
             "{} of killed captures, {} KiB; the next capture removes them, or: ic checkpoint prune",
-            counted(copies.count, "copy", "copies"),
+            counted(copies.count, "copy"),
             copies.bytes.div_ceil(1024)
         ));
     }
@@ -32,7 +33,7 @@ fn leftovers(kernel: &Kernel) -> Result<HealthCheck> {
     if indexes > 0 {
         found.push(format!(
             "{} of git's index that killed restores left; the next restore removes them, or: ic checkpoint prune",
-            counted(indexes, "copy", "copies")
+            counted(indexes, "copy")
         ));
     }
     // It may be the last copy of some content: no command removes it, a person decides.
@@ -42,10 +43,6 @@ fn leftovers(kernel: &Kernel) -> Result<HealthCheck> {
     }));
     let detail = if found.is_empty() { "none".to_owned() } else { found.join("; ") };
     Ok(HealthCheck { name: "leftovers", ok: true, detail })
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn restores(kernel: &Kernel) -> Result<HealthCheck> {

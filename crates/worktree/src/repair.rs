@@ -17,7 +17,7 @@ use ic_checkpoint::restore::journal;
 use ic_checkpoint::retention::{self, Damage};
 use ic_kernel::Kernel;
 use ic_ledger::events::{EventType, Hash, NewEvent, hex};
-use ic_ledger::{OpenOptions, SideDatabase, is_ledger};
+use ic_ledger::{OpenOptions, SideDatabase, is_ledger, sibling};
 use serde_json::{Value, json};
 
 use super::retention::{Verified, verify};
@@ -202,12 +202,7 @@ fn set_aside(path: &Path, instead: Option<&Path>) -> Result<PathBuf> {
     fs::hard_link(path, &aside).while_doing(doing)?;
     // Its log goes along: beside the new store it would be the log of another file.
     for suffix in ["-wal", "-shm"] {
-        let beside = |base: &Path| {
-            let mut name = base.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        match fs::rename(beside(path), beside(&aside)) {
+        match fs::rename(sibling(path, suffix), sibling(&aside, suffix)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).while_doing(doing),
             _ => {}
         }

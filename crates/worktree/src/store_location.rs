@@ -16,7 +16,7 @@ use ic_checkpoint::lock::{self, LockMode};
 use ic_checkpoint::objects::{Objects, TreeMemory};
 use ic_checkpoint::restore::journal;
 use ic_kernel::Kernel;
-use ic_ledger::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, SideDatabase, faults, is_ledger, path_bytes};
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, Identity, OpenOptions, SideDatabase, faults, is_ledger, path_bytes, sibling};
 
 use super::store_requirements;
 
@@ -171,14 +171,9 @@ fn forget(store: &Path) -> Result<()> {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     };
-    let beside = |suffix: &str| {
-        let mut name = store.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
     gone(fs::remove_dir_all(store.with_extension("cache")))
-        .and_then(|()| gone(fs::remove_file(beside(".lock.turn"))))
-        .and_then(|()| gone(fs::remove_file(beside(".lock"))))
+        .and_then(|()| gone(fs::remove_file(sibling(store, ".lock.turn"))))
+        .and_then(|()| gone(fs::remove_file(sibling(store, ".lock"))))
         .while_doing(|| format!("removing what belonged to {}", store.display()))
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_ledger::events::hex;
-use ic_ledger::private;
+use ic_ledger::{private, sibling};
 
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -49,11 +49,9 @@ impl SoundState {
 }
 
 fn stamp(objects: &Path, kept: &[CheckpointRecord]) -> Option<String> {
-    let mut log = objects.as_os_str().to_owned();
-    log.push("-wal");
     // A newer program may find damage that an older one did not look for.
     let mut bytes = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
-    for file in [objects, Path::new(&log)] {
+    for file in [objects, &sibling(objects, "-wal")] {
         let Ok(meta) = fs::metadata(file) else {
             bytes.push(0);
             continue;

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_ledger::events::Hash;
+use ic_ledger::sibling;
 use ic_ledger::{
     copy_database, has_usual_side_files, has_write_ahead_log, is_database, is_ledger_head, private, recover_copy,
     while_nobody_writes,
@@ -86,13 +87,13 @@ pub(crate) enum ReadingWay {
 /// Reads a regular file and keeps its content; of an SQLite database, the content at one moment between transactions.
 pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOutcome> {
     let mut last = ReadOutcome::Gone;
-    // Opened anew each time: a writer may have replaced the file by a rename.
+    // The file is opened anew each time: a writer may have replaced it by a rename.
     for _ in 0..ATTEMPTS {
         let file = match open(subject)? {
             Ok(file) => file,
             Err(outcome) => return Ok(outcome),
         };
-        // The name may stand for another kind of file since the look.
+        // Since the look, the name may have become that of another kind of file.
         let Ok(meta) = file.metadata() else { return Ok(ReadOutcome::Unreadable) };
         if !meta.is_file() {
             return Ok(ReadOutcome::Gone);
@@ -126,13 +127,13 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOut
         let kept = if may_be_written {
             match while_nobody_writes(subject.path, writer.patience(), read).flatten() {
                 Some(kept) => kept,
-                // The lock was not to be had, or the log is not empty any more: SQLite makes a copy.
+                // The lock could not be taken, or the log is not empty any more: SQLite makes a copy.
                 None => return keep_copy(writer, subject, &before, attributes_of(&file, subject)),
             }
         } else {
             writer.put_file(&mut source)
         };
-        // Asked before `kept`: the writer returns the same failure as its own, which would end the capture.
+        // This is checked before `kept`: the writer returns the same failure as its own, which would end the capture.
         if source.failed.take().is_some() {
             // A bad block, or a file system that is gone: the file is left out and reported, and the capture continues.
             return Ok(ReadOutcome::Unreadable);
@@ -142,7 +143,7 @@ pub(crate) fn keep(writer: &Writer<'_>, subject: &Subject<'_>) -> Result<ReadOut
         let attributes = attributes_of(&file, subject);
         let Some(after) = state(&file) else { return Ok(ReadOutcome::Unreadable) };
         let stood_still = before == after;
-        // Of a database in use the stat says nothing of its log, so the next capture looks again.
+        // The stat of a database in use says nothing of its log, so the next capture looks again.
         let key = (stood_still && !in_use).then_some(after);
         // A lock on a database keeps its writers out; nothing keeps those of other files out.
         let is_unsettled = !stood_still && !may_be_written;
@@ -181,7 +182,7 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key, attributes: 
     let copied = if is_live(subject.path) {
         copy_database(subject.path, &copy, writer.patience())
     } else {
-        // A copy is recovered: to do it, SQLite writes into the database.
+        // A copy is recovered, because SQLite writes into a database to recover it.
         recover_copy(subject.path, &copy)
     };
     if copied.is_err() {
@@ -206,21 +207,15 @@ fn keep_copy(writer: &Writer<'_>, subject: &Subject<'_>, key: &Key, attributes: 
     }))
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
-}
-
 /// Whether a database with a write-ahead log is in use, or its last user died: there is an index of the log.
 fn is_live(path: &Path) -> bool {
-    beside(path, "-shm").exists()
+    sibling(path, "-shm").exists()
 }
 
 /// Whether something is beside a database that it is not whole without. One that is only read has an empty log.
 fn has_content_beside(path: &Path) -> bool {
-    let has_log = std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-    has_log || beside(path, "-journal").exists()
+    let has_log = std::fs::metadata(sibling(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    has_log || sibling(path, "-journal").exists()
 }
 
 /// A file whose read errors are told apart from the store's.

@@ -99,14 +99,14 @@ impl Walk<'_> {
                 Entered::Open(below) => below,
             };
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            // Tried before this directory is closed: one that may be listed and not searched has no `..`.
+            // This is tried before this directory is closed: one that may be listed but not searched has no `..`.
             if let Err(error) = openat(&below.fd, "..", flags, Mode::empty())
                 && !is_ours(error)
             {
                 seen.push(Some(passed(Reason::Unreadable)));
                 continue;
             }
-            // What tells this directory from others, to know it again when it is opened through `..`.
+            // Device and inode identify this directory when it is opened again through `..`.
             let here = self.readable(&place, fstat(&place.fd))?.map(|stat| (stat.st_dev, stat.st_ino));
             drop(place.fd);
             let (visited, fd) = self.visit(below)?;
@@ -167,19 +167,16 @@ impl Walk<'_> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Not further below: there the directory is found again through `..` of a child, and is closed in between.
         let closed = if place.depth < HELD { unreadable_files::open_directory(&place.fd, name) } else { Ok(None) };
-        let mut opened = None;
-        // A directory that had to be opened up comes with its handle; this one is dropped then.
-        let fd = match openat(&place.fd, name, flags, Mode::empty()) {
-            _ if matches!(closed, Ok(Some(_))) => {
-                let Ok(Some((fd, guard))) = closed else { return Ok(Entered::Known(None)) };
-                opened = Some(guard);
-                fd
-            }
-            Ok(fd) => fd,
-            // It was removed or replaced after the look.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Entered::Known(None)),
-            Err(e) if !is_ours(e) => return Ok(Entered::Known(Some(passed(Reason::Unreadable)))),
-            Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(&place.path, name)),
+        // A directory that had to be opened up comes with its handle.
+        let (fd, opened) = match closed {
+            Ok(Some((fd, guard))) => (fd, Some(guard)),
+            _ => match openat(&place.fd, name, flags, Mode::empty()) {
+                Ok(fd) => (fd, None),
+                // It was removed or replaced after the look.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Entered::Known(None)),
+                Err(e) if !is_ours(e) => return Ok(Entered::Known(Some(passed(Reason::Unreadable)))),
+                Err(e) => return Err(io::Error::from(e)).while_doing(|| self.reading(&place.path, name)),
+            },
         };
         let (depth, above) = (place.depth + 1, level.clone());
         Ok(Entered::Open(VisitedDirectory { fd, path, depth, above, is_ignored, old, opened }))
@@ -227,7 +224,7 @@ impl Walk<'_> {
             self.found().unsettled.push(join(&place.path, name));
         }
         self.progress.read.fetch_add(kept.size, Relaxed);
-        // Without a state of its own it has that of the look; it is not trusted then.
+        // Without a state of its own, the file has that of the look, and is not trusted.
         let stored = kept.key.unwrap_or(*key);
         let key = Key { mode: stored.mode & !0o7777 | kept.mode, ..stored };
         let trusted = may_trust && !kept.is_mapped && kept.key.is_some_and(|key| key.is_settled(self.now));
@@ -244,7 +241,7 @@ impl Walk<'_> {
 /// What a directory that was walked is in the one that holds it.
 fn entered<'s>(walked: Walked) -> (CacheSeen<'s>, bool) {
     match walked {
-        // A directory is never trusted by its entry: its own record says whether it is what it was.
+        // A directory is never trusted by its entry: its own record says whether it changed.
         Ok(Visited { hash, at }) => (CacheSeen::Directory { hash, at }, false),
         Err(reason) => passed(reason),
     }

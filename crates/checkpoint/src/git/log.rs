@@ -11,22 +11,16 @@ use super::program::Git;
 ///
 /// It reads git's files, which takes microseconds, and asks the program only where they do not say.
 pub fn head(root: &Path) -> Option<String> {
-    let dirs = ic_ledger::git_dirs(root)?;
-    let line = |path: std::path::PathBuf| String::from_utf8(read_line(&path).ok()?).ok();
-    let text = line(dirs.git_dir.join("HEAD"))?;
-    let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let text = text.trim_end();
-    let found = match text.strip_prefix("ref: ") {
-        None => Some(text.to_owned()),
-        // Branches are shared by all work trees. A ref that this one has for itself is not found there, and git is asked.
-        Some(name) => line(dirs.common_dir.join(name)),
-    };
-    // A packed ref has no file, and the file of a symbolic one has no id: git is asked, too.
-    let found = found.map(|text| text.trim_end().to_owned()).filter(|text| is_id(text));
-    found.or_else(|| {
+    ic_ledger::git_dirs(root)?;
+    // Where git's files do not say, as with refs in tables, git is asked.
+    head_in_files(root).or_else(|| {
         let said = Git::new(root).ask(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]).ok()??;
         Some(String::from_utf8_lossy(&said).trim().to_owned()).filter(|text| is_id(text))
     })
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// As [`head`], and no process is started: `None`, too, where git's files do not say.
@@ -34,7 +28,6 @@ pub fn head_in_files(root: &Path) -> Option<String> {
     /// More of packed refs is not read.
     const LONGEST: u64 = 4 << 20;
     let dirs = ic_ledger::git_dirs(root)?;
-    let is_id = |text: &str| text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let line = String::from_utf8(read_line(&dirs.git_dir.join("HEAD")).ok()?).ok()?;
     let Some(name) = line.trim_end().strip_prefix("ref: ") else {
         return Some(line.trim_end().to_owned()).filter(|text| is_id(text));

@@ -5,6 +5,7 @@
 //! by now.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub fn log_size(root: &Path) -> Option<u64> {
 pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
     let mut file = open_regular(&log_of_head(root)?).ok()?;
     let now = file.metadata().ok()?.len();
-    // Shorter than it was, or another byte before: the log was written anew, and the length says nothing about it.
+    // If the log is shorter than it was, or no line ends at the old length, it was written anew, and the length says nothing about it.
     if now < size || now - size > MOST || !ends_a_line(&mut file, size) {
         return None;
     }
@@ -38,14 +39,10 @@ pub fn committed_since(root: &Path, size: u64) -> Option<Vec<String>> {
 /// smaller number came first. As far as the last of the log tells; `None` without a log, or if it was written anew since it was so long.
 pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> {
     let mut file = open_regular(&log_of_head(root)?).ok()?;
-    let length = file.metadata().ok()?.len();
-    if length < since || !ends_a_line(&mut file, since) {
+    if file.metadata().ok()?.len() < since || !ends_a_line(&mut file, since) {
         return None;
     }
-    let mut at = length.saturating_sub(MOST);
-    file.seek(SeekFrom::Start(at)).ok()?;
-    let mut text = Vec::new();
-    file.take(MOST).read_to_end(&mut text).ok()?;
+    let (mut at, text) = last_of(file)?;
     let mut taken = BTreeMap::new();
     for line in text.split_inclusive(|b| *b == b'\n') {
         let is_commit = |message: &[u8]| message.starts_with(b"\tcommit");
@@ -61,12 +58,7 @@ pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> 
 /// The commits to which a pull, a merge, a switch or a reset moved what is checked out, as far as the last of the log tells: they may have
 /// brought commits that were not made here.
 pub fn moved_to(root: &Path) -> BTreeSet<String> {
-    let text = log_of_head(root).and_then(|log| open_regular(&log).ok()).and_then(|mut file| {
-        let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST))).ok()?;
-        let mut text = Vec::new();
-        file.take(MOST).read_to_end(&mut text).ok().map(|_| text)
-    });
+    let text = log_of_head(root).and_then(|log| last_of(open_regular(&log).ok()?)).map(|(_, text)| text);
     let moved = |line: &[u8]| {
         let (ids, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
         let is_move = ["pull", "merge", "checkout", "reset", "rebase"]
@@ -76,6 +68,15 @@ pub fn moved_to(root: &Path) -> BTreeSet<String> {
         Some(String::from_utf8_lossy(after).into_owned())
     };
     text.unwrap_or_default().split(|b| *b == b'\n').filter_map(moved).collect()
+}
+
+/// The end of a log, and where in the log it begins.
+fn last_of(mut file: File) -> Option<(u64, Vec<u8>)> {
+    let start = file.metadata().ok()?.len().saturating_sub(MOST);
+    file.seek(SeekFrom::Start(start)).ok()?;
+    let mut text = Vec::new();
+    file.take(MOST).read_to_end(&mut text).ok()?;
+    Some((start, text))
 }
 
 fn log_of_head(root: &Path) -> Option<PathBuf> {

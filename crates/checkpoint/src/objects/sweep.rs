@@ -77,7 +77,7 @@ impl Objects {
             // Every pack that is written anew goes through the log, which would become as long as all of them.
             self.side().empty_long_log()?;
         }
-        // Packs of which the index names nothing are in no list above.
+        // If the index names nothing of a pack, it is in no list above.
         self.drop_empty_packs(before)?;
         self.forget_recent();
         self.side().shrink()?;
@@ -99,7 +99,7 @@ impl Objects {
         self.forbid(contents)?;
         let mut packs = self.listed(Timestamp(i64::MAX))?;
         let mut taken = TakenOut::default();
-        // By all packs and not by the index, which does not know a pack whose objects were all forgotten.
+        // This goes through all packs: the index does not know a pack if all of its objects were forgotten.
         for (id, size) in self.pack_sizes()? {
             let objects = packs.remove(&id).unwrap_or_default();
             let (kept, rest): (Vec<&ListedPack>, Vec<&ListedPack>) =
@@ -165,7 +165,7 @@ impl Objects {
     /// Every object by its pack, of packs from `before` or earlier.
     pub(super) fn listed(&self, before: Timestamp) -> Result<HashMap<i64, Vec<ListedPack>>> {
         let mut packs: HashMap<i64, Vec<ListedPack>> = HashMap::new();
-        // The age is that of the pack. Marks have pack 0, which is none, so the join leaves them out.
+        // The age is that of the pack. Marks have pack 0, which does not exist, so the join leaves them out.
         let rows = self.side().read(|snapshot| {
             snapshot.query_all(
                 "SELECT o.hash, o.form, o.start, o.size, o.pack FROM packs p JOIN objects o ON o.pack = p.id \
@@ -178,7 +178,7 @@ impl Objects {
             )
         })?;
         for (hash, form, start, size, pack) in rows {
-            // The table allows no other forms: only damage comes to the default, and a read verifies the content.
+            // The table allows no other forms: only damage leads to the default, and a read verifies the content.
             let form = Form::of_number(form).unwrap_or(Form::Whole);
             packs.entry(pack).or_default().push(ListedPack { hash, form, start, size });
         }
@@ -189,8 +189,8 @@ impl Objects {
     fn rewrite(&self, id: i64, size: usize, kept: &[&ListedPack], gone: &[&ListedPack]) -> Result<()> {
         // A damaged index may say anything of their sizes.
         let left = kept.iter().fold(0_usize, |sum, object| sum.saturating_add(object.size));
-        // The bytes of what is forgotten stay in the pack until more of it goes: less work than to write it anew each time. By the size of
-        // the pack, which has what earlier sweeps forgot.
+        // The bytes of what is forgotten stay in the pack until more of it goes, which is less work than to write it anew each time. The
+        // size of the pack decides, because it includes what earlier sweeps forgot.
         if !kept.is_empty() && left.saturating_mul(100) >= size.saturating_mul(WORTH_KEEPING) {
             return self.side().write(Durability::Synced, |tx| forget(tx, gone));
         }
@@ -244,10 +244,8 @@ impl Objects {
 
 /// The bytes that the store at `path` takes on disk; it is not opened.
 pub fn file_size(path: &std::path::Path) -> u64 {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
     let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
-    size(path) + size(std::path::Path::new(&log))
+    size(path) + size(&ic_ledger::sibling(path, "-wal"))
 }
 
 /// What takes the place of a pack.
@@ -259,7 +257,7 @@ pub(super) struct Replacement {
 
 /// Replaces a pack and the index of all that lay in it.
 fn replace(tx: &Transaction<'_>, id: i64, everything: &[&ListedPack], by: &Replacement) -> Result<()> {
-    // First: an object that the index still has would keep its place in the old pack.
+    // This comes first: an object that the index still has would keep its place in the old pack.
     forget(tx, everything)?;
     tx.execute("DELETE FROM packs WHERE id = $1", &[&id])?;
     by.pack.as_ref().map_or(Ok(()), |pack| keep(tx, by.created_at, pack))

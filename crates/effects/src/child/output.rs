@@ -1,6 +1,6 @@
 //! What a command writes: read as it comes, masked, never waited for beyond the command's end.
 
-use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(super) struct WrittenOutput {
 /// A pipe whose reader never waits. Its writers do, as in every pipe.
 pub(super) fn pipe() -> Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = std::io::pipe().while_doing(|| "making a pipe".to_owned())?;
-    // The flag is of this end alone. The two ends are two open files, so a write of the command still waits.
+    // The flag belongs to this end alone. The two ends are two open files, so a write of the command still waits.
     fcntl_setfl(&reader, OFlags::NONBLOCK)
         .map_err(|error| Diagnosis::new(Code::Io, format!("setting up a pipe: {error}")).caused_by(error))?;
     Ok((reader, writer))
@@ -53,23 +53,15 @@ pub(super) fn copy(
     live: &mut (dyn FnMut(&[u8]) + Send),
     over: &OnceLock<Instant>,
 ) -> WrittenOutput {
-    let mut written = WrittenOutput::new();
-    let mut masker = Masker::new();
-    let mut tell = |written: &mut WrittenOutput, bytes: &[u8]| {
-        if !bytes.is_empty() {
-            log.append(bytes);
-            live(bytes);
-            written.add(bytes);
-        }
-    };
-    read_all(reader, over, |bytes| {
-        written.bytes += bytes.len() as u64;
-        tell(&mut written, masker.push(bytes));
-        true
-    });
-    tell(&mut written, masker.finish());
-    written.cut();
-    written
+    written(
+        reader,
+        over,
+        |_| Ok(()),
+        |masked| {
+            log.append(masked);
+            live(masked);
+        },
+    )
 }
 
 /// As [`copy`], of one of the command's two streams: the caller's own stream gets every byte unchanged, the log both streams as they come.
@@ -80,19 +72,30 @@ pub(super) fn relay(
     to: &mut (dyn Write + Send),
     over: &OnceLock<Instant>,
 ) -> WrittenOutput {
+    let pass = |bytes: &[u8]| to.write_all(bytes).and_then(|()| to.flush());
+    // The other reader may have panicked with the lock. The caller meets that panic when it joins the thread.
+    written(reader, over, pass, |masked| log.lock().unwrap_or_else(PoisonError::into_inner).append(masked))
+}
+
+/// Reads all output. `pass` gets every byte unchanged, until it fails; `keep` gets it masked.
+fn written(
+    reader: PipeReader,
+    over: &OnceLock<Instant>,
+    mut pass: impl FnMut(&[u8]) -> io::Result<()>,
+    mut keep: impl FnMut(&[u8]),
+) -> WrittenOutput {
     let mut written = WrittenOutput::new();
     let mut masker = Masker::new();
-    let tell = |written: &mut WrittenOutput, bytes: &[u8]| {
-        if !bytes.is_empty() {
-            // The other reader may have panicked with the lock. The caller meets that panic when it joins the thread.
-            log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
-            written.add(bytes);
+    let mut tell = |written: &mut WrittenOutput, masked: &[u8]| {
+        if !masked.is_empty() {
+            keep(masked);
+            written.add(masked);
         }
     };
     read_all(reader, over, |bytes| {
         written.bytes += bytes.len() as u64;
         tell(&mut written, masker.push(bytes));
-        let passed = to.write_all(bytes).and_then(|()| to.flush());
+        let passed = pass(bytes);
         let is_whole = passed.is_ok();
         // A reader that left has seen enough.
         if passed.as_ref().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
@@ -111,7 +114,7 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
     let mut late = 0;
     let mut pause = FIRST_PAUSE;
     loop {
-        // Asked before the read: what is in the pipe when the time ends is still taken.
+        // This is asked before the read: what is in the pipe when the time ends is still taken.
         let drained = over.get().is_some_and(|over| over.elapsed() >= DRAIN);
         match reader.read(&mut chunk) {
             Ok(0) => break,
@@ -122,7 +125,7 @@ fn read_all(mut reader: PipeReader, over: &OnceLock<Instant>, mut take: impl FnM
                 if over.get().is_some() {
                     late += count as u64;
                 }
-                // What the command wrote fits in its pipe. More is of a process that it left, which may never end.
+                // What the command wrote fits in its pipe. More comes from a process that it left, which may never end.
                 if drained && late >= LARGEST_PIPE {
                     break;
                 }
@@ -146,7 +149,7 @@ impl WrittenOutput {
 
     fn add(&mut self, bytes: &[u8]) {
         let last = &bytes[bytes.len().saturating_sub(TAIL)..];
-        // Not cut at each piece: to drop a few bytes from the front, all the others are moved.
+        // It is not cut at each piece: to drop a few bytes from the front, all the others are moved.
         if self.tail.len() + last.len() > 2 * TAIL {
             self.cut();
         }

@@ -65,7 +65,7 @@ pub struct ArchivedTable {
     pub rows: u64,
     /// The SHA-256 of the text that made the table, and of its triggers', in hex.
     pub schema: String,
-    /// By the place of each foreign key of the table, the number of rows that had no parent at that time already.
+    /// For each foreign key of the table, at its place: the number of rows that already had no parent at that time.
     pub orphans: Vec<u64>,
 }
 
@@ -100,7 +100,7 @@ impl Archive {
             connection.busy_timeout(Duration::from_secs(1))?;
             let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
             let (id, version) = (pragma("application_id")?, pragma("user_version")?);
-            // Before the manifest is read: another file need not have such a table.
+            // This is checked before the manifest is read: another file need not have such a table.
             if (id, version) != (APPLICATION_ID, VERSION) {
                 return Ok((id, version, None));
             }
@@ -137,9 +137,7 @@ impl Archive {
 
     /// The `n`-th path, from 1, for an archive that was replaced by another one.
     pub fn aside(&self, n: usize) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{n}"));
-        PathBuf::from(name)
+        ic_ledger::sibling(&self.path, &format!(".{n}"))
     }
 
     /// Renames the archive, so that another one can be written and this one is kept.
@@ -155,9 +153,7 @@ impl Archive {
 
     /// The path under which it is built.
     pub(super) fn partial(&self) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".partial");
-        PathBuf::from(name)
+        ic_ledger::sibling(&self.path, ".partial")
     }
 }
 

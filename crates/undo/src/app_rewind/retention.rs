@@ -49,7 +49,7 @@ pub fn give_up_archives(kernel: &Kernel, policy: &Policy, dry_run: bool) -> Resu
 /// The rewinds whose archives exist and are not kept.
 fn chosen(kernel: &Kernel, policy: &Policy, oldest: Timestamp) -> Result<Vec<RewindEntry>> {
     let mut newer: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    // The list is newest first: the first `keep_last` of a database that are done stay.
+    // The list is newest first, so the first `keep_last` of a database that are done stay.
     let is_chosen = |entry: &RewindEntry| {
         if entry.status == RewindStatus::Done {
             let of_database = newer.entry(entry.database.clone()).or_default();
@@ -72,10 +72,8 @@ fn databases(entries: &[RewindEntry]) -> Vec<PathBuf> {
 
 /// Removes an archive, with the log of its rewind's command and what a crash left unfinished.
 fn remove(archive: &Path) -> Result<()> {
-    let mut partial = archive.as_os_str().to_owned();
-    partial.push(".partial");
     // Before the archive: without it no later sweep would look for these.
-    for beside in [archive.with_extension("log"), PathBuf::from(partial)] {
+    for beside in [archive.with_extension("log"), ic_ledger::sibling(archive, ".partial")] {
         Archive::at(beside).remove()?;
     }
     let archive = Archive::at(archive);

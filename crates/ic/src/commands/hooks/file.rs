@@ -114,7 +114,7 @@ impl Edit {
     /// Writes the file, all or nothing. Its former content is kept beside it until the entries are uninstalled.
     pub(crate) fn write(&self) -> Result<()> {
         // former content to FILE.before-ic ──► new content to FILE.ic-new ──► renamed to FILE ──► copy removed (uninstallation)
-        // Killed at any arrow, FILE is the old or the new one, and whole.
+        // After a kill at any arrow, FILE is the old or the new one, and whole.
         let copy = copy_of(&self.location.file);
         if !self.is_change() {
             // A copy may be left of an uninstallation that died after it wrote the file.
@@ -126,8 +126,8 @@ impl Edit {
         let had_copy = copy.exists();
         match &self.before {
             Some(before) if self.copies == Copies::Kept => replace(&copy, before, None).while_doing(doing)?,
-            // Without a former content an older copy goes, because it would be taken for that later. In all other
-            // cases nothing happens here.
+            // Without a former content an older copy is removed, because it would later be taken for that content. In
+            // all other cases nothing happens here.
             _ => self.drop_copy(&copy, Copies::Kept),
         }
         let written = match &self.after {
@@ -167,18 +167,14 @@ pub(super) fn refused(file: &Path, why: &str) -> Diagnosis {
 
 /// The path of the copy of the former content.
 pub(super) fn copy_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".before-ic");
-    PathBuf::from(name)
+    ic_ledger::sibling(file, ".before-ic")
 }
 
 // Written beside the file and renamed over it, so that a client never reads half a file. A name that a crash left is removed first.
 pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let mut name = file.as_os_str().to_owned();
-    name.push(".ic-new");
-    let fresh = PathBuf::from(name);
+    let fresh = ic_ledger::sibling(file, ".ic-new");
     let _ = fs::remove_file(&fresh);
     let written = write_new(&fresh, bytes, mode).and_then(|()| fs::rename(&fresh, file));
     if written.is_err() {
@@ -188,7 +184,7 @@ pub(super) fn replace(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::
 }
 
 fn write_new(file: &Path, bytes: &[u8], mode: Option<u32>) -> std::io::Result<()> {
-    // A new file: a link that stands at this name is not followed.
+    // The file is new: a link at this name is not followed.
     let mut written = File::options().write(true).create_new(true).mode(mode.unwrap_or(0o600)).open(file)?;
     written.write_all(bytes)?;
     // Before the rename: after a power loss the name must not lead to an empty file.
