@@ -309,6 +309,22 @@ fn rows_of_each_scope_of_the_run_go_and_come_back() {
     }
 }
 
+#[test]
+fn rows_whose_scope_columns_changed_since_are_refused_and_stay() {
+    let world = divided(false);
+    let before = world.rows();
+    let config = std::fs::read_to_string(world.cli.root().join(".ic.yaml")).expect("the configuration");
+    for (scope, code) in
+        [("[space]", Some("no_checkpoint")), ("[space, at]", Some("no_checkpoint")), ("[thread, space]", None)]
+    {
+        world.write(".ic.yaml", &config.replace("[thread, space]", scope));
+        let told = world.cli.run(world.all("a", &["--dry-run"]));
+        assert_eq!(told.code == Some(0), code.is_none(), "{scope}: {told:?}");
+        assert_eq!(code.map(|_| told.error()).as_deref(), code, "{scope}: {told:?}");
+        assert_eq!(world.rows(), before, "{scope}");
+    }
+}
+
 fn newest_rollback(world: &TestWorld) -> String {
     let list = world.cli.json(["rollback", "list", &world.run, "--json"]);
     list.as_array().and_then(|all| all.last()).expect("a rollback")["id"].as_str().expect("an id").to_owned()

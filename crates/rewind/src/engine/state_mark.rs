@@ -156,13 +156,30 @@ fn is_after(a: &SqlScalar, b: &SqlScalar) -> bool {
         }
 }
 
-fn other_columns(plan: &CutPlan, mark: &ScopeMark) -> Diagnosis {
+impl StateMark {
+    /// Errors: `no_checkpoint` for a mark that was made by other scope columns than these. It has none of their scopes, and says nothing
+    /// about their rows.
+    pub fn require_columns(&self, columns: &[String]) -> Result<()> {
+        let other = self.scopes.iter().find(|mark| values_of(columns, &mark.scope).is_none());
+        other.map_or(Ok(()), |mark| Err(other_columns(columns, mark)))
+    }
+}
+
+/// The values of these columns, found by name: after a change of the configuration, another column may be at the same place. `None` if
+/// the scope has others.
+fn values_of(columns: &[String], scope: &[NamedMoment]) -> Option<Vec<SqlScalar>> {
+    let value = |column: &String| scope.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
+    let values = columns.iter().map(|column| value(column).map(|(_, value)| value.clone())).collect();
+    if scope.len() == columns.len() { values } else { None }
+}
+
+fn other_columns(columns: &[String], mark: &ScopeMark) -> Diagnosis {
     let listed = |names: &mut dyn Iterator<Item = &str>| match names.collect::<Vec<_>>() {
         names if names.is_empty() => "no columns".to_owned(),
         names => names.join(", "),
     };
     let then = listed(&mut mark.scope.iter().map(|(name, _)| name.as_str()));
-    let now = listed(&mut plan.anchor.scope.iter().map(String::as_str));
+    let now = listed(&mut columns.iter().map(String::as_str));
     Diagnosis::new(
         Code::NoCheckpoint,
         format!("When the position of the state database was recorded, rows were scoped by {then}, and now they are by {now}."),
@@ -172,13 +189,7 @@ fn other_columns(plan: &CutPlan, mark: &ScopeMark) -> Diagnosis {
 
 fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Result<Moment> {
     let columns = &plan.anchor.scope;
-    // Values are found by the names of their columns: after a change of the configuration, another column may be at the same place.
-    let values_of = |given: &[NamedMoment]| -> Option<Vec<SqlScalar>> {
-        let value = |column: &String| given.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
-        let values = columns.iter().map(|column| value(column).map(|(_, value)| value.clone())).collect();
-        if given.len() == columns.len() { values } else { None }
-    };
-    let Some(values) = values_of(scope) else {
+    let Some(values) = values_of(columns, scope) else {
         return Err(Diagnosis::new(
             Code::InvalidValue,
             format!("The scope of {} has other columns than those that were given.", plan.anchor.table),
@@ -188,12 +199,9 @@ fn moment_of_mark(plan: &CutPlan, mark: &StateMark, scope: &[NamedMoment]) -> Re
             columns => format!("give each of: {}", columns.join(", ")),
         }));
     };
+    mark.require_columns(columns)?;
     // A scope that is not in the mark counts as one without a row at that moment: all of its rows are newer then.
-    // A mark by other columns has none of these scopes, and says nothing about their rows.
-    if let Some(other) = mark.scopes.iter().find(|mark| values_of(&mark.scope).is_none()) {
-        return Err(other_columns(plan, other));
-    }
-    let found = mark.scopes.iter().find(|mark| values_of(&mark.scope).as_ref() == Some(&values));
+    let found = mark.scopes.iter().find(|mark| values_of(columns, &mark.scope).as_ref() == Some(&values));
     if let Some(found) = found {
         order::check_target(&found.key.to_string(), &plan.anchor.order, &found.order)?;
     }

@@ -73,7 +73,7 @@ struct Rewinder {
     scopes: Vec<Scope>,
 }
 
-/// Errors: `no_checkpoint` without a mark of this database at the cut; `not_finished` while a rewind of it is not finished;
+/// Errors: `no_checkpoint` without a mark of this database, by these scope columns, at the cut; `not_finished` while a rewind of it is not finished;
 /// `row_conflict` when nothing tells which rows are the run's.
 fn prepare(site: &Site<'_, '_>, target: &RewindTarget) -> Result<Rewinder> {
     let (kernel, covered, cut) = (site.kernel, site.covered, site.covered.cut.seq);
@@ -98,6 +98,8 @@ fn prepare(site: &Site<'_, '_>, target: &RewindTarget) -> Result<Rewinder> {
         .hint(format!("call from the project of the run, with its configuration; {by_hand}"))
         .detail("cut_seq", cut));
     }
+    // Before the scopes of the run: by other columns none may be its own, and the newer rows would stay without a word.
+    mark.require_columns(&target.anchor.scope)?;
     refuse_unfinished(kernel, target)?;
     let engine = open_database(target, site.settings)?;
     let scopes = scopes(&engine, &covered.run, target, &without)?;
