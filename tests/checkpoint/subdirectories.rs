@@ -82,6 +82,23 @@ fn a_ledger_in_the_tree_is_left_alone_though_checkpoints_have_plain_files_of_its
 }
 
 #[test]
+fn files_of_the_user_beside_a_ledger_in_the_root_are_captured() {
+    let cli = Cli::without_ledger(env!("CARGO_BIN_EXE_ic")).with_checkpoints();
+    let ledger = cli.root().join("ic.db");
+    let cli = cli.with_db(&ledger);
+    cli.ok(["init"]);
+    let others = ["ic.db-notes", "ic.db.txt", "ic.dbx", "ic.db2", "objects.json", "objects-list", "objects.txt.lock"];
+    for name in others {
+        fs::write(cli.root().join(name), name).expect("a file");
+    }
+    create(&cli);
+    let held = held(&cli, &create(&cli));
+    let ours = |name: &&String| !others.contains(&name.as_str());
+    assert_eq!(held.iter().filter(ours).collect::<Vec<_>>(), Vec::<&String>::new(), "no file of the ledger");
+    assert_eq!(held.len(), others.len(), "{held:?}");
+}
+
+#[test]
 fn a_checkpoint_that_holds_a_ledger_as_a_plain_file_leaves_the_ledger_that_it_became() {
     let outer = project();
     let ledger = outer.root().join("inner/team.db");

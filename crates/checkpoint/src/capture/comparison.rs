@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ic_base::{Diagnose, Result};
@@ -261,6 +261,19 @@ pub(crate) fn ignore_file(fd: &OwnedFd) -> Option<Vec<u8>> {
     rules_in(openat(fd, IGNORE_FILE, flags, Mode::empty()).ok()?.into())
 }
 
+/// Whether a file of ours may have this ending after the name of a database: `-wal` and `.lock.turn` are ours. `-notes` and `x` are not:
+/// such a file is the user's, and left out of every capture if it is taken for ours.
+fn is_own_ending(ending: &[u8]) -> bool {
+    const WORDS: [&str; 11] =
+        ["wal", "shm", "journal", "lock", "turn", "head", "reserve", "backup", "partial", "aside", "new"];
+    let is_number = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    let is_word = |word: &[u8]| {
+        WORDS.iter().any(|known| known.as_bytes() == word) || is_number(word.strip_prefix(b"v").unwrap_or(word))
+    };
+    let mut words = ending.split(|byte| matches!(byte, b'-' | b'.'));
+    words.next() == Some(&[][..]) && words.all(is_word)
+}
+
 /// Device and inode of what is ours in the tree.
 pub(crate) fn own_files(root: &Path, options: &CaptureOptions, objects: &Objects) -> HashSet<(u64, u64)> {
     let inode = |path: &Path| std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
@@ -274,18 +287,11 @@ pub(crate) fn own_files(root: &Path, options: &CaptureOptions, objects: &Objects
         return own;
     }
     // The ledger lies loose in the root, or above it: its own files, by name.
-    // The caches are named after the store without its ending: `objects.cache`.
-    let bare = objects.path().with_extension("");
-    let ours: Vec<&[u8]> = [options.ledger.as_path(), objects.path(), &bare]
-        .into_iter()
-        .filter_map(|path| path.file_name().map(|name| path_bytes(Path::new(name))))
-        .collect();
+    let beside = ["cache", "damaged", "rebuilt"].map(|ending| objects.path().with_extension(ending));
+    let ours = [options.ledger.as_path(), objects.path()].into_iter().chain(beside.iter().map(PathBuf::as_path));
+    let ours: Vec<&[u8]> = ours.filter_map(|path| path.file_name().map(|name| path_bytes(Path::new(name)))).collect();
     let entries = std::fs::read_dir(&store).into_iter().flatten().flatten();
-    // `ic.db-wal` and `ic.db.lock` are ours, `ic.dbx` is not.
-    let is_ours = |name: &[u8]| {
-        ours.iter()
-            .any(|own| name.strip_prefix(*own).is_some_and(|end| matches!(end.first(), None | Some(b'-' | b'.'))))
-    };
+    let is_ours = |name: &[u8]| ours.iter().any(|own| name.strip_prefix(*own).is_some_and(is_own_ending));
     own.extend(
         entries
             .filter(|entry| is_ours(path_bytes(Path::new(&entry.file_name()))))
