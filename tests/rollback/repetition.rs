@@ -256,6 +256,14 @@ fn on_a_terminal_a_point_is_picked_from_a_list_and_then_asked_about() {
     let (hidden, back) = (shown.rfind("\u{1b}[?25l"), shown.rfind("\u{1b}[?25h"));
     assert!(hidden.is_some() && back > hidden, "{shown:?}");
     assert!(world.read("two").is_some());
+    // At the question that follows it, too: the list was left with its own handler.
+    let Some(mut left) = Terminal::open(&call, world.cli.root()) else { return };
+    left.sees("created");
+    left.types("\r");
+    left.sees("Roll back? [y/N]");
+    left.types("\u{3}");
+    let (code, shown) = left.ends();
+    assert!(code != Some(0) && world.read("two").is_some(), "{shown}");
     let Some(mut asked) = Terminal::open(&call, world.cli.root()) else { return };
     asked.sees("created");
     // The newest work is marked; one down is the work before it.

@@ -3,12 +3,12 @@
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 
 /// How often the watcher looks at the flag: a person takes an answer within this time for an immediate one.
 const POLL: Duration = Duration::from_millis(100);
@@ -43,10 +43,29 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
+/// Whether Ctrl-C ends this process by the handler that [`caught`] leaves.
+static ENDS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Does `work`, and says whether Ctrl-C was pressed during it. Later Ctrl-C ends the process again, or does what [`interrupted`] and
+/// [`received`] say.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<(T, bool)> {
+    let listening = || "listening for signals".to_owned();
+    let pressed = Arc::new(AtomicBool::new(false));
+    ENDS.store(false, Ordering::SeqCst);
+    let heard = flag::register(SIGINT, pressed.clone()).while_doing(listening)?;
+    let done = work();
+    low_level::unregister(heard);
+    // A handler stays installed, and without an action Ctrl-C would do nothing.
+    flag::register_conditional_default(SIGINT, ENDS.clone()).while_doing(listening)?;
+    ENDS.store(true, Ordering::SeqCst);
+    Ok((done, pressed.load(Ordering::SeqCst)))
+}
+
 /// The number of the first signal that asks this process to end; 0: there was none. It is for a command that is run and that gets the
 /// signal, too: a second one ends this process at once.
 pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
     // There are two values, because the handler that ends the process asks a flag, and the caller needs the number.
+    ENDS.store(false, Ordering::SeqCst);
     let (is_any, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for signal in that_end() {
         // In this order, as in `listen`.
@@ -59,6 +78,7 @@ pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
 }
 
 fn listen() -> Result<Arc<AtomicBool>> {
+    ENDS.store(false, Ordering::SeqCst);
     // false ── first signal ──► true ── second signal ──► the default action: the process ends
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in that_end() {

@@ -1,15 +1,14 @@
 //! Asks a person on the terminal, and refuses where there is none.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
 use signal_hook::consts::SIGINT;
-use signal_hook::{flag, low_level};
+use signal_hook::low_level;
 
 use super::CliSession;
 use crate::format::OutputFormat;
+use crate::signals;
 
 /// A question before something that an undo of the record alone would not restore.
 pub(crate) struct Question<'a> {
@@ -98,12 +97,8 @@ impl CliSession {
         let select = dialoguer::Select::with_theme(&theme).with_prompt(question).items(lines).default(begin);
         let terminal = dialoguer::console::Term::stderr();
         // The picker hides the cursor. Ctrl-C is caught, so that the cursor is shown again before the process ends.
-        let pressed = Arc::new(AtomicBool::new(false));
-        let heard = flag::register(SIGINT, pressed.clone()).while_doing(asking)?;
-        let picked = select.interact_on_opt(&terminal);
-        // Ctrl-C at any later time has its usual effect again.
-        low_level::unregister(heard);
-        if pressed.load(Ordering::SeqCst) {
+        let (picked, is_pressed) = signals::caught(|| select.interact_on_opt(&terminal))?;
+        if is_pressed {
             let _ = terminal.show_cursor();
             low_level::emulate_default_handler(SIGINT).while_doing(asking)?;
         }
