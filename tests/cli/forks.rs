@@ -585,6 +585,20 @@ fn what_stays_behind_is_named_also_by_a_command_in_the_background() {
     assert!(begun.stderr.contains("sub/.env is not in the fork"), "{begun:?}");
     assert_eq!(begun.stdout.trim().lines().count(), 1, "{begun:?}");
     ok(&project, "wait");
+    let said = serde_json::from_str::<Value>(&ok(&project, "exec --isolate=l --json -- true")).expect("JSON");
+    assert_eq!(said["warnings"][0]["code"], "not_in_fork", "{said}");
+    // More of them than a pipe holds.
+    for at in 0..1500 {
+        project.write(&format!("many/directory-number-{at}/.env"), "KEY=one-two-three-four-five\n");
+    }
+    let begun = run(&project, "exec --isolate=m --detach --json -- true");
+    let warnings = begun.json()["warnings"].as_array().expect("a list").clone();
+    assert!(
+        warnings.len() > 1 && warnings.iter().all(|one| one["code"] == "not_in_fork"),
+        "{} warnings",
+        warnings.len()
+    );
+    ok(&project, "wait");
 }
 
 #[test]

@@ -47,8 +47,8 @@ const WARNS: &str = "! ";
   ic undo                               # take out what it changed
 
 Exit: that of the command; 124 when it took too long, 128 and the number of the signal that ended it.
-An error of ic itself, such as a run that is closed, has its code on standard error, and nothing has run,
-unless it is that the output could not be passed on.")]
+An error of ic itself, such as a run that is closed, has its code on standard error. Before the command starts,
+nothing has run then; after that, what it did stands.")]
 pub(crate) struct ExecArgs {
     /// The run that the work belongs to [default: that of IC_DISPATCH, else one of its own]
     #[arg(long, value_name = "RUN")]
@@ -116,7 +116,7 @@ impl ExecArgs {
         if self.detach {
             return self.detach(session);
         }
-        let Some(name) = &self.isolate else { return self.run_here(session, work) };
+        let Some(name) = &self.isolate else { return self.run_here(session, work, Vec::new()) };
         // This is checked before the fork is made: a command that cannot start leaves no fork behind.
         exec::require_startable(&self.command, &session.directory)?;
         let name = Some(name.as_str()).filter(|name| *name != NEXT).map(fork::named).transpose()?;
@@ -130,17 +130,19 @@ impl ExecArgs {
             let mut out = std::io::stdout();
             for warning in &warnings {
                 let line = warning.message.replace('\n', " ");
-                writeln!(out, "{WARNS}{line}").while_doing(|| "printing a warning".to_owned())?;
+                writeln!(out, "{WARNS}{} {line}", warning.code).while_doing(|| "printing a warning".to_owned())?;
             }
+        } else {
+            // Not in the background: standard error is a pipe there, which the caller reads only after a failure.
+            session.output.warn_all(&warnings);
         }
-        session.output.warn_all(&warnings);
         // A directory that is ignored, or empty in git's eyes, may not be there.
         let inside = Some(fork.root.join(below)).filter(|inside| inside.is_dir()).unwrap_or(fork.root);
-        session.within(&inside, |session| self.run_here(session, work))
+        session.within(&inside, |session| self.run_here(session, work, warnings))
     }
 
-    /// Runs the command where the session stands.
-    fn run_here(&self, session: &mut CliSession, work: DispatchWork) -> Result<ExitStatus> {
+    /// Runs the command where the session stands. `warnings`: of making the fork, which people have seen.
+    fn run_here(&self, session: &mut CliSession, work: DispatchWork, warnings: Vec<Warning>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let project = kernel.project.root.clone();
         let is_captured = !self.no_checkpoint && kernel.ledger.is_of_one_host();
@@ -170,10 +172,12 @@ impl ExecArgs {
         };
         // The handlers are installed first: once the work is on record, a signal has to end the command as well.
         let mut watch = Watch { first: signals::received()?, directory: &directory, announces: self.in_background };
-        let executed = exec::exec(&kernel, &request, &mut watch)?;
+        let mut executed = exec::exec(&kernel, &request, &mut watch)?;
         background_sweep::sweep(session, &kernel, kept.as_ref(), &project);
         // In the background no process reads what is printed now: the caller ended when it had the id.
         if !self.in_background {
+            session.output.warn_all(&executed.warnings);
+            executed.warnings.splice(..0, warnings);
             report(session, &executed)?;
         }
         Ok(ExitStatus::Of(exit_code(&executed)))
@@ -219,7 +223,7 @@ impl ExecArgs {
         let mut child = background.spawn().while_doing(doing)?;
         // The child prints this, and nothing after it:
         //
-        //     ! WARNING     any number of lines, each from making the fork
+        //     ! CODE TEXT   any number of warnings, from making the fork
         //     ID            once the work is on record, before the command starts
         let (mut id, mut warnings) = (String::new(), Vec::new());
         for line in child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines()) {
@@ -228,7 +232,9 @@ impl ExecArgs {
                 id = line;
                 break;
             };
-            warnings.push(Warning { code: "not_in_fork", message: message.to_owned() });
+            let (code, message) = message.split_once(' ').unwrap_or_default();
+            // Codes are constants of this program, and those of the child are known only as text. The process ends soon.
+            warnings.push(Warning { code: code.to_owned().leak(), message: message.to_owned() });
         }
         // The stream ended without an id: the child has ended, and its command was not started.
         if id.trim().is_empty() {
@@ -301,7 +307,6 @@ impl ExecWatch for Watch<'_> {
 
 /// Says how it ended: as a record where JSON was asked for, as a line on a terminal.
 fn report(session: &mut CliSession, executed: &ExecutedCommand) -> Result<()> {
-    session.output.warn_all(&executed.warnings);
     if session.output.json_was_asked_for() {
         let record = ExecJson::new(executed, i64::from(exit_code(executed)));
         return session.output.record(&record, String::new).map(drop);
