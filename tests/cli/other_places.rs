@@ -313,6 +313,10 @@ fn a_session_that_moves_into_another_work_tree_is_undone_in_each() {
             assert_eq!(fs::read_to_string(away.join("base")).expect("a file"), "base\n", "{when}");
             done(&project, &away, &["redo", "--yes"]);
             done(&project, &home, &["redo", "--yes"]);
+            for place in [&home, &away] {
+                let log = done(&project, place, &["log", "--session", "s", "--json"]).json();
+                assert!(log.as_array().is_some_and(|all| !all.is_empty()), "{when}: {}", place.display());
+            }
             assert!(home.join("at-home").exists() && away.join("away").exists(), "{when}");
             project.cli.assert_sound(&when);
         }

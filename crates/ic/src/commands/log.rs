@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use ic_base::DispatchId;
 use ic_kernel::Kernel;
 use ic_phase::Run;
+use ic_session::AgentSession;
 use ic_session::outside_files::{self, OutsideFile};
+use ic_session::places::own_name;
 use ic_undo::WorkChanges;
-use ic_undo::points::log::{self, LogEntry, LogPage, PointLog, What};
-use ic_undo::points::place_log::{PlaceChoice, of_place};
+use ic_undo::points::log::{LogEntry, LogPage, PointLog, What};
+use ic_undo::points::place_log::{PlaceChoice, of_one_run, of_place};
 use ic_undo::points::{NamedWork, PlaceEntry, work_at};
 use ic_worktree::Workspace;
 
@@ -85,39 +87,29 @@ impl LogArgs {
 
     /// The points and rollbacks of one run.
     fn of_run(&self, session: &mut CliSession, kernel: &Kernel, run: &Run) -> Result<ExitStatus> {
-        let mut page = self.page();
-        let PointLog { mut entries, mut has_more, unread } = log::log(kernel, session.options(), run, page)?;
-        if !self.paths.is_empty() {
+        let log = if self.paths.is_empty() {
+            of_one_run(kernel, session.options(), run, self.page(), &mut |_, _| Ok(true))?
+        } else {
             let settings = session.settings_of_project(kernel, &run.project_dir)?;
             let workspace = Workspace::open(kernel, ic_ledger::project_root(&run.project_dir), &settings)?;
             let paths = ic_worktree::paths_in_root(&workspace, &self.paths)?;
-            let mut kept = Vec::new();
-            // Most works may have changed other paths, so pages are read until one is full of those that changed these.
-            loop {
-                page.before = entries.last().map(|entry| entry.seq);
-                for entry in entries {
-                    if has_changed(&workspace, session, run, &entry, &paths)? {
-                        kept.push(entry);
-                    }
-                }
-                if !has_more || kept.len() > page.at_most {
-                    break;
-                }
-                PointLog { entries, has_more, .. } = log::log(kernel, session.options(), run, page)?;
-            }
-            has_more |= log::cut_page(&mut kept, page.at_most, |entry: &LogEntry| entry.seq);
-            entries = kept;
-        }
-        let of_run = |entry| PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() };
-        let entries = entries.into_iter().map(of_run).collect();
-        let head = Some((run, Chosen::Named));
-        self.print(session, kernel, PointLog { entries, has_more, unread }, (head, None))
+            let mut changes_any = |run: &Run, entry: &LogEntry| has_changed(&workspace, session, run, entry, &paths);
+            of_one_run(kernel, session.options(), run, self.page(), &mut changes_any)?
+        };
+        self.print(session, kernel, log, (Some((run, Chosen::Named)), None))
     }
 
     /// The entries of this place, over all its runs and sessions.
     fn of_place(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
         let of = self.session.as_ref().map(|text| kernel.read(|snapshot| ic_session::resolve(snapshot, text)));
-        let of = of.transpose()?.map(|of| of.id);
+        // A session that worked in several places has a row for each, and the whole name is that of the first one.
+        let here = |of: AgentSession| {
+            let name = own_name(&of.client_id);
+            let found =
+                kernel.read(|snapshot| ic_session::places::at(snapshot, &of.client, name, &kernel.project.root))?;
+            Ok::<_, Diagnosis>(found.map_or(of.id, |found| found.id))
+        };
+        let of = of.transpose()?.map(here).transpose()?;
         let log = if self.paths.is_empty() {
             let choice = PlaceChoice { session: of.as_ref(), ..PlaceChoice::default() };
             of_place(kernel, session.options(), self.page(), choice)?

@@ -51,9 +51,7 @@ pub fn of_place(
                 && session.map_or(Ok(true), |session| is_of(kernel, run, entry, session))?
                 && is_wanted.as_mut().map_or(Ok(true), |is_wanted| is_wanted(run, entry))?)
         };
-        for (entry, at) in of_run(kernel, &run, (before, wanted), &mut chooses)? {
-            found.push((PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() }, at));
-        }
+        found.extend(of_run(kernel, &run, true, (before, wanted), &mut chooses)?);
         newest_first(&mut found, wanted);
     }
     // Nothing is too old until as many are found as are wanted.
@@ -66,16 +64,39 @@ pub fn of_place(
         found.extend(by_hand.into_iter().map(|checkpoint| (of_checkpoint(checkpoint), 0)));
         newest_first(&mut found, wanted);
     }
-    let store = LazyStore::new(options);
     if session.is_none() {
+        let store = LazyStore::new(options);
         let range = (oldest(&found), before);
         let search = ChangeSearch { kernel, store: &store, range, paths, at_most: wanted };
         // What a person changed after a checkpoint has its event, and is the newer one of the two: the sort is stable.
         found.splice(0..0, search.entries()?.into_iter().map(|one| (one, 0)));
         newest_first(&mut found, wanted);
     }
+    counted_page(kernel, options, LogPage { all: true, ..page }, found)
+}
+
+/// The newest points and rollbacks of a run that are wanted, newest first.
+pub fn of_one_run(
+    kernel: &Kernel,
+    options: OpenOptions,
+    run: &Run,
+    page: LogPage,
+    is_wanted: &mut EntryFilter<'_>,
+) -> Result<PointLog<PlaceEntry>> {
+    let part = (page.before.unwrap_or(Seq::MAX), page.at_most.saturating_add(1));
+    let found = of_run(kernel, run, page.all, part, is_wanted)?;
+    counted_page(kernel, options, page, found)
+}
+
+/// The entries cut to a page, with what changed at each.
+fn counted_page(
+    kernel: &Kernel,
+    options: OpenOptions,
+    page: LogPage,
+    mut found: Vec<(PlaceEntry, usize)>,
+) -> Result<PointLog<PlaceEntry>> {
     let has_more = cut_page(&mut found, page.at_most, seq_of);
-    let unread = count(kernel, &store, before, &mut found)?;
+    let unread = count(kernel, &LazyStore::new(options), page, &mut found)?;
     let mut entries: Vec<PlaceEntry> = found.into_iter().map(|(entry, _)| entry).collect();
     count_own(kernel, options, entries.iter_mut().map(|one| &mut one.entry))?;
     Ok(PointLog { entries, has_more, unread })
@@ -117,25 +138,26 @@ fn of_checkpoint(checkpoint: CheckpointRecord) -> PlaceEntry {
     PlaceEntry { run: None, entry: LogEntry { seq, created_at, what, taken_back_by: Vec::new() }, makers: Vec::new() }
 }
 
-/// The newest entries of a run that are chosen, each with its place in the list of all.
+/// The newest entries of a run that are chosen, each with its place in the list. `all`: the list has also what was rolled back.
 fn of_run(
     kernel: &Kernel,
     run: &Run,
+    all: bool,
     (before, wanted): (Seq, usize),
     is_chosen: &mut EntryFilter<'_>,
-) -> Result<Vec<(LogEntry, usize)>> {
-    let (mut chosen, mut seen, mut most) = (Vec::new(), 0, wanted);
+) -> Result<Vec<(PlaceEntry, usize)>> {
+    let (mut chosen, mut seen, mut most) = (Vec::<(PlaceEntry, usize)>::new(), 0, wanted);
     loop {
-        let log = kernel.read(|snapshot| entries(snapshot, run, true, (before, most)))?;
+        let log = kernel.read(|snapshot| entries(snapshot, run, all, (before, most)))?;
         // An earlier round has decided about the first ones: each decision may read the store.
         for (at, entry) in log.entries.into_iter().enumerate().skip(seen) {
             seen = at + 1;
             // All entries of an event come together.
-            if chosen.get(wanted - 1).is_some_and(|(last, _): &(LogEntry, usize)| last.seq > entry.seq) {
+            if chosen.get(wanted - 1).is_some_and(|last| seq_of(last) > entry.seq) {
                 return Ok(chosen);
             }
             if is_chosen(run, &entry)? {
-                chosen.push((entry, at));
+                chosen.push((PlaceEntry { run: Some(run.clone()), entry, makers: Vec::new() }, at));
             }
         }
         if !log.has_more {
@@ -176,7 +198,13 @@ fn is_of(kernel: &Kernel, run: &Run, entry: &LogEntry, session: &SessionId) -> R
 
 /// Counts what changed at the entries, run by run: what a point changed ends at the next one of its run. Returns why content could not be
 /// read; `None`: all was read.
-fn count(kernel: &Kernel, store: &LazyStore, before: Seq, found: &mut [(PlaceEntry, usize)]) -> Result<Option<String>> {
+fn count(
+    kernel: &Kernel,
+    store: &LazyStore,
+    page: LogPage,
+    found: &mut [(PlaceEntry, usize)],
+) -> Result<Option<String>> {
+    let before = page.before.unwrap_or(Seq::MAX);
     let mut unread = None;
     // A run is read once, as far as its oldest entry here.
     let mut done: Vec<ic_base::RunId> = Vec::new();
@@ -184,7 +212,7 @@ fn count(kernel: &Kernel, store: &LazyStore, before: Seq, found: &mut [(PlaceEnt
         let Some(run) = found[at].0.run.clone().filter(|run| !done.contains(&run.id)) else { continue };
         let of_run = found.iter().filter(|(one, _)| one.is_of(&run));
         let most = of_run.map(|(_, at)| at + 1).max().unwrap_or(0);
-        let log = counted(kernel, store, &run, true, (before, most))?;
+        let log = counted(kernel, store, &run, page.all, (before, most))?;
         unread = unread.or(log.unread);
         let mut all: Vec<Option<LogEntry>> = log.entries.into_iter().map(Some).collect();
         for (one, place) in found.iter_mut().filter(|(one, _)| one.is_of(&run)) {
