@@ -345,6 +345,20 @@ fn a_rebase_or_a_git_under_way_is_refused_and_the_hint_leaves_git_out() {
 }
 
 #[test]
+fn flags_that_would_have_no_effect_are_refused() {
+    let world = story();
+    let checkpoint = world.ic(&["checkpoint", "create"]);
+    for words in [
+        &["undo", "phase:a", "--layer=workflow", "--force", "--yes"][..],
+        &["undo", "phase:a", "--layer=workflow", "--force-workers", "--yes"],
+        &["undo", "phase:a", "--layer=workflow", "--keep-theirs", "--yes"],
+        &["undo", &checkpoint, "--reason", "why", "--yes"],
+    ] {
+        assert_eq!(world.cli.refused(words), (Some(3), "usage".to_owned()), "{words:?}");
+    }
+}
+
+#[test]
 fn a_plan_that_the_caller_did_not_see_is_not_carried_out() {
     let world = story();
     let dry = world.cli.json(world.all("a", &["--dry-run"]));

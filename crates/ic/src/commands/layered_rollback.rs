@@ -91,9 +91,16 @@ impl Forced {
         each.or(Force::all_if(self.force))
     }
 
-    /// Whether any of the flags was given.
-    pub(crate) fn is_any(self) -> bool {
-        self.decided() != Force::default()
+    /// Errors: `usage` if a flag was given with the workflow layer alone, or `is_more`, another flag of files. `layers`: those that were
+    /// named.
+    pub(crate) fn require_none_for_record(self, layers: &[LayerArg], is_more: bool) -> Result<()> {
+        // Code is a report, which changes even less.
+        let is_of_record = layers.iter().all(|layer| matches!(layer, LayerArg::Workflow | LayerArg::Code));
+        if is_of_record && (is_more || self.decided() != Force::default()) {
+            let message = "The --force flags, --keep-theirs and --mine have no effect on the record alone; choose other layers with --layer.";
+            return Err(Diagnosis::new(Code::Usage, message));
+        }
+        Ok(())
     }
 }
 

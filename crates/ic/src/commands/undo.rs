@@ -267,6 +267,9 @@ impl UndoArgs {
             },
         };
         let named = LayerArg::named(&self.layer)?;
+        if named.is_some() {
+            self.forced.require_none_for_record(&self.layer, self.keep_theirs)?;
+        }
         let layers = named.as_deref().map_or(Layers::All, Layers::Only);
         let base = RollbackRequest {
             run: run.id.as_str(),
@@ -348,6 +351,10 @@ impl UndoArgs {
 
     /// Restores a checkpoint that belongs to no run.
     fn restore(&self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
+        // A restore has no record that could have it.
+        if self.reason.is_some() {
+            return Err(without_meaning("--reason", "no run: a checkpoint is restored"));
+        }
         let named = LayerArg::named(&self.layer)?;
         let flags = RestoreFlags {
             dry_run: self.dry_run,

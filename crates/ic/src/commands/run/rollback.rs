@@ -81,11 +81,7 @@ impl RunRollbackArgs {
         let asks_for_code = self.asks_for_code()?;
         // This also holds without --layer: `all` is true of an empty list.
         let is_of_record = asks_for_code || self.layer.iter().all(|layer| *layer == LayerArg::Workflow);
-        if is_of_record && (self.forced.is_any() || self.keep_theirs || self.mine) {
-            return Err(usage(
-                "The --force flags, --keep-theirs and --mine have no effect on the record alone; choose other layers with --layer.",
-            ));
-        }
+        self.forced.require_none_for_record(&self.layer, self.keep_theirs || self.mine)?;
         if asks_for_code {
             return self.code(session);
         }
