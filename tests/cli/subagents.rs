@@ -47,6 +47,22 @@ fn story() -> Project {
 }
 
 #[test]
+fn the_conversation_of_a_subagent_that_was_undone_begins_after_its_prompt() {
+    let project = story();
+    let first = work_of(&project, "A");
+    let sub = subagents(&project)[1]["id"].as_str().expect("an id").to_owned();
+    prompt(&project, "A", "A goes on");
+    before(&project, "A", "a2", "Write", json!({ "file_path": "more.txt" }));
+    project.write("more.txt", "more\n");
+    after(&project, "A", "a2", "Write");
+    stop(&project, "A");
+    let undone = project.json(&format!("undo {sub} --yes"));
+    let of: Vec<&Value> =
+        undone["conversations"].as_array().into_iter().flatten().map(|one| &one["dispatch_id"]).collect();
+    assert!(of.len() == 1 && *of[0] != json!(first), "its prompt stands: {undone}");
+}
+
+#[test]
 fn each_subagent_is_the_child_of_its_prompt_and_what_it_did_is_its_own() {
     let project = story();
     let prompt = work_of(&project, "A");

@@ -35,7 +35,7 @@ pub fn find(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<Conversat
 pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationPoint> {
     find(snapshot, work)?.ok_or_else(|| {
         let message = format!("The work {} is of no prompt of a coding agent.", work.id.short());
-        Diagnosis::new(Code::NoConversation, message).hint("name a prompt of one: ic log")
+        Diagnosis::new(Code::NoConversation, message).hint("name a prompt of a coding agent: ic log")
     })
 }
 
@@ -43,7 +43,8 @@ pub fn of_work(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<ConversationP
 pub fn first_of(snapshot: &Snapshot<'_>, works: &[&Dispatch]) -> Result<Vec<ConversationPoint>> {
     let mut first: Vec<ConversationPoint> = Vec::new();
     for work in works {
-        let Some(point) = find(snapshot, work)? else { continue };
+        // The prompt of a subagent that was undone by itself stands.
+        let Some(point) = find(snapshot, work)?.filter(|point| point.prompt.dispatch_id == work.id) else { continue };
         let newest = prompt::latest(snapshot, &point.session.id)?;
         // From before a prompt in the middle, the agent would forget later ones whose files stay.
         let is_last = newest.is_some_and(|newest| works.iter().any(|one| one.id == newest.dispatch_id));
