@@ -589,7 +589,7 @@ fn what_stays_behind_is_named_also_by_a_command_in_the_background() {
     assert_eq!(said["warnings"][0]["code"], "not_in_fork", "{said}");
     // More of them than a pipe holds.
     for at in 0..1500 {
-        project.write(&format!("many/directory-number-{at}/.env"), "KEY=one-two-three-four-five\n");
+        project.write(format!("many/directory-number-{at}/.env"), "KEY=one-two-three-four-five\n");
     }
     let begun = run(&project, "exec --isolate=m --detach --json -- true");
     let warnings = begun.json()["warnings"].as_array().expect("a list").clone();

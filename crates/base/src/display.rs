@@ -46,8 +46,8 @@ pub fn counted(n: usize, noun: &str) -> String {
 /// A time to the second, in UTC: what is done twice in a minute must not look like one.
 pub fn second(at: Timestamp) -> String {
     let whole = at.to_string();
-    // A number that no calendar has, as a damaged row may hold, is shown as milliseconds, and shorter.
-    whole.get(..19).map_or_else(|| whole.clone(), |second| format!("{second}Z"))
+    // A number that no calendar has, as a damaged row may hold, is shown as milliseconds: nothing is cut from it.
+    whole.rsplit_once('.').map_or_else(|| whole.clone(), |(second, _)| format!("{second}Z"))
 }
 
 /// How long ago something was: `just now`, `42 s ago`, `3 min ago`, `5 h ago`, `12 d ago`. A clock that was set back makes it `just now`.
@@ -102,6 +102,8 @@ mod tests {
     fn a_time_beyond_the_calendar_is_shown_and_not_cut() {
         assert_eq!(second(Timestamp(0)), "1970-01-01T00:00:00Z");
         assert_eq!(second(Timestamp(9_000_000_000_000_000)), "9000000000000000ms");
+        assert_eq!(second(Timestamp(100_000_000_000_000_000)), "100000000000000000ms");
+        assert_eq!(second(Timestamp(253_402_300_800_000)), "+10000-01-01T00:00:00Z");
     }
 
     #[test]

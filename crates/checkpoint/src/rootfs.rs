@@ -337,7 +337,8 @@ impl RootDir {
     }
 }
 
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+/// The directory above a path and the name in it; the directory of a name alone is empty.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.iter().rposition(|b| *b == b'/').map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]))
 }
 

@@ -10,7 +10,7 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::{Objects, Writer};
 use ic_checkpoint::restore::database;
-use ic_checkpoint::rootfs::{EntryState, RootDir};
+use ic_checkpoint::rootfs::{self, EntryState, RootDir};
 use ic_ledger::path_from_bytes;
 
 use crate::action::{CompensatedFile, EffectAction, EffectBefore, How};
@@ -262,7 +262,7 @@ pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
     let EffectAction::RestoreFiles { files } = &compensation.action else { return Ok(()) };
     let root = RootDir::open(root)?;
     // Each directory is cleared once, because it is listed as a whole.
-    let parents: BTreeSet<&[u8]> = files.iter().map(|file| parent(&file.path.0)).collect();
+    let parents: BTreeSet<&[u8]> = files.iter().map(|file| rootfs::split(&file.path.0).0).collect();
     for directory in parents {
         match root.remove_temporary(directory, &temporary(compensation)) {
             // A directory that is gone holds no temporary file.
@@ -271,10 +271,6 @@ pub fn clear_up(compensation: &Compensation, root: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn parent(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end])
 }
 
 /// Makes the directories above a path that are gone, whose permissions are not known. Removes what an attempt whose process died left under
@@ -290,6 +286,6 @@ fn clear_the_way(root: &RootDir, path: &[u8], temporary: &[u8]) -> Result<()> {
             root.set_mode(parent, USUAL_MODE, &|_| true)?;
         }
     }
-    root.remove_temporary(parent(path), temporary).while_doing(|| "clearing up beside it".to_owned())?;
+    root.remove_temporary(rootfs::split(path).0, temporary).while_doing(|| "clearing up beside it".to_owned())?;
     Ok(())
 }

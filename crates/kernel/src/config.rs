@@ -227,7 +227,7 @@ pub struct OwnHooks {
 
 /// The user's own settings of hooks.
 ///
-/// Errors: `invalid_config`.
+/// Errors: `invalid_config`; those of reading the file.
 pub fn own_hooks(home: Option<&Path>) -> Result<OwnHooks> {
     let Some(path) = home.map(|home| home.join(".config/ic/config.yaml")) else {
         return Ok(OwnHooks::default());
@@ -244,11 +244,16 @@ fn meta_of(path: &Path, named: bool) -> Result<Option<fs::Metadata>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(Some(meta)),
         // A name that leads nowhere is a mistake; a project without a file has the defaults.
-        Err(e) if is_absent(&e) && !named && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(e) if is_absent(&e) && !named && !leads_nowhere(path) => Ok(None),
         // A link that leads nowhere is not an absent file: the user believes that a configuration is in force.
         Err(e) if is_absent(&e) => Err(absent(path, named)),
         Err(e) => Err(e).while_doing(|| format!("reading {}", path.display())),
     }
+}
+
+/// Whether the path, or the nearest directory above it that is there, is a link to nothing.
+fn leads_nowhere(path: &Path) -> bool {
+    path.ancestors().find_map(|one| fs::symlink_metadata(one).ok()).is_some_and(|meta| meta.is_symlink())
 }
 
 /// The content of a configuration. Errors: `invalid_config` for what is not a file, or too long.

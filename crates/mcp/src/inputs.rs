@@ -59,7 +59,7 @@ pub(crate) struct LogInput {
     /// Include what was rolled back, and rollbacks that were undone.
     #[serde(default)]
     all: bool,
-    /// The most entries of a page, newest first.
+    /// The most entries of a page, newest first; but all that have the event of the last one.
     #[serde(default = "LogInput::usual_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: u32,

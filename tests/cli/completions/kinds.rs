@@ -240,4 +240,7 @@ fn a_tilde_after_a_global_option_is_the_home_directory() {
     ] {
         assert_eq!(values(&project, &line), [short(&story.run)], "{line}");
     }
+    let root = project.root().to_owned();
+    project.cli = project.cli.with_env("HOME", root);
+    assert_eq!(values(&project, &format!("-C ~ run status {}", short(&story.run))), [short(&story.run)]);
 }

@@ -45,7 +45,8 @@ pub(super) fn named(typed: &OsStr, directory: &Path, home: Option<&Path>, only_d
 /// The place that a typed path names, as seen from a directory.
 pub(super) fn place(parent: &[u8], directory: &Path, home: Option<&Path>) -> PathBuf {
     // The line comes as it was typed, so no shell has expanded the tilde.
-    match (parent.strip_prefix(b"~/"), home) {
+    let in_home = if parent == b"~" { Some(&[][..]) } else { parent.strip_prefix(b"~/") };
+    match (in_home, home) {
         (Some(rest), Some(home)) => home.join(OsStr::from_bytes(rest)),
         _ => directory.join(OsStr::from_bytes(parent)),
     }

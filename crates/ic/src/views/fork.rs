@@ -4,7 +4,7 @@ use ic_checkpoint::diff::TreeChange;
 use ic_ledger::path_from_bytes;
 use ic_ops::forks::{AdoptedFork, ComparedFork};
 use ic_worktree::Warning;
-use ic_worktree::forks::{self, DroppedFork, Fork};
+use ic_worktree::forks::{DroppedFork, Fork};
 
 use crate::text::{Cell, TextTable, counted, path_text, plain, style, styled};
 use crate::views::PathJson;
@@ -93,10 +93,10 @@ pub(crate) fn compared(forks: &[ComparedFork]) -> String {
         let work = one.newest.as_ref();
         table.row(vec![
             Cell::new(style::STRONG, &plain(&one.fork.name)),
-            match (&one.fork.base, forks::require_finished(&one.fork.root)) {
+            match (&one.fork.base, one.fork.is_finished) {
                 (Some(_), _) => work.map_or("", |work| work.status.as_str()),
-                (None, Ok(())) => "of another ledger",
-                (None, Err(_)) => "unfinished",
+                (None, true) => "of another ledger",
+                (None, false) => "unfinished",
             }
             .into(),
             one.files.len().to_string().as_str().into(),

@@ -192,6 +192,13 @@ fn own_settings_that_a_link_leads_nowhere_to_are_refused() {
     assert!(refusal.code() == Code::InvalidConfig && refusal.message().contains("dangling link"), "{refusal:?}");
     fs::write(own.join("moved.yaml"), "hooks: {guard: deny}\n").unwrap();
     assert_eq!(own_hooks(Some(home.path())).unwrap().guard, Some(Guard::Deny));
+    // As where the directory is a link into a disk that is not mounted.
+    for above in [".config/ic", ".config"] {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join(above).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("nowhere", home.path().join(above)).unwrap();
+        assert_eq!(own_hooks(Some(home.path())).unwrap_err().code(), Code::InvalidConfig, "{above}");
+    }
 }
 
 #[test]

@@ -67,7 +67,8 @@ pub fn make(workspace: &Workspace<'_>, from: &CheckpointRecord, name: &str) -> R
         let message = "submodules are not checked out in the fork: git submodule update --init there".to_owned();
         warnings.push(Warning { code: "submodules", message });
     }
-    Ok((Fork { name: name.to_owned(), root: place.root.clone(), base: Some(base), adopted: None }, warnings))
+    let (name, root) = (name.to_owned(), place.root.clone());
+    Ok((Fork { name, root, base: Some(base), is_finished: true, adopted: None }, warnings))
 }
 
 /// Whether a directory is what a killed call left of a fork before it had files: at most the file that names git's directory.

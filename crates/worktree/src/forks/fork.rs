@@ -24,6 +24,8 @@ pub struct Fork {
     pub root: PathBuf,
     /// The tree with which it began; `None`: the call that made it was killed, or another ledger has it.
     pub base: Option<CheckpointRecord>,
+    /// Whether it has all of its files: the call that made it was not killed.
+    pub is_finished: bool,
     /// The tree that was adopted last, where that adoption stands: what is adopted next is what changed since.
     pub adopted: Option<CheckpointRecord>,
 }
@@ -32,7 +34,9 @@ impl Fork {
     /// The tree with which it began. Errors: `file_conflict` where that is not known; `checkpoint_not_found` if it was pruned.
     pub(super) fn require_base(&self) -> Result<&CheckpointRecord> {
         let Some(base) = &self.base else {
-            require_finished(&self.root)?;
+            if !self.is_finished {
+                return Err(unfinished(&self.name));
+            }
             let message = format!("This ledger does not know with which files the fork {} began.", self.name);
             return Err(Diagnosis::new(Code::FileConflict, message).hint(format!(
                 "name the ledger with which it was made: --db FILE; or remove it: ic drop {}",
@@ -161,7 +165,7 @@ fn all(snapshot: &Snapshot<'_>, root: &Path) -> Result<Vec<Fork>> {
         let base = mark.lines().next().map_or(Ok(None), |id| known(snapshot, id))?;
         let adopted = newest_adopted(snapshot, &mark)?;
         let name = other.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        forks.push(Fork { name, root: other, base, adopted });
+        forks.push(Fork { name, root: other, base, is_finished: !mark.is_empty(), adopted });
     }
     forks.sort_by(|one, other| one.root.cmp(&other.root));
     Ok(forks)

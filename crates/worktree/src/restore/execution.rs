@@ -43,7 +43,7 @@ impl Workspace<'_> {
     ) -> Result<Done> {
         //   refs ─▶ files ─▶ index ─▶ end of a merge ─▶ flush, with the capture beside ─▶ journal
         //
-        // Refs move first, in one transaction with their old values. The index comes after the files, because it has
+        // Refs move first, each from its old value. The index comes after the files, because it has
         // their times. The journal says that it is done only once all is on the disk.
         let is_clean = git.is_some_and(|git| !git.target.dirty);
         let git = git.filter(|git| !git.plan.is_empty());
@@ -76,7 +76,11 @@ impl Workspace<'_> {
         // The tree is captured while it is synced to the disk. Git's part is not done at that time: its own syncs would wait for this one.
         let shot = while_syncing(&root, || self.shoot_restored(plan, Purpose { clean, ..purpose }))?;
         if let Some(error) = git_failed {
-            outcome.failed.push((PathText(b".git".to_vec()), error.message().to_owned()));
+            // The hint says that a part of git's state has moved, and what to do.
+            let why = error.get_hint().map_or_else(String::new, |hint| format!("; {hint}"));
+            outcome
+                .failed
+                .push((PathText(b".git".to_vec()), format!("{}{why}", error.message().trim_end_matches('.'))));
         }
         self.verify(plan, &shot, &mut outcome)?;
         Self::require_ties(plan, &shot, &mut outcome);
