@@ -17,7 +17,9 @@ fn older() -> Cli {
     std::fs::create_dir(cli.root().join(".ic")).expect("the store");
     older_ledger(&cli.db());
     Connection::open(cli.db())
-        .and_then(|ledger| ledger.execute_batch("INSERT INTO event_cursors VALUES ('kept', '', 0, 1)"))
+        .and_then(|ledger| {
+            ledger.execute_batch("INSERT INTO event_cursors (name, scope, seq, updated_at) VALUES ('kept', '', 0, 1)")
+        })
         .expect("something to be kept");
     cli
 }

@@ -310,8 +310,9 @@ fn what_a_killed_undo_restored_is_no_restore_by_hand() {
     for from_the_last in 1..8 {
         world.reset(&WHOLE);
         dead_before(&world, &["redo", &id, "--without-effects", "--yes"], from_the_last);
+        // On a busy machine a look that is due may follow the end of the redo.
         if asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'in_progress'") == 0 {
-            break;
+            continue;
         }
         restored += asked(&world.cli, "SELECT count(*) - 1 FROM restores WHERE state = 'applied'");
         let all = world.cli.json(["log", "--json"]);

@@ -93,18 +93,18 @@ test_dispatch_wait() {
     new_dispatch
     call intercore_dispatch_wait "$dispatch" 0s --json
     expect_status 1
-    expect_json '[.status, .code]' '["running","timed_out"]'
+    expect_json '.[0] | [.status, .code]' '["running","timed_out"]'
     (sleep 0.3; ic dispatch complete "$dispatch" >/dev/null) &
     worker=$!
     call intercore_dispatch_wait "$dispatch" '' --json
     done_well
-    expect_json '[.status, .code]' '["completed",null]'
+    expect_json '.[0] | [.status, .code]' '["completed",null]'
     wait "$worker"
     new_dispatch
     ic dispatch fail "$dispatch" --error e >/dev/null
     call intercore_dispatch_wait "$dispatch" 1h --json
     expect_status 1
-    expect_json '[.status, .code]' '["failed",null]'
+    expect_json '.[0] | [.status, .code]' '["failed",null]'
     call intercore_dispatch_wait 99999999 1s
     refused 3 dispatch_not_found
 }

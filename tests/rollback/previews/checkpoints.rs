@@ -58,7 +58,7 @@ fn undo_and_redo() -> Vec<Row> {
         row("redo --expect-plan 00", &[restored], (1, "plan_changed")),
         row("redo", &[restored, interrupted], FINE),
         row("redo RESTORE --keep-theirs", &[restored, foreign_file], FINE),
-        row("redo --reason why", &[restored], FINE),
+        row("redo --reason why", &[restored], (3, "usage")),
         row("redo RESTORE", &[restored], FINE),
         row("undo RESTORE", &[restored], FINE),
         row("undo RESTORE", &[restored, foreign_file], (1, "file_conflict")),

@@ -75,7 +75,7 @@ fn entries_of_every_kind_are_listed_as_git_lists_them() {
         let file = bytes(&dirs.git_dir.join("index")).unwrap();
         assert_eq!(file[7].to_string(), version, "{format}");
         let all = entries(&file, length).unwrap();
-        let listed = git(directory.path(), &["ls-files", "-v", "-z"]);
+        let listed = git(directory.path(), &["ls-files", "-s", "-v", "-z"]);
         assert!(listing(&all) == listed, "{format} {version}: {}", String::from_utf8_lossy(&listed));
         assert_eq!(all.iter().any(IndexEntry::is_intended), version == "3");
         let tracked = git(directory.path(), &["ls-files", "-c", "-z"]);
