@@ -23,14 +23,12 @@ pub(super) fn unkept(difference: &Difference) -> Option<&'static str> {
     sides.into_iter().flatten().find_map(passed).filter(|_| is_all)
 }
 
-/// Whether a rule ignores the path on one side, and on the other a file is kept or nothing is there: perhaps only the rule changed.
+/// Whether a rule ignores the path on one side, and on the other a file is kept: perhaps only the rule changed.
 fn is_of_rule(difference: &Difference) -> bool {
     let is_ignored = |state: &Option<DiffState>| matches!(state, Some(DiffState::Passed(Reason::Ignored)));
     let is_kept = |state: &Option<DiffState>| matches!(state, Some(DiffState::File { .. } | DiffState::Symlink(_)));
     let (before, after) = (&difference.before, &difference.after);
-    // An undo neither touches nor lists an ignored name that comes or goes, wherever others worked.
-    let is_unlisted = |one, other: &Option<DiffState>| is_ignored(one) && (is_kept(other) || other.is_none());
-    is_unlisted(before, after) || is_unlisted(after, before)
+    is_ignored(before) && is_kept(after) || is_kept(before) && is_ignored(after)
 }
 
 /// The differences that are not of a rule. Of the others, a file that the work may have changed and that a rule has hidden since stays.

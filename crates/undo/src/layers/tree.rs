@@ -16,6 +16,7 @@ use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
 use ic_checkpoint::restore::reverse::{LineDecision, Own};
+use ic_checkpoint::tree::Reason;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
 use ic_kernel::journal::steps::{self, StepEvent};
@@ -72,6 +73,10 @@ impl LayerDriver for TreeLayer {
         };
         // Files that effects restored by themselves do not count as left.
         let RestoreReport { plan, parts_left, .. } = &mut report;
+        if goal.work.is_some() {
+            // An ignored file that came or went stays, and no undo lists it: there may be hundreds of thousands.
+            plan.skipped.retain(|(_, why)| why != Reason::Ignored.as_str());
+        }
         parts_left.retain(|path| plan.skipped.iter().any(|(skipped, _)| skipped == path));
         let parts_left = parts_left.len();
         let whole = both(by_effects, &own);
