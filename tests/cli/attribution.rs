@@ -127,6 +127,7 @@ fn a_person_on_the_lines_of_the_agent_is_named_and_nothing_is_done_or_said_to_be
     assert_eq!((kept.code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
     assert_eq!(report["files"]["skipped"][0]["path"], "f", "{report}");
     assert_eq!((has(&project, "own"), is_undone(&project, "A")), (false, false));
+    assert!(project.ok(&format!("show {id} --format text")).contains(", undone in part by "));
     assert_eq!(read(&project, "f"), lines(&[(10, "the person knows better")]));
     // The person decides, and a second try takes the rest.
     let report = project.json(&format!("undo --only {id} --force-files --yes"));

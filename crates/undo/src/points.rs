@@ -26,7 +26,7 @@ pub use entry_reference::{EntryReference, NamedWork, entry_meant, work_at};
 pub use git_names::unless_of_git;
 pub use ic_phase::run_reference::moved_from;
 pub use idle_prompts::{has_changed, is_idle, is_of_idle};
-pub use list::{ListedPoint, list};
+pub use list::{ListedPoint, list, undone_in_part_by};
 pub use newer_work::{NewerWork, beside};
 pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};

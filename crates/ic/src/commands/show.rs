@@ -75,13 +75,17 @@ impl ShowArgs {
         let (calls, of_session, outside) = told(&kernel, &work)?;
         let WorkChanges { differences, texts, unsure, commits, .. } = found;
         let diff = ShownDiff::of(&workspace, differences, texts);
-        let actor = kernel.read(|snapshot| ic_ledger::events::author(snapshot, work.dispatch.seq))?;
+        let (actor, in_part) = kernel.read(|snapshot| {
+            let actor = ic_ledger::events::author(snapshot, work.dispatch.seq)?;
+            Ok((actor, ic_undo::points::undone_in_part_by(snapshot, &work.dispatch)?))
+        })?;
         let shown = ShownWork {
             other: actor.as_ref().and_then(|actor| kernel.other_person(actor)),
             actor,
             text: text(&kernel, session, &work, of_session.as_ref()),
             files: diff.files()?,
             work: &work,
+            in_part,
             session: of_session,
             calls,
             unsure,

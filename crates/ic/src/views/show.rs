@@ -2,7 +2,7 @@
 
 pub(crate) mod change;
 
-use ic_base::Timestamp;
+use ic_base::{RollbackId, Timestamp};
 use ic_checkpoint::diff::TreeChange;
 use ic_ledger::Actor;
 use ic_ledger::path_from_bytes;
@@ -24,6 +24,8 @@ use crate::views::session::SessionJson;
 /// A piece of work with all that is known of it.
 pub(crate) struct ShownWork<'w> {
     pub(crate) work: &'w NamedWork,
+    /// The undo that stands and left a part of it.
+    pub(crate) in_part: Option<RollbackId>,
     /// What a person typed, masked; the name of a dispatch or step.
     pub(crate) text: Option<String>,
     /// The session in which it is a prompt, or was begun by one.
@@ -119,10 +121,11 @@ pub(crate) fn head(shown: &ShownWork<'_>, now: Timestamp) -> String {
         None => who(shown),
     };
     let mut facts = vec![who, age(now, dispatch.created_at)];
-    facts.push(match (&dispatch.rolled_back_by, dispatch.undone_in_part_from()) {
-        (Some(by), None) => format!("undone by {}", by.short()),
-        (Some(by), Some(_)) => format!("undone in part by {}", by.short()),
-        (None, _) => dispatch.status.as_str().to_owned(),
+    let in_part = shown.in_part.as_ref().or(dispatch.rolled_back_by.as_ref());
+    facts.push(match (&dispatch.rolled_back_by, in_part) {
+        (Some(by), _) if dispatch.undone_in_part_from().is_none() => format!("undone by {}", by.short()),
+        (_, Some(by)) => format!("undone in part by {}", by.short()),
+        (_, None) => dispatch.status.as_str().to_owned(),
     });
     let name = match shown.work.reference.strip_prefix("step:") {
         Some(step) => plain(step),

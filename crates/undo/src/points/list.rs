@@ -153,6 +153,13 @@ pub(super) fn undone_in_part<'r>(
     Ok(in_part)
 }
 
+/// The newest undo of this work that stands and left a part of it; `None`: the work is undone as a whole, or was never undone.
+pub fn undone_in_part_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<RollbackId>> {
+    let all = table::of_run(snapshot, &work.run_id)?;
+    let mut in_part = undone_in_part(snapshot, &all)?.into_iter();
+    Ok(in_part.rfind(|by| by.works().contains(&work.id)).map(|by| by.id.clone()))
+}
+
 fn all_listed(
     snapshot: &Snapshot<'_>,
     run: &Run,

@@ -52,13 +52,9 @@ impl Workspace<'_> {
         };
         Err(Diagnosis::new(
             Code::WorkRunning,
-            format!(
-                "Dispatch {} still works here{though} (process {}), and could overwrite what is restored.",
-                first.id.short(),
-                first.pid().unwrap_or(0)
-            ),
+            format!("Dispatch {} still works here{though} (process {}).", first.id.short(), first.pid().unwrap_or(0)),
         )
-        .hint("end it first, or give --force")
+        .hint("it could overwrite what is restored: end it first, or give --force")
         .detail("dispatches", working.iter().map(named).collect::<Vec<_>>()))
     }
 
