@@ -14,6 +14,7 @@ pub mod manifest;
 mod names;
 pub mod nested_work_trees;
 pub mod objects;
+pub mod outside_state;
 mod pool;
 pub mod record;
 pub mod restore;

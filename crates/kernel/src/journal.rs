@@ -9,7 +9,7 @@ pub mod kept_checkpoints;
 pub mod layer;
 mod path_decisions;
 pub mod planned_rollback;
-pub mod step_results;
+pub mod step_detail;
 pub mod steps;
 pub mod table;
 
@@ -17,5 +17,6 @@ pub use choices::Choices;
 pub use force_flags::Force;
 pub use layer::LayerName;
 pub use path_decisions::PathDecisions;
+pub use step_detail::StepDetail;
 pub use steps::{Course, RollbackStep, RollbackStepState, StepEvent, StepKind};
 pub use table::{RollbackRecord, RollbackStatus};

@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 use ic_base::{Code, Diagnosis, Result, RollbackId};
-use ic_kernel::journal::step_results::StepResult;
-use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState};
+use ic_effects::compensation::CompensationState;
+use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_phase::Run;
 use ic_undo::UndoneRollback;
@@ -173,15 +173,17 @@ fn made(step: &RollbackStep) -> String {
     if step.state == RollbackStepState::Pending {
         return String::new();
     }
-    match StepResult::by(step) {
-        StepResult::Effects { undone, skipped, .. } if undone + skipped.len() > 0 => {
-            let skipped = if skipped.is_empty() { String::new() } else { format!(", {} left", skipped.len()) };
+    let detail = &step.detail;
+    let undone = detail.undone(CompensationState::Done.as_str());
+    match step.kind {
+        StepKind::Effects if undone + detail.skipped.len() > 0 => {
+            let skipped = detail.skipped.len();
+            let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} left") };
             format!("{} undone{skipped}", counted(undone, "effect"))
         }
-        StepResult::Tree { paths, .. } if paths > 0 => format!("{} restored", counted(paths, "path")),
-        StepResult::Data { rows } if !rows.is_empty() => {
-            let all: u64 = rows.values().sum();
-            format!("{} deleted", counted(usize::try_from(all).unwrap_or(usize::MAX), "row"))
+        StepKind::Tree if detail.changes > 0 => format!("{} restored", counted(detail.changes, "path")),
+        StepKind::Data if detail.rows.as_ref().is_some_and(|rows| !rows.is_empty()) => {
+            format!("{} deleted", counted(detail.deleted(), "row"))
         }
         _ => String::new(),
     }

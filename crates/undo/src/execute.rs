@@ -18,13 +18,13 @@
 //! The course is kept with the last step.
 
 use ic_base::{Code, Diagnosis, Result, RollbackId};
+use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState, StepEvent, StepKind};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_kernel::journal::{Force, choices};
 use ic_ledger::events::{EventType, NewEvent};
 use ic_phase::run;
 use ic_worktree::RestoreWatch;
-use serde_json::Value;
 
 use super::coverage::Covered;
 use super::events::step_event;
@@ -124,7 +124,7 @@ impl Drive<'_, '_> {
         })
     }
 
-    fn end(&self, remembered: &RollbackRecord, step: &RollbackStep, course: Course, detail: &Value) -> Result<()> {
+    fn end(&self, remembered: &RollbackRecord, step: &RollbackStep, course: Course, detail: &StepDetail) -> Result<()> {
         // The layer of the run recorded its own end in one transaction with what it changed.
         if step.kind == StepKind::Settle {
             return Ok(());

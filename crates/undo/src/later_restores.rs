@@ -6,7 +6,6 @@ use std::path::Path;
 use ic_base::{CheckpointId, Result, Seq};
 use ic_checkpoint::restore::journal;
 use ic_dispatch::dispatch;
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::steps;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_ledger::Snapshot;
@@ -30,7 +29,7 @@ pub(super) fn is_any_of_others(snapshot: &Snapshot<'_>, root: &Path, since: Seq)
             continue;
         }
         let all = steps::of_rollback(snapshot, &one.id)?;
-        let made: Vec<CheckpointId> = all.iter().flat_map(safety_of).collect();
+        let made: Vec<CheckpointId> = all.into_iter().flat_map(|step| step.detail.safety).collect();
         let reverts = events::reverts(snapshot, &one.run_id, one.seq, Some(&one.id))?;
         let is_its = |restore: &journal::RestoreRecord| {
             made.contains(&restore.safety_id) || reverts.iter().any(|revert| revert.during().contains(&restore.seq))

@@ -6,7 +6,6 @@ use std::path::Path;
 use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::{self, RestoreKind, RestoreRecord};
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{LayerName, steps};
 use ic_ledger::Snapshot;
@@ -68,7 +67,7 @@ fn made_by(snapshot: &Snapshot<'_>, rollbacks: &[RollbackRecord]) -> Result<Hash
     let has_tree =
         |one: &&RollbackRecord| one.layers.iter().any(|layer| matches!(layer, LayerName::Files | LayerName::Git));
     for one in rollbacks.iter().filter(has_tree) {
-        made.extend(steps::of_rollback(snapshot, &one.id)?.iter().flat_map(safety_of));
+        made.extend(steps::of_rollback(snapshot, &one.id)?.into_iter().flat_map(|step| step.detail.safety));
     }
     Ok(made)
 }

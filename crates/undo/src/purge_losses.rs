@@ -8,7 +8,6 @@ use ic_checkpoint::restore::journal;
 use ic_ledger::OpenOptions;
 
 use ic_kernel::Kernel;
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::steps::{self, RollbackStep};
 use ic_kernel::journal::table::RollbackRecord;
 use ic_worktree::{CaptureSettings, look_into_store};
@@ -35,7 +34,7 @@ pub fn files_alone(
     // Of a rollback that was undone, only the steps that were skipped can still be undone.
     let steps: Vec<&RollbackStep> =
         if remembered.status.stands() { all.iter().collect() } else { steps::not_put_back(remembered, all) };
-    let ids: Vec<CheckpointId> = steps.into_iter().flat_map(safety_of).collect();
+    let ids: Vec<CheckpointId> = steps.into_iter().flat_map(|step| step.detail.safety.clone()).collect();
     if ids.is_empty() {
         return Ok(None);
     }

@@ -3,11 +3,11 @@
 //! Work of one dispatch may be undone, and the run then go back to before that undo: there the dispatch's work stands again. Its undo is
 //! lifted as the run goes back, and made again if that rollback itself is undone.
 
-use ic_base::{CompensationId, DispatchId, Result, RollbackId, Timestamp};
+use ic_base::{DispatchId, Result, RollbackId, Timestamp};
 use ic_dispatch::{cancel, cancel_by_phases, dispatch};
 use ic_effects::Compensation;
 use ic_effects::compensation::{self as effects, CompensationEnd, CompensationState};
-use ic_kernel::journal::steps::{self, StepKind};
+use ic_kernel::journal::steps;
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_ledger::Transaction;
 use ic_phase::skip;
@@ -117,10 +117,9 @@ pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Re
 /// Leaves again the effects that a rollback had left by decision: it stands again, and so does the decision.
 fn leave_again(tx: &Transaction<'_>, now: Timestamp, id: &RollbackId) -> Result<()> {
     let steps = steps::of_rollback(tx, id)?;
-    let told = steps.iter().filter(|step| step.kind == StepKind::Effects);
-    let told = told.filter_map(|step| step.detail["compensations"].as_array()).flatten();
-    for one in told.filter(|pair| pair[1] == CompensationState::Skipped.as_str()).filter_map(|pair| pair[0].as_str()) {
-        let one = effects::get(tx, &CompensationId::from_ledger(one.to_owned()))?;
+    let told = steps.iter().flat_map(|step| &step.detail.compensations);
+    for (one, _) in told.filter(|(_, state)| state == CompensationState::Skipped.as_str()) {
+        let one = effects::get(tx, one)?;
         if one.state.is_open() {
             let why = format!("the rollback {} left it, and stands again", id.short());
             effects::mark_left(tx, &effects::finish(tx, now, &one, CompensationEnd::Skipped(&why))?, id)?;

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
+use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_checkpoint::restore::journal as restores;
 use ic_effects::compensation::{self, Compensation, CompensationState};
 use ic_kernel::journal::choices;
 use ic_kernel::journal::layer::LayerName;
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::steps;
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 use ic_ledger::Snapshot;
@@ -216,9 +215,8 @@ fn way_around(snapshot: &Snapshot<'_>, remembered: &RollbackRecord, later: Optio
     }
     let steps = steps::of_rollback(snapshot, &remembered.id)?;
     // The tree from before anything: before the effects were undone, else before the restore.
-    let before = steps.iter().find_map(|step| step.detail["before"].as_str());
-    let before = before.map(|id| CheckpointId::from_ledger(id.to_owned()));
-    let safety = before.or_else(|| steps.iter().find_map(|step| safety_of(step).into_iter().next()));
+    let before = steps.iter().find_map(|step| step.detail.goes.first().map(|(before, _)| before));
+    let safety = before.or_else(|| steps.iter().find_map(|step| step.detail.safety.first()));
     let files = safety.map_or_else(String::new, |id| {
         format!("; files alone, as they were before it: ic checkpoint restore {} --dry-run", id.short())
     });

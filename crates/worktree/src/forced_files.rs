@@ -1,24 +1,11 @@
 //! Files outside of the project that a rollback replaced by force. The journal of its step names what stood there, which a redo brings
 //! back.
 
-use std::collections::BTreeMap;
-
 use ic_base::Result;
 use ic_checkpoint::record;
 use ic_kernel::journal::{LayerName, steps, table};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Hash;
-use ic_session::outside_files::OutsideStanding;
-use serde_json::Value;
-
-/// The member of a tree step's detail that has them, by path.
-pub const FORCED: &str = "outside_forced";
-
-/// What stood at each path before it was replaced, as the detail of a step says.
-pub fn forced_in(detail: &Value) -> BTreeMap<String, OutsideStanding> {
-    // Most steps forced nothing: the member is not there, and reads as null.
-    serde_json::from_value(detail[FORCED].clone()).unwrap_or_default()
-}
 
 /// The contents that redos need, with their paths: of rollbacks that are as young as the oldest checkpoint that is kept.
 pub(super) fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<(String, Hash)>> {
@@ -29,7 +16,7 @@ pub(super) fn contents(snapshot: &Snapshot<'_>) -> Result<Vec<(String, Hash)>> {
     let is_meant = |one: &table::RollbackRecord| one.created_at >= since && one.layers.contains(&LayerName::Files);
     for one in table::all(snapshot)?.into_iter().filter(is_meant) {
         for step in steps::of_rollback(snapshot, &one.id)? {
-            let forced = forced_in(&step.detail).into_iter();
+            let forced = step.detail.outside_forced.into_iter();
             found.extend(forced.filter_map(|(path, standing)| Some((path, standing.content()?))));
         }
     }

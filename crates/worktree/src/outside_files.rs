@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use ic_base::{Diagnose, Result, shell_word};
 use ic_checkpoint::capture::{is_ignored, looks_secret};
+use ic_checkpoint::outside_state::OutsideStanding;
 use ic_checkpoint::rootfs::{EntryState, RootDir};
 use ic_ledger::events::hex;
 use ic_ledger::{path_bytes, regular_file::open_regular_itself};
-use ic_session::outside_files::OutsideStanding;
 
 use super::skipped_files::{digest_of, state_of};
 use super::workspace::Workspace;

@@ -2,32 +2,17 @@
 
 use ic_base::{CheckpointId, Result};
 use ic_ledger::Snapshot;
-use serde_json::Value;
 
-use crate::journal::step_results::safety_of;
 use crate::journal::steps::{self, RollbackStep};
 use crate::journal::table::{self, RollbackRecord, RollbackStatus};
-
-/// The checkpoints of the tree before and after each go at the effects, oldest first; a go whose process died has no second one.
-pub fn goes_of(step: &RollbackStep) -> Vec<(String, Option<String>)> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let goes: Vec<_> = match step.detail["goes"].as_array() {
-        // `[[BEFORE, AFTER], [BEFORE, null]]`: the process of the second one died.
-        Some(goes) => goes.iter().map(|go| (text(&go[0]), text(&go[1]))).collect(),
-        // The form of rollbacks that were recorded before effects could be undone in several goes.
-        None => vec![(text(&step.detail["before"]), text(&step.detail["after"]))],
-    };
-    goes.into_iter().filter_map(|(before, after)| Some((before?, after))).collect()
-}
 
 /// The checkpoints that an undo or abort needs: of rollbacks that are not finished, of those that are done in runs that are not, and of
 /// steps that an undo or abort skipped.
 pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> {
     let mut needed = Vec::new();
     for step in steps::of_ways_back(snapshot)? {
-        needed.extend(safety_of(&step));
-        let goes = goes_of(&step).into_iter().flat_map(|(before, after)| [Some(before), after]).flatten();
-        needed.extend(goes.map(CheckpointId::from_ledger));
+        needed.extend(step.detail.safety);
+        needed.extend(step.detail.goes.into_iter().flat_map(|(before, after)| [Some(before), after]).flatten());
     }
     Ok(needed)
 }
@@ -36,8 +21,8 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
 pub fn that_left_effects(snapshot: &Snapshot<'_>, before: &CheckpointId) -> Result<Option<RollbackRecord>> {
     let is_over = |one: &RollbackRecord| matches!(one.status, RollbackStatus::Undone | RollbackStatus::Aborted);
     for remembered in table::all(snapshot)?.into_iter().rev().filter(is_over) {
-        let mut goes = steps::of_rollback(snapshot, &remembered.id)?.into_iter().flat_map(|step| goes_of(&step));
-        if goes.any(|(own, _)| own == before.as_str()) {
+        let mut goes = steps::of_rollback(snapshot, &remembered.id)?.into_iter().flat_map(|step| step.detail.goes);
+        if goes.any(|(own, _)| own == *before) {
             return Ok(Some(remembered));
         }
     }
@@ -47,7 +32,7 @@ pub fn that_left_effects(snapshot: &Snapshot<'_>, before: &CheckpointId) -> Resu
 /// The rollback that made a restore, if it took back more than the tree: one that stands, or with `stands` false one that was undone or
 /// aborted. `safety`: what that restore had replaced.
 pub fn that_restored(snapshot: &Snapshot<'_>, safety: &CheckpointId, stands: bool) -> Result<Option<RollbackRecord>> {
-    let is_meant = |step: &RollbackStep| safety_of(step).contains(safety);
+    let is_meant = |step: &RollbackStep| step.detail.safety.contains(safety);
     let is_asked_for = |one: &RollbackRecord| match one.status {
         RollbackStatus::Done => stands,
         RollbackStatus::Undone | RollbackStatus::Aborted => !stands,

@@ -17,9 +17,9 @@ mod state;
 
 use ic_base::{Code, Diagnosis, Result, RollbackId, Timestamp};
 use ic_ledger::{LedgerRow, Snapshot, Transaction};
-use serde_json::Value;
 
 use crate::journal::force_flags::Force;
+use crate::journal::step_detail::StepDetail;
 use crate::journal::table::RollbackRecord;
 
 pub use state::RollbackStepState;
@@ -90,17 +90,13 @@ pub fn not_put_back<'s>(remembered: &RollbackRecord, all: &'s [RollbackStep]) ->
 /// changed.
 pub fn may_have_changed(step: &RollbackStep, all: &[RollbackStep]) -> bool {
     // The step of the effects keeps a checkpoint of the tree from before it undid the first of them.
-    let is_kept = |other: &RollbackStep| other.detail["before"].is_string();
+    let is_kept = |other: &RollbackStep| !other.detail.goes.is_empty();
     step.state != RollbackStepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
 
-/// The member of a tree step's detail that says at how many paths something of the work stays.
-pub const PARTS_LEFT: &str = "parts_left";
-
 /// Whether the undo of one piece of work left some of it in the tree.
 pub fn is_in_part(all: &[RollbackStep]) -> bool {
-    let left = |step: &RollbackStep| step.detail[PARTS_LEFT].as_u64().is_some_and(|left| left > 0);
-    all.iter().any(|step| step.kind == StepKind::Tree && left(step))
+    all.iter().any(|step| step.detail.parts_left > 0)
 }
 
 /// A step of a rollback.
@@ -113,7 +109,7 @@ pub struct RollbackStep {
     /// How far it is.
     pub state: RollbackStepState,
     /// What it found and did.
-    pub detail: Value,
+    pub detail: StepDetail,
     /// Which way the rollback goes; of the settlement alone.
     pub course: Option<Course>,
     /// The code of its failure. A redaction keeps it.
@@ -129,7 +125,7 @@ impl RollbackStep {
             ord: 0,
             kind,
             state: RollbackStepState::Pending,
-            detail: Value::Null,
+            detail: StepDetail::default(),
             course: None,
             code: None,
             error: None,
@@ -162,7 +158,8 @@ fn from_row(row: &LedgerRow<'_>) -> Result<RollbackStep> {
     };
     let parse = |text: &str| Code::ALL.iter().copied().find(|code| code.as_str() == text);
     let code = if is_there(5)? { Some(row.parse(5, TABLE, parse)?) } else { None };
-    let detail = if is_there(3)? { row.parse(3, TABLE, |text| serde_json::from_str(text).ok())? } else { Value::Null };
+    let parse = |text: &str| serde_json::from_str(text).ok();
+    let detail = if is_there(3)? { row.parse(3, TABLE, parse)? } else { StepDetail::default() };
     Ok(RollbackStep {
         ord: row.get(0)?,
         kind,
@@ -200,9 +197,6 @@ pub fn of_ways_back(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackStep>> {
     )
 }
 
-/// In the detail of a step that failed: `--force-files` decides it.
-pub const BY_FORCE: &str = "by_force";
-
 /// The command that resumes a rollback that is not finished: with the flag that decides why a step failed, where that stays so until a
 /// person decides.
 pub fn next_command(id: &RollbackId, all: &[RollbackStep]) -> String {
@@ -212,7 +206,7 @@ pub fn next_command(id: &RollbackId, all: &[RollbackStep]) -> String {
         // An undo or abort asks for everything at once: a decision about it is not remembered from one call to the next.
         StepKind::Tree if is_back => step.code.and_then(Force::of_tree).map(|_| Force::ALL),
         StepKind::Tree => step.code.and_then(Force::of_tree),
-        StepKind::Data if !is_back && step.detail[BY_FORCE] == true => Some(Force { files: true, ..Force::default() }),
+        StepKind::Data if !is_back && step.detail.by_force => Some(Force { files: true, ..Force::default() }),
         StepKind::Data | StepKind::Effects | StepKind::Settle => None,
     });
     let flags: String = decided.iter().flat_map(|force| force.flags()).map(|flag| format!(" {flag}")).collect();
@@ -276,7 +270,7 @@ pub fn set(
     id: &RollbackId,
     ord: i64,
     happening: StepEvent,
-    detail: Option<&Value>,
+    detail: Option<&StepDetail>,
 ) -> Result<()> {
     // The caller may have read the step before it was begun; what counts is what the ledger holds now.
     let from = tx.query_opt(
@@ -288,11 +282,13 @@ pub fn set(
     let state = next(from, happening)?;
     // A decision to skip a step leaves the reason for its failure on record.
     let keeps_error = happening == StepEvent::IsSkipped;
+    let detail = detail.map(serde_json::to_string).transpose();
+    let detail = detail.map_err(|e| Diagnosis::new(Code::Internal, format!("writing what a step did: {e}.")))?;
     tx.execute_one(
         "UPDATE rollback_steps SET state = $1, detail = coalesce($2, detail), \
          error = CASE WHEN $3 = 1 THEN error END, error_code = CASE WHEN $3 = 1 THEN error_code END, updated_at = $4 \
          WHERE rollback_id = $5 AND ord = $6",
-        &[&state.as_str(), &detail.map(Value::to_string), &keeps_error, &now.millis(), &id.as_str(), &ord],
+        &[&state.as_str(), &detail, &keeps_error, &now.millis(), &id.as_str(), &ord],
     )
 }
 
@@ -304,7 +300,7 @@ pub fn fail(
     ord: i64,
     code: Code,
     why: &str,
-    detail: Option<&Value>,
+    detail: Option<&StepDetail>,
 ) -> Result<()> {
     // In this order: the change of state empties the error of an earlier attempt.
     set(tx, now, id, ord, StepEvent::Fails, detail)?;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ic_checkpoint::outside_state::OutsideStanding;
 use ic_kernel::Kernel;
-use ic_session::outside_files::OutsideStanding;
 use ic_worktree::{CaptureSettings, Warning, Workspace};
 
 use super::tool_call::ToldCall;

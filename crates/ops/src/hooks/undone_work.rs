@@ -4,9 +4,8 @@ use ic_base::display::counted;
 use ic_base::{CheckpointId, Result, RollbackId, title};
 use ic_dispatch::dispatch::{self, Dispatch};
 use ic_kernel::Kernel;
-use ic_kernel::journal::step_results::StepResult;
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
-use ic_kernel::journal::{LayerName, steps};
+use ic_kernel::journal::{LayerName, StepDetail, StepKind, steps};
 use ic_ledger::Snapshot;
 use ic_phase::run;
 use ic_session::{self as session, AgentSession};
@@ -189,8 +188,9 @@ fn files_of(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<String
     let mut made = None;
     for step in steps::of_rollback(snapshot, &rollback.id)? {
         // More than one step may have written the tree. The last one says what is there now.
-        if let StepResult::Tree { paths, directories, safety } = StepResult::by(&step) {
-            made = Some((paths, directories, safety));
+        if step.kind == StepKind::Tree {
+            let StepDetail { changes, directories, mut safety, .. } = step.detail;
+            made = Some((changes, directories, safety.pop()));
         }
     }
     let named = |safety: Option<CheckpointId>| {

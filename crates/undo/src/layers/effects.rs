@@ -4,9 +4,9 @@ use ic_base::{Code, Diagnosis, Result, Seq};
 use ic_effects::compensation as effects;
 use ic_effects::order::FailurePolicy;
 use ic_effects::{Compensation, CompensationState};
+use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::{Course, RollbackRecord, RollbackStep, steps};
 use ic_ledger::Snapshot;
-use serde_json::{Value, json};
 
 use super::layer::{LayerDriver, LayerWork, Site};
 use super::tree::effects_bracket;
@@ -19,9 +19,15 @@ use crate::undo_preconditions::undone_effects;
 pub(super) struct EffectsLayer;
 
 impl LayerDriver for EffectsLayer {
-    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
+    fn go(
+        &self,
+        site: &mut Site<'_, '_>,
+        step: &RollbackStep,
+        course: Course,
+        work: &mut LayerWork,
+    ) -> Result<StepDetail> {
         if course.is_back() {
-            return Ok(Value::Null);
+            return Ok(StepDetail::default());
         }
         let force = site.covered.force(site.force)?.past_pivot;
         let plan = site.kernel.read(|snapshot| undo_plan(snapshot, site.covered, force))?;
@@ -29,7 +35,7 @@ impl LayerDriver for EffectsLayer {
             return undo(site, saga, &Doing { remembered, step, plan: &plan }, work);
         }
         work.effects = Some(planned(&plan));
-        Ok(Value::Null)
+        Ok(StepDetail::default())
     }
 }
 
@@ -56,7 +62,7 @@ struct Doing<'d> {
     plan: &'d UndoPlan,
 }
 
-fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut LayerWork) -> Result<Value> {
+fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut LayerWork) -> Result<StepDetail> {
     let Doing { remembered, step, plan } = *doing;
     let sink = site
         .sink
@@ -72,14 +78,13 @@ fn undo(site: &mut Site<'_, '_>, saga: &Saga<'_>, doing: &Doing<'_>, work: &mut 
     // This includes what earlier attempts did: the detail replaces that of the row, and must name all effects.
     let over = effects_over(saga, remembered, &undoing.results)?;
     let is_skipped = |one: &&Compensation| one.state == CompensationState::Skipped;
-    let detail = json!({
-        // These are repeated, because the detail of a step that succeeds replaces the one that the captures recorded.
-        "before": around["before"],
-        "after": around["after"],
-        "goes": around["goes"],
-        "compensations": over.iter().map(|c| json!([c.id.as_str(), c.state.as_str()])).collect::<Vec<_>>(),
-        "skipped": over.iter().filter(is_skipped).map(|c| c.step.as_str()).collect::<Vec<_>>(),
-    });
+    let detail = StepDetail {
+        // They are repeated, because the detail of a step that succeeds replaces the one that the captures recorded.
+        goes: around.goes,
+        compensations: over.iter().map(|c| (c.id.clone(), c.state.as_str().to_owned())).collect(),
+        skipped: over.iter().filter(is_skipped).map(|c| c.step.clone()).collect(),
+        ..StepDetail::default()
+    };
     let left = saga
         .kernel
         .read(|snapshot| undoing.left.iter().map(|id| effects::get(snapshot, id)).collect::<Result<Vec<_>>>())?;

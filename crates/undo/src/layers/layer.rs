@@ -9,18 +9,23 @@ use crate::compensation::{Saga, Sink};
 use crate::outside_change::OutsideChange;
 use ic_base::{Result, Seq};
 use ic_kernel::Kernel;
-use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackRecord, RollbackStep};
+use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackRecord, RollbackStep, StepDetail};
 use ic_ledger::Snapshot;
 use ic_worktree::capture::Shot;
 use ic_worktree::{CaptureSettings, RestoreReport, RestoreWatch};
-use serde_json::Value;
 
 /// A layer of a rollback, as far as it lies outside of the ledger.
 pub(crate) trait LayerDriver {
     /// Executes the step in one direction. What happened is added to `work`; the detail that the journal keeps of the step is returned.
     ///
     /// Errors: what refuses the step or stops it in the middle; `work.has_changed` says whether anything was changed by then.
-    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value>;
+    fn go(
+        &self,
+        site: &mut Site<'_, '_>,
+        step: &RollbackStep,
+        course: Course,
+        work: &mut LayerWork,
+    ) -> Result<StepDetail>;
 }
 
 /// The place in which a layer is executed, and on whose behalf.

@@ -7,14 +7,14 @@ mod archives;
 
 use crate::app_rewind::refuse_unfinished;
 use ic_base::{Code, Diagnosis, Result, Seq};
-use ic_kernel::journal::steps::{BY_FORCE, RollbackStep, StepKind};
+use ic_kernel::journal::StepDetail;
+use ic_kernel::journal::steps::{RollbackStep, StepKind};
 use ic_kernel::journal::{Course, LayerName as Name};
 use ic_kernel::{Kernel, require_own_project};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_rewind::{RelationalRollbackEngine, RewindTarget, SqlScalar, StateMark, state_marks};
 use ic_worktree::{Warning, open_database};
-use serde_json::Value;
 
 use super::layer::{LayerDriver, LayerWork, Site};
 use crate::plan_approval;
@@ -23,15 +23,21 @@ use crate::plan_approval;
 pub(super) struct RowsLayer;
 
 impl LayerDriver for RowsLayer {
-    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
+    fn go(
+        &self,
+        site: &mut Site<'_, '_>,
+        step: &RollbackStep,
+        course: Course,
+        work: &mut LayerWork,
+    ) -> Result<StepDetail> {
         if course.is_back() {
             // Both are checked before the first row is restored, so that a lost archive does not leave half of them.
             require_own_project(site.kernel, &site.covered.run)?;
-            archives::require_archives(site, &step.detail["rows"])?;
+            archives::require_archives(site, step.detail.rows.as_ref())?;
             let put_back = archives::put_back(site)?;
             work.has_changed |= put_back.is_begun && !site.is_dry();
             work.data = put_back.data;
-            return put_back.error.map_or(Ok(Value::Null), Err);
+            return put_back.error.map_or(Ok(StepDetail::default()), Err);
         }
         // Only rows that the preview showed are deleted. What came since stops the step.
         if let Some(seen) = site.seen.and_then(|seen| seen.data.as_ref()) {
@@ -128,14 +134,12 @@ fn scopes(engine: &RelationalRollbackEngine, run: &Run, target: &RewindTarget, w
 
 /// The detail of a step that failed because of [`refuse_others`]: `--force-files` passes that. Other conflicts of rows stay, whatever is
 /// forced.
-pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option<Value> {
+pub(crate) fn decided_by_force(step: &RollbackStep, error: &Diagnosis) -> Option<StepDetail> {
     if step.kind != StepKind::Data {
         return None;
     }
-    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
     // Among the conflicts of rows, only that of `refuse_others` names runs.
-    detail.insert(BY_FORCE.to_owned(), error.details().contains_key("runs").into());
-    Some(Value::Object(detail))
+    Some(StepDetail { by_force: error.details().contains_key("runs"), ..step.detail.clone() })
 }
 
 /// Errors: `row_conflict` when another run worked beside this one since the cut and nothing tells their rows apart.

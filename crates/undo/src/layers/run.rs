@@ -7,12 +7,11 @@ use ic_dispatch::cancel;
 use ic_effects::compensation as effects;
 use ic_kernel::journal::steps::{self, StepEvent};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
-use ic_kernel::journal::{Course, RollbackStep, StepKind, choices};
+use ic_kernel::journal::{Course, RollbackStep, StepDetail, StepKind, choices};
 use ic_ledger::events::{EventType, NewEvent};
 use ic_ledger::{Snapshot, Transaction};
 use ic_phase::{run, skip};
 use ic_runtrack::{agent, artifact, cancel_agents_by_phases, mark_artifacts_rolled_back};
-use serde_json::Value;
 
 use super::layer::{LayerDriver, LayerWork, Site, until};
 use crate::compensation::Saga;
@@ -25,9 +24,15 @@ use crate::undo_preconditions::undone_effects;
 pub(super) struct RunLayer;
 
 impl LayerDriver for RunLayer {
-    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
+    fn go(
+        &self,
+        site: &mut Site<'_, '_>,
+        step: &RollbackStep,
+        course: Course,
+        work: &mut LayerWork,
+    ) -> Result<StepDetail> {
         let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else {
-            return Ok(Value::Null);
+            return Ok(StepDetail::default());
         };
         match course {
             Course::Forward => settle(saga, remembered, step.ord)?,
@@ -39,7 +44,7 @@ impl LayerDriver for RunLayer {
                 })?);
             }
         }
-        Ok(Value::Null)
+        Ok(StepDetail::default())
     }
 }
 

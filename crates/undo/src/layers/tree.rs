@@ -19,16 +19,15 @@ use ic_checkpoint::restore::reverse::{LineDecision, Own};
 use ic_checkpoint::tree::Reason;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::steps::{self, StepEvent};
 use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep};
 use ic_session::call;
 use ic_worktree::capture::Shot;
-use ic_worktree::forced_files::FORCED;
 use ic_worktree::{
     Conflict, EarlierDeeds, OthersPaths, RestoreDeed, RestoreReport, RestoreRequest, RestoreStatus, Warning, Which,
     Workspace, files_of_database, left_of_interrupted, restore_into, restore_without, restores_since, steps_of,
 };
-use serde_json::{Value, json};
 
 use super::layer::{LayerDriver, LayerWork, Site};
 use crate::coverage::Covered;
@@ -48,11 +47,17 @@ pub(crate) use tree_revert::require_own;
 pub(super) struct TreeLayer;
 
 impl LayerDriver for TreeLayer {
-    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, course: Course, work: &mut LayerWork) -> Result<Value> {
+    fn go(
+        &self,
+        site: &mut Site<'_, '_>,
+        step: &RollbackStep,
+        course: Course,
+        work: &mut LayerWork,
+    ) -> Result<StepDetail> {
         if course.is_back() {
             tree_revert::go(site, course, work)?;
             index_entries::make_again(site, step)?;
-            return outside_files::go(site, course, step, work).map(|_| Value::Null);
+            return outside_files::go(site, course, step, work).map(|_| StepDetail::default());
         }
         let goal = Goal::of(site)?;
         // This is asked before the restore, whose report leaves out what an earlier attempt did.
@@ -88,9 +93,9 @@ impl LayerDriver for TreeLayer {
             }
         }
         let forced = outside_files::go(site, course, step, work)?;
-        let mut detail = goal.detail(&own, parts_left, &outside_files::left(work))?;
+        let mut detail = goal.detail(&own, parts_left, outside_files::left(work))?;
         if !forced.is_empty() {
-            detail[FORCED] = json!(forced);
+            detail.outside_forced = forced;
         }
         if let Some(own) = &goal.work {
             let paths = own.paths();
@@ -359,19 +364,19 @@ impl<'a> Goal<'a> {
     }
 
     /// The detail that the journal keeps of the step.
-    fn detail(&self, whole: &[PlanStep], parts_left: usize, outside_left: &[String]) -> Result<Value> {
-        let Some(remembered) = self.covered.remembered() else { return Ok(Value::Null) };
+    fn detail(&self, whole: &[PlanStep], parts_left: usize, outside_left: Vec<String>) -> Result<StepDetail> {
+        let Some(remembered) = self.covered.remembered() else { return Ok(StepDetail::default()) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
         // Of a run that goes back, the record says that its work is undone, whatever stays.
         let parts_left = parts_left + if self.work.is_some() { outside_left.len() } else { 0 };
-        Ok(json!({
-            "target": self.target.id.as_str(),
-            "safety": restores.iter().map(|restore| restore.safety_id.as_str()).collect::<Vec<_>>(),
-            "changes": whole.len(),
-            "directories": whole.iter().filter(|step| step.is_of_directory()).count(),
-            steps::PARTS_LEFT: parts_left,
-            outside_files::LEFT: outside_left,
-        }))
+        Ok(StepDetail {
+            safety: restores.into_iter().map(|restore| restore.safety_id).collect(),
+            changes: whole.len(),
+            directories: whole.iter().filter(|step| step.is_of_directory()).count(),
+            parts_left,
+            outside_left,
+            ..StepDetail::default()
+        })
     }
 }
 

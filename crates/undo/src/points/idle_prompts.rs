@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ic_base::{DispatchId, Result, Seq};
+use ic_checkpoint::outside_state::OutsideStanding;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::{Dispatch, DispatchStatus, code, dispatch};
 use ic_ledger::Snapshot;
 use ic_ledger::events::{Event, EventType};
 use ic_phase::{Run, run};
 use ic_session::call::{self, ToolCall};
-use ic_session::outside_files::{self, OutsideFile, OutsideStanding};
+use ic_session::outside_files::{self, OutsideFile};
 use ic_worktree::outside_files::OF_CLIENT;
 
 use super::point_position::place_of;

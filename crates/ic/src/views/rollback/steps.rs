@@ -1,8 +1,8 @@
 //! The steps of a rollback: the state and outcome of each, and the commands that can follow.
 
-use ic_base::{CheckpointId, RollbackId, shell_word};
-use ic_kernel::journal::kept_checkpoints::goes_of;
-use ic_kernel::journal::step_results::{StepResult, safety_of};
+use ic_base::{RollbackId, shell_word};
+use ic_effects::compensation::CompensationState;
+use ic_kernel::journal::step_detail::Go;
 use ic_kernel::journal::steps::{self, Course, RollbackStep, RollbackStepState, StepKind, course, next_command};
 use ic_kernel::journal::table::RollbackRecord;
 use serde::Serialize;
@@ -11,11 +11,11 @@ use crate::text::{Cell, TextTable, counted, plain, style, styled};
 
 shape! {
     /// One attempt at undoing the effects.
-    struct GoJson from (before_checkpoint_id, after_checkpoint_id): (String, Option<String>) {
+    struct GoJson from (before, after): &Go {
         /// The checkpoint of the tree before it.
-        before_checkpoint_id: String = before_checkpoint_id,
+        before_checkpoint_id: String = before.to_string(),
         /// The checkpoint of the tree after it; null if its process died.
-        after_checkpoint_id: Option<String> = after_checkpoint_id,
+        after_checkpoint_id: Option<String> = after.as_ref().map(ToString::to_string),
     }
 
     /// A step of a rollback over several layers.
@@ -27,7 +27,7 @@ shape! {
         #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_kernel::journal::steps::RollbackStepState::WORDS, "as_before"))))]
         status: &'static str = step.shown(course, stands),
         /// The recorded part of its outcome.
-        made: MadeJson = StepResult::by(step).into(),
+        made: MadeJson = step.into(),
         error: Option<String> = step.error.clone(),
     }
 }
@@ -56,21 +56,22 @@ struct MadeJson {
     deleted_row_counts: Option<std::collections::BTreeMap<String, u64>>,
 }
 
-impl From<StepResult> for MadeJson {
-    fn from(made: StepResult) -> Self {
+impl From<&RollbackStep> for MadeJson {
+    fn from(RollbackStep { kind, detail, .. }: &RollbackStep) -> Self {
         let nothing = Self::default();
-        match made {
-            StepResult::Effects { undone, skipped, goes } => Self {
-                undone_count: Some(undone),
-                skipped_steps: Some(skipped),
-                goes: Some(goes.into_iter().map(GoJson::from).collect()),
+        match kind {
+            StepKind::Effects => Self {
+                undone_count: Some(detail.undone(CompensationState::Done.as_str())),
+                skipped_steps: Some(detail.skipped.clone()),
+                goes: Some(detail.goes.iter().map(GoJson::from).collect()),
                 ..nothing
             },
-            StepResult::Tree { paths, safety, .. } => {
-                Self { path_count: Some(paths), safety_checkpoint_id: safety.map(|id| id.to_string()), ..nothing }
+            StepKind::Tree => {
+                let safety_checkpoint_id = detail.safety.last().map(ToString::to_string);
+                Self { path_count: Some(detail.changes), safety_checkpoint_id, ..nothing }
             }
-            StepResult::Data { rows } => Self { deleted_row_counts: Some(rows), ..nothing },
-            StepResult::Settle => nothing,
+            StepKind::Data => Self { deleted_row_counts: Some(detail.rows.clone().unwrap_or_default()), ..nothing },
+            StepKind::Settle => nothing,
         }
     }
 }
@@ -111,7 +112,7 @@ pub(crate) fn not_put_back(
             StepKind::Data => {
                 format!("rows, which are kept in rewinds/{}-*.db beside the ledger", rollback.id)
             }
-            _ => match safety_of(step).first() {
+            _ => match step.detail.safety.first() {
                 Some(id) => format!("files and git, as checkpoint {} has them", id.short()),
                 None => "files and git".to_owned(),
             },
@@ -157,23 +158,22 @@ fn about(step: &RollbackStep) -> String {
     if step.state != RollbackStepState::Done {
         return String::new();
     }
-    match StepResult::by(step) {
-        StepResult::Effects { undone, skipped, .. } => {
-            let names: Vec<_> = skipped.iter().map(|name| plain(name)).collect();
+    let detail = &step.detail;
+    match step.kind {
+        StepKind::Effects => {
+            let names: Vec<_> = detail.skipped.iter().map(|name| plain(name)).collect();
             let left = if names.is_empty() { String::new() } else { format!("; skipped: {}", names.join(", ")) };
-            let before = goes_of(step).into_iter().next().map(|(before, _)| CheckpointId::from_ledger(before));
+            let before = detail.goes.first().map(|(before, _)| before);
             let kept = before.map(|id| format!("; the tree before them is in checkpoint {}", id.short()));
+            let undone = detail.undone(CompensationState::Done.as_str());
             format!("{} undone{left}{}", counted(undone, "effect"), kept.unwrap_or_default())
         }
-        StepResult::Tree { paths, safety, .. } => {
-            let kept = safety.map(|id| format!("; the old content is in checkpoint {}", id.short()));
-            format!("{} restored{}", counted(paths, "path"), kept.unwrap_or_default())
+        StepKind::Tree => {
+            let kept = detail.safety.last().map(|id| format!("; the old content is in checkpoint {}", id.short()));
+            format!("{} restored{}", counted(detail.changes, "path"), kept.unwrap_or_default())
         }
-        StepResult::Data { rows } => {
-            let rows = usize::try_from(rows.values().sum::<u64>()).unwrap_or(usize::MAX);
-            format!("{} deleted", counted(rows, "row"))
-        }
-        StepResult::Settle => String::new(),
+        StepKind::Data => format!("{} deleted", counted(detail.deleted(), "row")),
+        StepKind::Settle => String::new(),
     }
 }
 

@@ -10,8 +10,6 @@ use ic_checkpoint::record;
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::reverse::{ChangeOwner, LineDecision};
 use ic_dispatch::dispatch;
-use ic_kernel::journal::kept_checkpoints::goes_of;
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::RollbackRecord;
 use ic_kernel::journal::{Choices, LayerName, RollbackStatus, steps};
 use ic_ledger::Snapshot;
@@ -72,7 +70,7 @@ pub(crate) fn left_by<'r>(
     let mut of_safety = HashMap::new();
     for one in all {
         let steps = steps::of_rollback(snapshot, &one.id)?;
-        of_safety.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, one)));
+        of_safety.extend(steps.into_iter().flat_map(|step| step.detail.safety).map(|safety| (safety, one)));
     }
     let restores = journal::finished(snapshot, root)?.into_iter();
     // The undo of a rollback restores its safety checkpoint.
@@ -114,10 +112,12 @@ pub(super) fn restored(
         let steps = steps::of_rollback(snapshot, &one.id)?;
         let during = reverts(snapshot, one)?;
         if one.is_of_works() {
-            let looks = steps.iter().flat_map(goes_of).filter_map(|(_, after)| after);
-            whose_left.extend(looks.map(|after| (CheckpointId::from_ledger(after), ChangeOwner::Undone)));
+            let looks = steps.iter().flat_map(|step| &step.detail.goes).filter_map(|(_, after)| after.clone());
+            whose_left.extend(looks.map(|after| (after, ChangeOwner::Undone)));
         }
-        made.extend(steps.iter().flat_map(safety_of).map(|safety| (safety, (whose, during.clone()))));
+        made.extend(
+            steps.into_iter().flat_map(|step| step.detail.safety).map(|safety| (safety, (whose, during.clone()))),
+        );
     }
     let again = made_again(snapshot, &workspace.root, all)?;
     let restores = journal::finished(snapshot, &workspace.root)?;

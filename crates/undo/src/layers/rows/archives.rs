@@ -3,11 +3,13 @@
 //! Each scope is one transaction of the engine. What a predecessor did is recognised by its archives, whose names are counted up and whose
 //! manifest names the scope. Scopes come and go with their rows, so their order says nothing.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app_rewind::{lock, open_remembered};
 use ic_base::{Code, Diagnose, Diagnosis, Result, RollbackId};
 use ic_kernel::Kernel;
+use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::steps::{self, StepKind};
 use ic_kernel::journal::table::RollbackRecord;
 use ic_ledger::Snapshot;
@@ -15,7 +17,6 @@ use ic_rewind::{
     Archive, ArchiveManifest, ArchiveState, EngineOptions, RelationalRollbackEngine, Rewind, RewindTarget, UndoError,
     UndoReport, UndoResult,
 };
-use serde_json::{Value, json};
 
 use super::{Rewinder, Scope, Site, prepare, refuse_others};
 use crate::outcome::Data;
@@ -36,7 +37,7 @@ impl Kept {
 
 /// Removes the rows, or says which would go. What is gone already is not removed again, but is reported. Returns the rows and the detail
 /// that the journal keeps.
-pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
+pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, StepDetail)> {
     let target = site.covered.database(site.settings)?;
     // It is taken after the owner's lock, which the saga holds, in the order of `ic_checkpoint::lock`. A preview has no
     // saga and takes no lock.
@@ -49,7 +50,7 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
         for scope in rewinder.scopes.iter().filter(is_left) {
             data.add(rewinder.engine.get_mark_snapshot(&rewinder.mark, scope)?.affected_row_counts.iter());
         }
-        return Ok((data, Value::Null));
+        return Ok((data, StepDetail::default()));
     };
     // The next number is one more than the greatest: the archive of an earlier attempt has the only copy of its rows.
     let mut next = files(site.kernel, &remembered.id)?.last().map_or(0, |(at, _)| at + 1);
@@ -64,10 +65,8 @@ pub(super) fn take(site: &Site<'_, '_>) -> Result<(Data, Value)> {
         let result = rewinder.engine.rollback_to_mark(&rewinder.mark, scope, &rewind, &mut archive)?;
         data.add(result.deleted_row_counts.iter());
     }
-    let rows: serde_json::Map<String, Value> =
-        data.rows.iter().map(|(table, rows)| (table.clone(), (*rows).into())).collect();
-    let detail = json!({ "database": data.database.to_string_lossy(), "rows": rows });
-    Ok((data, detail))
+    let rows = data.rows.iter().map(|(table, rows)| (table.clone(), *rows)).collect();
+    Ok((data, StepDetail { rows: Some(rows), ..StepDetail::default() }))
 }
 
 /// All rows that are newer than the mark now, also those that another check refuses to remove.
@@ -168,22 +167,21 @@ fn each_back(
 /// Whether a rollback at one time had removed all of its rows.
 fn were_taken(snapshot: &Snapshot<'_>, id: &RollbackId) -> Result<bool> {
     let all = steps::of_rollback(snapshot, id)?;
-    Ok(all.iter().any(|step| step.kind == StepKind::Data && step.detail["rows"].is_object()))
+    Ok(all.iter().any(|step| step.kind == StepKind::Data && step.detail.rows.is_some()))
 }
 
 /// Errors: `corrupt` if the archives that exist do not hold all the rows that the journal says were removed.
-pub(super) fn require_archives(site: &Site<'_, '_>, taken: &Value) -> Result<()> {
+pub(super) fn require_archives(site: &Site<'_, '_>, taken: Option<&BTreeMap<String, u64>>) -> Result<()> {
     let Some(remembered) = site.covered.remembered() else { return Ok(()) };
     let kernel = site.kernel;
     let mut held = Vec::new();
     for (_, path) in files(kernel, &remembered.id)? {
         held.extend(Archive::at(path).manifest()?.tables);
     }
-    for (table, rows) in taken.as_object().into_iter().flatten() {
-        let rows = rows.as_u64().unwrap_or_default();
+    for (table, rows) in taken.into_iter().flatten() {
         // Only too few rows are damage: rows that were restored and removed again are in one archive for each time.
         let kept: u64 = held.iter().filter(|one| one.name == *table).map(|one| one.rows).sum();
-        if kept < rows {
+        if kept < *rows {
             let archives = path(kernel, &remembered.id, 0)?;
             let id = remembered.id.short();
             return Err(Diagnosis::new(

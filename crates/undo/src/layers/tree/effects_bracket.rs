@@ -9,13 +9,12 @@ use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
 use ic_checkpoint::restore::reverse::LineDecision;
 use ic_kernel::Kernel;
-use ic_kernel::journal::kept_checkpoints::goes_of;
-use ic_kernel::journal::steps::{self, RollbackStep, StepEvent, StepKind};
+use ic_kernel::journal::step_detail::{Go, StepDetail};
+use ic_kernel::journal::steps::{self, RollbackStep, StepEvent};
 use ic_kernel::journal::table::RollbackRecord;
 use ic_kernel::journal::{Choices, Course};
 use ic_worktree::capture::Shot;
 use ic_worktree::{RestoreReport, TreeChanges, Warning, Workspace, changes_between, steps_of};
-use serde_json::{Value, json};
 
 use crate::compensation::{Saga, UndoPlan};
 use crate::dispatch_changes::{self, Met};
@@ -32,14 +31,14 @@ pub(crate) fn keep_before_effects(
     remembered: &RollbackRecord,
     step: &RollbackStep,
     plan: &UndoPlan,
-) -> Result<Value> {
+) -> Result<StepDetail> {
     if plan.undo().next().is_none() || !has_tree(&remembered.layers) {
         return Ok(step.detail.clone());
     }
     // This is a new go, without an end. If the process dies now, the next look at the tree ends it.
-    let keep = |id: &str| {
-        let mut goes = goes_of(step);
-        goes.push((id.to_owned(), None));
+    let keep = |id: &CheckpointId| {
+        let mut goes = step.detail.goes.clone();
+        goes.push((id.clone(), None));
         goes
     };
     keep_tree(saga, remembered, step, ("before", dispatch_changes::files_of(plan.undo())), keep).map(|(known, _)| known)
@@ -52,17 +51,17 @@ pub(crate) fn keep_after_effects(
     remembered: &RollbackRecord,
     step: &RollbackStep,
     plan: &UndoPlan,
-    known: Value,
-) -> Result<(Value, Option<Shot>)> {
+    known: StepDetail,
+) -> Result<(StepDetail, Option<Shot>)> {
     let step = RollbackStep { detail: known, ..step.clone() };
     // An earlier attempt may have left a go open: it ends here, even if no effect is left.
-    if !goes_of(&step).last().is_some_and(|(_, after)| after.is_none()) {
+    if !step.detail.goes.last().is_some_and(|(_, after)| after.is_none()) {
         return Ok((step.detail, None));
     }
-    let keep = |id: &str| {
-        let mut goes = goes_of(&step);
+    let keep = |id: &CheckpointId| {
+        let mut goes = step.detail.goes.clone();
         if let Some((_, after)) = goes.last_mut() {
-            *after = Some(id.to_owned());
+            *after = Some(id.clone());
         }
         goes
     };
@@ -73,15 +72,10 @@ pub(crate) fn keep_after_effects(
     Ok((known, Some(shot).filter(|_| is_usual)))
 }
 
-/// The checkpoints of the tree around each go at the effects of a rollback, as [`goes_of`].
-pub(crate) fn done_by_effects(
-    kernel: &Kernel,
-    remembered: &RollbackRecord,
-) -> Result<Vec<(CheckpointId, Option<CheckpointId>)>> {
+/// Each go at the effects of a rollback, oldest first.
+pub(crate) fn done_by_effects(kernel: &Kernel, remembered: &RollbackRecord) -> Result<Vec<Go>> {
     let all = kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-    let goes = all.iter().find(|step| step.kind == StepKind::Effects).map(goes_of).unwrap_or_default();
-    let id = CheckpointId::from_ledger;
-    Ok(goes.into_iter().map(|(before, after)| (id(before), after.map(id))).collect())
+    Ok(all.into_iter().flat_map(|step| step.detail.goes).collect())
 }
 
 /// What the undo of one dispatch has done to the tree before it reaches its files; nothing where it has not begun.
@@ -187,17 +181,10 @@ fn keep_tree(
     remembered: &RollbackRecord,
     step: &RollbackStep,
     (when, force): (&str, BTreeSet<Vec<u8>>),
-    keep: impl Fn(&str) -> Vec<(String, Option<String>)>,
-) -> Result<(Value, Shot)> {
+    keep: impl Fn(&CheckpointId) -> Vec<Go>,
+) -> Result<(StepDetail, Shot)> {
     let message = format!("{when} the effects of rollback {} are undone", remembered.id.short());
-    // `{ "before": B1, "after": A2, "goes": [[B1, A1], [B2, A2]] }`. If the second go was cut off, null is in the
-    // place of A2.
-    let known = |id: &CheckpointId| {
-        let goes = keep(id.as_str());
-        let first = goes.first().map(|(before, _)| before);
-        let last = goes.last().and_then(|(_, after)| after.as_ref());
-        json!({ "before": first, "after": last, "goes": goes })
-    };
+    let known = |id: &CheckpointId| StepDetail { goes: keep(id), ..StepDetail::default() };
     let shot = saga.keep_tree((message, remembered.epoch), force, |tx, now, id| {
         steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&known(id)))
     })?;

@@ -6,19 +6,17 @@
 use std::collections::BTreeSet;
 
 use ic_base::Result;
-use ic_checkpoint::git::{self, IndexEdit};
+use ic_checkpoint::git;
 use ic_checkpoint::manifest::PathText;
 use ic_kernel::journal::RollbackStep;
-use ic_kernel::journal::steps::{self, StepEvent, StepKind};
+use ic_kernel::journal::StepDetail;
+use ic_kernel::journal::steps::{self, StepEvent};
 use ic_worktree::{RestoreReport, Workspace};
-use serde_json::{Value, json};
 
 use super::super::layer::Site;
 use crate::dispatch_changes::git_around_ids;
 
 /// The member of a tree step's detail that has the entries.
-const INDEX: &str = "index";
-
 /// Takes the entries back that the undone works left, and names their paths in the report. `own`: the paths that the works changed;
 /// `detail`: what the journal is to keep of the step, to which the entries are added.
 ///
@@ -28,11 +26,11 @@ pub(super) fn take_back(
     step: &RollbackStep,
     (workspace, own): (&Workspace<'_>, &BTreeSet<Vec<u8>>),
     report: &mut RestoreReport,
-    detail: &mut Value,
+    detail: &mut StepDetail,
 ) -> Result<()> {
     // A step that is made again must not decide anew: the index has the result of the first attempt.
-    let edits = if let Some(edits) = of_step(step) {
-        edits
+    let edits = if let Some(edits) = &step.detail.index {
+        edits.clone()
     } else {
         // Those of paths that the works changed, and of which nothing of the works stays in the tree.
         let looks = git_around_ids(site.kernel, workspace, &site.covered.run, &site.covered.cut.works)?;
@@ -48,7 +46,7 @@ pub(super) fn take_back(
     }
     report.index = edits.iter().map(|edit| edit.path.clone()).collect();
     let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else { return Ok(()) };
-    detail[INDEX] = json!(edits);
+    detail.index = Some(edits.clone());
     saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(detail)))?;
     workspace.revert_entries(&edits, false)
 }
@@ -59,20 +57,16 @@ pub(super) fn take_back(
 pub(super) fn coming_again(site: &Site<'_, '_>, workspace: &Workspace<'_>) -> Result<Vec<PathText>> {
     let Some(remembered) = site.covered.remembered() else { return Ok(Vec::new()) };
     let steps = site.kernel.read(|snapshot| steps::of_rollback(snapshot, &remembered.id))?;
-    let tree = steps.iter().find(|step| step.kind == StepKind::Tree);
-    git::paths_as_undone(&workspace.root, &tree.and_then(of_step).unwrap_or_default())
+    let edits = steps.into_iter().find_map(|step| step.detail.index);
+    git::paths_as_undone(&workspace.root, &edits.unwrap_or_default())
 }
 
 /// Makes the entries again what the works had left.
 ///
 /// Errors: `git_busy`, `git_failed`.
 pub(super) fn make_again(site: &Site<'_, '_>, step: &RollbackStep) -> Result<()> {
-    let Some(edits) = of_step(step).filter(|edits| !edits.is_empty() && !site.is_dry()) else { return Ok(()) };
+    let edits = step.detail.index.as_ref().filter(|edits| !edits.is_empty() && !site.is_dry());
+    let Some(edits) = edits else { return Ok(()) };
     let workspace = Workspace::of_run(site.kernel, &site.covered.run, site.settings)?;
-    workspace.revert_entries(&edits, true)
-}
-
-/// The entries that an earlier attempt decided on.
-fn of_step(step: &RollbackStep) -> Option<Vec<IndexEdit>> {
-    serde_json::from_value(step.detail.get(INDEX)?.clone()).ok()
+    workspace.revert_entries(edits, true)
 }

@@ -7,20 +7,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ic_base::Result;
+use ic_checkpoint::outside_state::OutsideStanding;
 use ic_kernel::journal::steps::{self, StepEvent};
-use ic_kernel::journal::{Course, LayerName, RollbackStep};
-use ic_session::outside_files::{self, OutsideFile, OutsideStanding};
+use ic_kernel::journal::{Course, LayerName, RollbackStep, StepDetail};
+use ic_session::outside_files::{self, OutsideFile};
 use ic_worktree::Workspace;
-use ic_worktree::forced_files::{FORCED, forced_in};
-use serde_json::{Value, json};
 
 use super::super::layer::{LayerWork, Site};
 use crate::outside_change::OutsideChange;
 
 const NOT_KEPT: &str = "no content of it is kept";
-
-/// The member of a tree step's detail that names the files which the rollback left as they were.
-pub(super) const LEFT: &str = "outside_left";
 
 /// What stood at each path that was replaced by force.
 type Forced = BTreeMap<String, OutsideStanding>;
@@ -28,7 +24,7 @@ type Forced = BTreeMap<String, OutsideStanding>;
 /// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do. A file that the rollback left is left by
 /// its undo, too, and one that it forced gets back what stood there. Returns what was forced, which the journal of the step is to name.
 pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work: &mut LayerWork) -> Result<Forced> {
-    let mut forced = forced_in(&step.detail);
+    let mut forced = step.detail.outside_forced.clone();
     let covered = site.covered;
     if !covered.layers.contains(&LayerName::Files) {
         return Ok(forced);
@@ -42,8 +38,7 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work:
         is_before && covered.cut.covers(file.seq, &file.phase, Some(&file.dispatch_id))
     });
     let mut of_path: BTreeMap<String, Vec<OutsideFile>> = BTreeMap::new();
-    let left = step.detail[LEFT].as_array().filter(|_| course.is_back());
-    let is_left = |file: &OutsideFile| left.is_some_and(|left| left.iter().any(|path| *path == *file.path));
+    let is_left = |file: &OutsideFile| course.is_back() && step.detail.outside_left.contains(&file.path);
     for file in files.into_iter().filter(|file| file.is_changed() && !is_left(file)) {
         of_path.entry(file.path.clone()).or_default().push(file);
     }
@@ -95,11 +90,8 @@ fn force(
         return Ok(change(Some(reason.clone())));
     }
     forced.insert(path.to_string_lossy().into_owned(), stood.clone());
-    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
-    detail.insert(FORCED.to_owned(), json!(forced));
-    saga.write(|tx, now| {
-        steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&Value::Object(detail.clone())))
-    })?;
+    let detail = StepDetail { outside_forced: forced.clone(), ..step.detail.clone() };
+    saga.write(|tx, now| steps::set(tx, now, &remembered.id, step.ord, StepEvent::Learns, Some(&detail)))?;
     Ok(change(workspace.replace_outside(path, &stood, to).err()))
 }
 

@@ -6,11 +6,11 @@ use ic_base::{CheckpointId, Code, Diagnosis, Result, Seq};
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use ic_kernel::Kernel;
+use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::table::RollbackRecord;
 use ic_kernel::journal::{Course, RollbackStep, steps};
 use ic_phase::{Run, point};
 use ic_worktree::{CaptureSettings, Workspace, restores_since, root_of, steps_of};
-use serde_json::{Value, json};
 
 use crate::coverage::{Covered, PlannedCoverage};
 
@@ -62,7 +62,7 @@ pub(crate) fn detail_of_skipped(
     settings: &CaptureSettings,
     remembered: &RollbackRecord,
     step: &RollbackStep,
-) -> Result<Option<Value>> {
+) -> Result<Option<StepDetail>> {
     let (run, target) = kernel.read(|snapshot| {
         let run = ic_phase::run::get(snapshot, &remembered.run_id)?;
         let target = crate::points::checkpoint_at(snapshot, &run, remembered.cut_seq)?;
@@ -78,13 +78,10 @@ pub(crate) fn detail_of_skipped(
     for restore in &restores {
         paths.extend(steps_of(&workspace, restore)?.into_iter().map(|step| step.path));
     }
-    let safety: Vec<&str> = restores.iter().map(|restore| restore.safety_id.as_str()).collect();
+    let safety = restores.into_iter().map(|restore| restore.safety_id).collect();
     // This is added to what the row has: entries of the index and files that were forced are in it, and an undo needs
     // them, too.
-    let mut detail = step.detail.as_object().cloned().unwrap_or_default();
-    detail.insert("safety".to_owned(), json!(safety));
-    detail.insert("changes".to_owned(), json!(paths.len()));
-    Ok(Some(Value::Object(detail)))
+    Ok(Some(StepDetail { safety, changes: paths.len(), ..step.detail.clone() }))
 }
 
 /// Errors: `no_checkpoint` if the content of a point's checkpoint was pruned.

@@ -12,7 +12,6 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_effects::CompensationState;
 use ic_kernel::Kernel;
-use ic_kernel::journal::step_results::safety_of;
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_kernel::journal::{Course, Force, steps};
 use ic_worktree::{
@@ -125,7 +124,7 @@ fn to_put_back<'k>(
         Ok((target, steps::of_rollback(snapshot, &remembered.id)?))
     })?;
     let Some(target) = target else { return Ok(None) };
-    let safety = steps.iter().find_map(|step| safety_of(step).into_iter().next());
+    let safety = steps.into_iter().find_map(|step| step.detail.safety.into_iter().next());
     let kept = safety.unwrap_or_else(|| target.id.clone());
     require_project(run, &kept, "move it back there, then call again")?;
     let workspace = Workspace::of_run(kernel, run, settings)?;
