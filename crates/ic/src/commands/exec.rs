@@ -141,7 +141,7 @@ impl ExecArgs {
         session.within(&inside, |session| self.run_here(session, work, warnings))
     }
 
-    /// Runs the command where the session stands. `warnings`: of making the fork, which people have seen.
+    /// Runs the command where the session stands. `warnings`: those of making the fork, which text has shown already.
     fn run_here(&self, session: &mut CliSession, work: DispatchWork, warnings: Vec<Warning>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let project = kernel.project.root.clone();

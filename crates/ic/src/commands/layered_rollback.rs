@@ -91,8 +91,7 @@ impl Forced {
         each.or(Force::all_if(self.force))
     }
 
-    /// Errors: `usage` if a flag was given with the workflow layer alone, or `is_more`, another flag of files. `layers`: those that were
-    /// named.
+    /// Errors: `usage` if one of these flags was given, or another one of files (`is_more`), and the layers that were named have no files.
     pub(crate) fn require_none_for_record(self, layers: &[LayerArg], is_more: bool) -> Result<()> {
         // Code is a report, which changes even less.
         let is_of_record = layers.iter().all(|layer| matches!(layer, LayerArg::Workflow | LayerArg::Code));

@@ -351,9 +351,9 @@ impl UndoArgs {
 
     /// Restores a checkpoint that belongs to no run.
     fn restore(&self, session: &mut CliSession, checkpoint: &str) -> Result<ExitStatus> {
-        // A restore has no record that could have it.
         if self.reason.is_some() {
-            return Err(without_meaning("--reason", "no run: a checkpoint is restored"));
+            return Err(Diagnosis::new(Code::Usage, "--reason means nothing where a checkpoint is restored.")
+                .hint("leave it out: only a rollback is recorded with a reason"));
         }
         let named = LayerArg::named(&self.layer)?;
         let flags = RestoreFlags {
