@@ -88,9 +88,9 @@ impl Drive<'_, '_> {
                 force: self.force,
                 seen: self.seen,
                 sink: sink.as_mut().map(|sink| &mut **sink as &mut dyn Sink),
-                ..Site::of_owner(self.saga, &covered, self.watch)
+                ..Site::of_owner(self.saga, &covered, course, self.watch)
             };
-            match layers::of(step.kind).go(&mut site, step, course, &mut work) {
+            match layers::of(step.kind).go(&mut site, step, &mut work) {
                 Ok(detail) => self.end(&remembered, step, course, &detail)?,
                 Err(error) => {
                     // Nothing was changed yet, so the rollback can stay what it was before this call.

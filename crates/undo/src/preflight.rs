@@ -103,8 +103,8 @@ fn look(
         let step = RollbackStep::planned(kind);
         decided(request, &mut refused, |request| {
             let covered = Covered::planned(plan, layers, request, settings);
-            let mut site = Site::to_look(kernel, settings, &covered, watch);
-            layers::of(kind).go(&mut site, &step, Course::Forward, &mut work)
+            let mut site = Site::to_look(kernel, settings, &covered, Course::Forward, watch);
+            layers::of(kind).go(&mut site, &step, &mut work)
         })?;
     }
     let mut parts = Parts::from(work);

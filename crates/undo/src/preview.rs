@@ -271,8 +271,8 @@ fn looked_at(
         let mut force = decided;
         let seen = work.tree.len();
         loop {
-            let mut site = Site { force, ..Site::to_look(kernel, settings, &covered, watch) };
-            let Err(error) = layers::of(step.kind).go(&mut site, step, course, &mut work) else { break };
+            let mut site = Site { force, ..Site::to_look(kernel, settings, &covered, course, watch) };
+            let Err(error) = layers::of(step.kind).go(&mut site, step, &mut work) else { break };
             // A preview passes what the real call would not: it shows both the plan and the refusal. One flag is enough for all files,
             // because whose they are is one question.
             let passed = Force::of_tree(error.code()).map(|by| Force { files: true, ..by.or(force) });

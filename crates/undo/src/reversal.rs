@@ -305,8 +305,8 @@ fn make_skipped(
     let covered = Covered::begun(kernel, remembered)?;
     let mut work = LayerWork::default();
     for step in steps::not_put_back(remembered, &all).into_iter().rev() {
-        let mut site = Site::of_owner(saga, &covered, watch);
-        layers::of(step.kind).go(&mut site, step, course, &mut work)?;
+        let mut site = Site::of_owner(saga, &covered, course, watch);
+        layers::of(step.kind).go(&mut site, step, &mut work)?;
         // The step is never `running` in between: it is `skipped` until it is undone, so after a failure or a crash the
         // same call finds it again.
         work.seq = Some(saga.write(|tx, now| {

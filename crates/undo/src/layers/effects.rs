@@ -5,7 +5,7 @@ use ic_effects::compensation as effects;
 use ic_effects::order::FailurePolicy;
 use ic_effects::{Compensation, CompensationState};
 use ic_kernel::journal::StepDetail;
-use ic_kernel::journal::{Course, RollbackRecord, RollbackStep, steps};
+use ic_kernel::journal::{RollbackRecord, RollbackStep, steps};
 use ic_ledger::Snapshot;
 
 use super::layer::{LayerDriver, LayerWork, Site};
@@ -19,14 +19,8 @@ use crate::undo_preconditions::undone_effects;
 pub(super) struct EffectsLayer;
 
 impl LayerDriver for EffectsLayer {
-    fn go(
-        &self,
-        site: &mut Site<'_, '_>,
-        step: &RollbackStep,
-        course: Course,
-        work: &mut LayerWork,
-    ) -> Result<StepDetail> {
-        if course.is_back() {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, work: &mut LayerWork) -> Result<StepDetail> {
+        if site.course.is_back() {
             return Ok(StepDetail::default());
         }
         let force = site.covered.force(site.force)?.past_pivot;

@@ -16,16 +16,10 @@ use ic_worktree::{CaptureSettings, RestoreReport, RestoreWatch};
 
 /// A layer of a rollback, as far as it lies outside of the ledger.
 pub(crate) trait LayerDriver {
-    /// Executes the step in one direction. What happened is added to `work`; the detail that the journal keeps of the step is returned.
+    /// Executes the step in the direction of the site. What happened is added to `work`; the detail that the journal keeps of the step is returned.
     ///
     /// Errors: what refuses the step or stops it in the middle; `work.has_changed` says whether anything was changed by then.
-    fn go(
-        &self,
-        site: &mut Site<'_, '_>,
-        step: &RollbackStep,
-        course: Course,
-        work: &mut LayerWork,
-    ) -> Result<StepDetail>;
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, work: &mut LayerWork) -> Result<StepDetail>;
 }
 
 /// The place in which a layer is executed, and on whose behalf.
@@ -33,6 +27,8 @@ pub(crate) struct Site<'s, 'k> {
     pub(crate) kernel: &'k Kernel,
     pub(crate) settings: &'k CaptureSettings,
     pub(crate) covered: &'s Covered,
+    /// The direction in which the step is executed.
+    pub(crate) course: Course,
     /// The refusals that this call passes.
     pub(crate) force: Force,
     /// The owner of the run; `None`: nothing is changed.
@@ -50,15 +46,16 @@ impl<'s, 'k> Site<'s, 'k> {
         kernel: &'k Kernel,
         settings: &'k CaptureSettings,
         covered: &'s Covered,
+        course: Course,
         watch: &'s RestoreWatch,
     ) -> Self {
         let force = Force::default();
-        Self { kernel, settings, covered, force, saga: None, seen: None, sink: None, watch }
+        Self { kernel, settings, covered, course, force, saga: None, seen: None, sink: None, watch }
     }
 
     /// A site on which the owner of the run acts.
-    pub(crate) fn of_owner(saga: &'s Saga<'k>, covered: &'s Covered, watch: &'s RestoreWatch) -> Self {
-        Self { saga: Some(saga), ..Self::to_look(saga.kernel, saga.settings, covered, watch) }
+    pub(crate) fn of_owner(saga: &'s Saga<'k>, covered: &'s Covered, course: Course, watch: &'s RestoreWatch) -> Self {
+        Self { saga: Some(saga), ..Self::to_look(saga.kernel, saga.settings, covered, course, watch) }
     }
 
     /// Whether nothing is to be changed.

@@ -7,9 +7,9 @@ mod archives;
 
 use crate::app_rewind::refuse_unfinished;
 use ic_base::{Code, Diagnosis, Result, Seq};
+use ic_kernel::journal::LayerName as Name;
 use ic_kernel::journal::StepDetail;
 use ic_kernel::journal::steps::{RollbackStep, StepKind};
-use ic_kernel::journal::{Course, LayerName as Name};
 use ic_kernel::{Kernel, require_own_project};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
@@ -23,14 +23,8 @@ use crate::plan_approval;
 pub(super) struct RowsLayer;
 
 impl LayerDriver for RowsLayer {
-    fn go(
-        &self,
-        site: &mut Site<'_, '_>,
-        step: &RollbackStep,
-        course: Course,
-        work: &mut LayerWork,
-    ) -> Result<StepDetail> {
-        if course.is_back() {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, work: &mut LayerWork) -> Result<StepDetail> {
+        if site.course.is_back() {
             // Both are checked before the first row is restored, so that a lost archive does not leave half of them.
             require_own_project(site.kernel, &site.covered.run)?;
             archives::require_archives(site, step.detail.rows.as_ref())?;

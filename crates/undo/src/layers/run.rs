@@ -24,23 +24,17 @@ use crate::undo_preconditions::undone_effects;
 pub(super) struct RunLayer;
 
 impl LayerDriver for RunLayer {
-    fn go(
-        &self,
-        site: &mut Site<'_, '_>,
-        step: &RollbackStep,
-        course: Course,
-        work: &mut LayerWork,
-    ) -> Result<StepDetail> {
+    fn go(&self, site: &mut Site<'_, '_>, step: &RollbackStep, work: &mut LayerWork) -> Result<StepDetail> {
         let (Some(saga), Some(remembered)) = (site.saga, site.covered.remembered()) else {
             return Ok(StepDetail::default());
         };
-        match course {
+        match site.course {
             Course::Forward => settle(saga, remembered, step.ord)?,
             Course::Reapply => stand(saga, remembered, step.ord)?,
             Course::Undo | Course::Abort => {
                 work.seq = Some(saga.write(|tx, now| {
                     let reason = reason_of_turning(tx, remembered)?;
-                    end_of_undo(tx, now, remembered, course, reason.as_deref())
+                    end_of_undo(tx, now, remembered, site.course, reason.as_deref())
                 })?);
             }
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use ic_base::Result;
 use ic_checkpoint::outside_state::OutsideStanding;
 use ic_kernel::journal::steps::{self, StepEvent};
-use ic_kernel::journal::{Course, LayerName, RollbackStep, StepDetail};
+use ic_kernel::journal::{LayerName, RollbackStep, StepDetail};
 use ic_session::outside_files::{self, OutsideFile};
 use ic_worktree::Workspace;
 
@@ -23,7 +23,7 @@ type Forced = BTreeMap<String, OutsideStanding>;
 
 /// Reverts or repeats the changes of the calls that a rollback covers, or says what that would do. A file that the rollback left is left by
 /// its undo, too, and one that it forced gets back what stood there. Returns what was forced, which the journal of the step is to name.
-pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work: &mut LayerWork) -> Result<Forced> {
+pub(super) fn go(site: &Site<'_, '_>, step: &RollbackStep, work: &mut LayerWork) -> Result<Forced> {
     let mut forced = step.detail.outside_forced.clone();
     let covered = site.covered;
     if !covered.layers.contains(&LayerName::Files) {
@@ -38,25 +38,25 @@ pub(super) fn go(site: &Site<'_, '_>, course: Course, step: &RollbackStep, work:
         is_before && covered.cut.covers(file.seq, &file.phase, Some(&file.dispatch_id))
     });
     let mut of_path: BTreeMap<String, Vec<OutsideFile>> = BTreeMap::new();
-    let is_left = |file: &OutsideFile| course.is_back() && step.detail.outside_left.contains(&file.path);
+    let is_left = |file: &OutsideFile| site.course.is_back() && step.detail.outside_left.contains(&file.path);
     for file in files.into_iter().filter(|file| file.is_changed() && !is_left(file)) {
         of_path.entry(file.path.clone()).or_default().push(file);
     }
     if of_path.is_empty() {
         return Ok(forced);
     }
-    let is_forced = !course.is_back() && covered.force(site.force)?.files;
+    let is_forced = !site.course.is_back() && covered.force(site.force)?.files;
     let workspace = Workspace::of_run(site.kernel, &covered.run, site.settings)?;
     let mut changes = Vec::new();
     for (path, mut files) in of_path {
         // The calls come oldest first. An undo goes through them newest first, and a redo in their order.
-        if !course.is_back() {
+        if !site.course.is_back() {
             files.reverse();
         }
         let place = (&workspace, Path::new(&path));
-        let change = match (forced.get(&path).filter(|_| course.is_back()), files.first()) {
+        let change = match (forced.get(&path).filter(|_| site.course.is_back()), files.first()) {
             (Some(stood), Some(first)) => unforce(site, place, &first.was, stood),
-            _ => one(site, place, &files, course),
+            _ => one(site, place, &files),
         };
         let stays = change.as_ref().is_some_and(OutsideChange::is_incomplete);
         // The list was reversed above, so its last call is the oldest: what was there before that call was there before
@@ -126,11 +126,10 @@ fn one(
     site: &Site<'_, '_>,
     (workspace, path): (&Workspace<'_>, &Path),
     files: &[OutsideFile],
-    course: Course,
 ) -> Option<OutsideChange> {
     //   was ── call 1 ──▶ became, was ── call 2 ──▶ became
     // An undo goes from right to left, a redo from left to right.
-    let ends = |file: &OutsideFile| match (course.is_back(), file.became.clone()) {
+    let ends = |file: &OutsideFile| match (site.course.is_back(), file.became.clone()) {
         (false, became) => (became, Some(file.was.clone())),
         (true, became) => (Some(file.was.clone()), became),
     };

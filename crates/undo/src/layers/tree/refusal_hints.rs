@@ -5,7 +5,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_kernel::journal::{LayerName as Name, layer};
 use serde_json::Value;
 
-use super::Goal;
+use super::goal::Goal;
 use crate::refusals::alone_first;
 
 impl Goal<'_> {

@@ -40,10 +40,10 @@ struct TreeBack<'k> {
 }
 
 /// Undoes the restores of a rollback, or says what that would do. It is no error if there is nothing to undo.
-pub(super) fn go(site: &Site<'_, '_>, course: Course, work: &mut LayerWork) -> Result<()> {
+pub(super) fn go(site: &Site<'_, '_>, work: &mut LayerWork) -> Result<()> {
     let Some(remembered) = site.covered.remembered() else { return Ok(()) };
-    let until = site.kernel.read(|snapshot| until(snapshot, remembered, course))?;
-    let look = Look { course, until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
+    let until = site.kernel.read(|snapshot| until(snapshot, remembered, site.course))?;
+    let look = Look { course: site.course, until, force: site.force, dry_run: site.is_dry(), watch: site.watch };
     let Some(found) = to_put_back(site.kernel, site.settings, site.covered, look)? else { return Ok(()) };
     // Reports of a step that an earlier attempt made stay where they are.
     let first = work.tree.len();
