@@ -317,6 +317,16 @@ fn a_session_that_moves_into_another_work_tree_is_undone_in_each() {
                 let log = done(&project, place, &["log", "--session", "s", "--json"]).json();
                 assert!(log.as_array().is_some_and(|all| !all.is_empty()), "{when}: {}", place.display());
             }
+            // By the client's name it is the session as it works there, and by an id the one of that id.
+            let shown = |place: &Path, name: &str| done(&project, place, &["session", "show", name, "--json"]).json();
+            let ids = [&home, &away].map(|place| shown(place, "s")["id"].as_str().expect("an id").to_owned());
+            assert_ne!(ids[0], ids[1], "{when}");
+            assert_eq!(shown(&home, &ids[1])["id"], json!(ids[1]), "{when}");
+            // Without the ids of tests: those of this many calls are used up.
+            let mut create = project.command(["run", "create", "--goal", "g", "--phases", "a,b"]);
+            let run = CliOutcome::of(create.env_remove("IC_TEST_IDS").current_dir(&away)).stdout;
+            let attached = done(&project, &away, &["session", "attach", run.trim(), "--session", "s", "--json"]).json();
+            assert_eq!((&attached["id"], &attached["run_id"]), (&json!(ids[1]), &json!(run.trim())), "{when}");
             assert!(home.join("at-home").exists() && away.join("away").exists(), "{when}");
             project.cli.assert_sound(&when);
         }

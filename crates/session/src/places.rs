@@ -45,6 +45,15 @@ pub fn at(snapshot: &Snapshot<'_>, client: &str, client_id: &str, place: &Path) 
     }
 }
 
+/// As [`table::resolve`]. Named by its client's own name, it is the session as it works in this place; an id names one row.
+pub fn resolve(snapshot: &Snapshot<'_>, text: &str, place: &Path) -> Result<AgentSession> {
+    let found = table::resolve(snapshot, text)?;
+    if !found.client_id.starts_with(text) {
+        return Ok(found);
+    }
+    Ok(at(snapshot, &found.client, own_name(&found.client_id), place)?.unwrap_or(found))
+}
+
 /// The rows of a client's session in other places than the one that it began in.
 pub fn elsewhere(snapshot: &Snapshot<'_>, client: &str, client_id: &str) -> Result<Vec<AgentSession>> {
     table::named_from(snapshot, client, &format!("{client_id}{IN}"))

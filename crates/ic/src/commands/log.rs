@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use ic_base::DispatchId;
 use ic_kernel::Kernel;
 use ic_phase::Run;
-use ic_session::AgentSession;
 use ic_session::outside_files::{self, OutsideFile};
-use ic_session::places::own_name;
+use ic_session::places;
 use ic_undo::WorkChanges;
 use ic_undo::points::log::{LogEntry, LogPage, PointLog, What};
 use ic_undo::points::place_log::{PlaceChoice, of_one_run, of_place};
@@ -101,15 +100,9 @@ impl LogArgs {
 
     /// The entries of this place, over all its runs and sessions.
     fn of_place(&self, session: &mut CliSession, kernel: &Kernel) -> Result<ExitStatus> {
-        let of = self.session.as_ref().map(|text| kernel.read(|snapshot| ic_session::resolve(snapshot, text)));
-        // A session that worked in several places has a row for each, and the whole name is that of the first one.
-        let here = |of: AgentSession| {
-            let name = own_name(&of.client_id);
-            let found =
-                kernel.read(|snapshot| ic_session::places::at(snapshot, &of.client, name, &kernel.project.root))?;
-            Ok::<_, Diagnosis>(found.map_or(of.id, |found| found.id))
-        };
-        let of = of.transpose()?.map(here).transpose()?;
+        let place = &kernel.project.root;
+        let of = self.session.as_ref().map(|text| kernel.read(|snapshot| places::resolve(snapshot, text, place)));
+        let of = of.transpose()?.map(|of| of.id);
         let log = if self.paths.is_empty() {
             let choice = PlaceChoice { session: of.as_ref(), ..PlaceChoice::default() };
             of_place(kernel, session.options(), self.page(), choice)?

@@ -1,6 +1,7 @@
 //! `ic session attach`
 
 use ic_ops::hooks;
+use ic_session::places;
 
 use crate::commands::prelude::*;
 use crate::views::session::SessionJson;
@@ -24,9 +25,10 @@ pub(crate) struct Attach {
 impl Attach {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
+        let place = &kernel.project.root;
         let found = kernel.read(|snapshot| match (&self.session, session.called_by()) {
-            (Some(named), _) => ic_session::resolve(snapshot, named),
-            (None, Some((client, id))) => ic_session::by_client(snapshot, client, id)?.ok_or_else(no_caller),
+            (Some(named), _) => places::resolve(snapshot, named, place),
+            (None, Some((client, id))) => places::at(snapshot, client, id, place)?.ok_or_else(no_caller),
             (None, None) => Err(no_caller()),
         })?;
         let attached = hooks::attach(&kernel, &found.id, &self.run)?;

@@ -24,7 +24,7 @@ impl SessionShowArgs {
     pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let (found, prompts) = kernel.read(|snapshot| {
-            let found = ic_session::resolve(snapshot, &self.id)?;
+            let found = ic_session::places::resolve(snapshot, &self.id, &kernel.project.root)?;
             let mut all = Vec::new();
             for prompt in ic_session::of_session(snapshot, &found.id)? {
                 let work = dispatch::get(snapshot, &prompt.dispatch_id)?;
