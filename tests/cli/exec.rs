@@ -171,16 +171,38 @@ fn killed_one_leaves_no_child_and_says_interrupted() {
     assert_eq!((text(&project, "changed"), text(&project, "never")), (None, None));
 }
 
-#[test]
-fn work_whose_guard_is_gone_too_is_ended_by_the_next_command() {
-    let project = in_git();
-    let (mut ic, command) = in_background(&project, "echo changed > changed; sleep 1000");
+/// A command that changed a file, and was killed with ic and its guard, as by a power failure.
+fn killed_with_its_guard(project: &Project) {
+    let (mut ic, command) = in_background(project, "echo changed > changed; sleep 1000");
     let guard = getpgid(Some(command)).expect("the group of the command");
     signals::send_to("KILL", ic.id());
     signals::send_to("KILL", guard.as_raw_nonzero().get().unsigned_abs());
     ic.wait().expect("its end");
     // Without its guard the command may still run.
     let _ = kill_process_group(guard, Signal::KILL);
+}
+
+#[test]
+fn the_run_of_a_killed_command_that_was_undone_ends_with_the_next_command() {
+    let project = in_git();
+    killed_with_its_guard(&project);
+    ok(&project, "undo --yes");
+    assert_eq!(text(&project, "changed"), None);
+    exec(&project, &[], "echo later > later");
+    let runs = project.json("run list");
+    let states: Vec<&Value> = runs.as_array().expect("a list").iter().map(|run| &run["status"]).collect();
+    assert_eq!(states, ["completed", "completed"], "{runs}");
+    // What was undone is undone, and is not ended a second time.
+    let works = project.json("dispatch list");
+    assert!(works[0]["rolled_back_by"].is_string(), "{works}");
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "later"), text(&project, "changed")), (None, None));
+}
+
+#[test]
+fn work_whose_guard_is_gone_too_is_ended_by_the_next_command() {
+    let project = in_git();
+    killed_with_its_guard(&project);
     exec(&project, &[], "echo later > later");
     let all = project.json("dispatch list");
     let states: Vec<&Value> = all.as_array().expect("a list").iter().map(|work| &work["status"]).collect();

@@ -322,6 +322,13 @@ fn rows_whose_scope_columns_changed_since_are_refused_and_stay() {
         assert_eq!(told.code == Some(0), code.is_none(), "{scope}: {told:?}");
         assert_eq!(code.map(|_| told.error()).as_deref(), code, "{scope}: {told:?}");
         assert_eq!(world.rows(), before, "{scope}");
+        if code.is_some() && scope == "[space]" {
+            assert_eq!(
+                world.cli.run(["rewind", "to", "m1", "--dry-run", "--json"]).code,
+                Some(0),
+                "what the hint names"
+            );
+        }
     }
 }
 

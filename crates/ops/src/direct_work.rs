@@ -130,12 +130,15 @@ fn end_killed(kernel: &Kernel, kept: Option<&CaptureSettings>) -> Result<()> {
     Ok(())
 }
 
-/// The work of this program in this place that is at work on record, and whose process is gone.
+/// The work of this program in this place whose process is gone, and whose session has no end on record. It may have been undone since: its
+/// run is open until then.
 fn killed_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<DispatchId>> {
     let mut killed = Vec::new();
-    for work in dispatch::running(snapshot)? {
+    let calls = call::not_told_of_end(snapshot, Timestamp(0))?.into_iter();
+    for call in calls.filter(|call| call.tool == OF_COMMANDS) {
+        let work = dispatch::get(snapshot, &call.dispatch_id)?;
         let is_own = life(&work) == Some(Life::Gone)
-            && session::of_work(snapshot, &work)?.is_some_and(|session| session.client == OF_COMMANDS)
+            && session::get(snapshot, &call.session_id)?.ended_at.is_none()
             && root_of(&run::get(snapshot, &work.run_id)?.project_dir) == kernel.project.root;
         if is_own {
             killed.push(work.id);
