@@ -136,9 +136,10 @@ fn killed_here(kernel: &Kernel, snapshot: &Snapshot<'_>) -> Result<Vec<DispatchI
     let mut killed = Vec::new();
     let calls = call::not_told_of_end(snapshot, Timestamp(0))?.into_iter();
     for call in calls.filter(|call| call.tool == OF_COMMANDS) {
-        let work = dispatch::get(snapshot, &call.dispatch_id)?;
-        let is_own = life(&work) == Some(Life::Gone)
-            && session::get(snapshot, &call.session_id)?.ended_at.is_none()
+        let (work, session) = (dispatch::get(snapshot, &call.dispatch_id)?, session::get(snapshot, &call.session_id)?);
+        let is_own = session.client == OF_COMMANDS
+            && session.ended_at.is_none()
+            && life(&work) == Some(Life::Gone)
             && root_of(&run::get(snapshot, &work.run_id)?.project_dir) == kernel.project.root;
         if is_own {
             killed.push(work.id);
