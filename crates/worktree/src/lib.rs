@@ -8,7 +8,6 @@ pub mod capture;
 pub mod contents;
 mod create;
 mod database_mark;
-pub mod forced_files;
 pub mod forks;
 mod git;
 pub mod health;

@@ -135,7 +135,7 @@ impl Workspace<'_> {
         let outside = self.kernel.read(outside_files::all)?;
         let at_path = outside.iter().filter(|file| file.path.as_bytes() == path);
         held.contents.extend(at_path.flat_map(OutsideFile::contents));
-        let forced = self.kernel.read(super::forced_files::contents)?.into_iter();
+        let forced = self.kernel.read(ic_kernel::journal::kept_checkpoints::needed_contents)?.into_iter();
         held.contents.extend(forced.filter(|(forced, _)| forced.as_bytes() == path).map(|(_, hash)| hash));
         // What lies outside of the root is in no tree.
         let is_outside = path.starts_with(b"/");

@@ -35,7 +35,7 @@ pub(super) fn named(snapshot: &Snapshot<'_>, objects: &Objects) -> Result<Vec<Ha
     let files = compensation::contents(snapshot)?;
     let artifacts = artifacts.iter().filter_map(|hash| parse_hex(hash));
     let outside = ic_session::outside_files::contents(snapshot)?;
-    let forced = super::forced_files::contents(snapshot)?.into_iter().map(|(_, hash)| hash);
+    let forced = ic_kernel::journal::kept_checkpoints::needed_contents(snapshot)?.into_iter().map(|(_, hash)| hash);
     Ok(plans.chain(artifacts).chain(files).chain(outside).chain(forced).collect())
 }
 

@@ -18,12 +18,11 @@ use super::text::number_of;
 use crate::attributes::Attributes;
 use crate::tree::{Encoded, Encoder, Reader, Reason, TreeNode};
 
-mod bytes;
 mod key;
 mod storage;
-use self::bytes::{BEFORE_RECORD, fixed};
 pub(crate) use self::key::{Key, SETTLED};
 pub(super) use self::storage::sum_of;
+use self::storage::{BEFORE_RECORD, fixed};
 use self::storage::{CacheBytes, SMALL};
 
 // The file is a header and records, each after those of the directories in it:

@@ -1,8 +1,11 @@
-//! The checkpoints that the steps of rollbacks keep, so that they can be undone or aborted.
+//! The checkpoints and contents that the steps of rollbacks keep, so that they can be undone or aborted.
 
 use ic_base::{CheckpointId, Result};
+use ic_checkpoint::record;
 use ic_ledger::Snapshot;
+use ic_ledger::events::Hash;
 
+use crate::journal::layer::LayerName;
 use crate::journal::steps::{self, RollbackStep};
 use crate::journal::table::{self, RollbackRecord, RollbackStatus};
 
@@ -15,6 +18,23 @@ pub fn needed_checkpoints(snapshot: &Snapshot<'_>) -> Result<Vec<CheckpointId>> 
         needed.extend(step.detail.goes.into_iter().flat_map(|(before, after)| [Some(before), after]).flatten());
     }
     Ok(needed)
+}
+
+/// The contents that redos need of files outside of the project that were replaced by force, with their paths: of rollbacks that are as
+/// young as the oldest checkpoint that is kept.
+pub fn needed_contents(snapshot: &Snapshot<'_>) -> Result<Vec<(String, Hash)>> {
+    let oldest = record::oldest_kept(snapshot, 1)?;
+    // Contents outside of the tree live as long as the oldest checkpoint that is kept. Without one, none is needed.
+    let Some(since) = oldest.first().map(|oldest| oldest.created_at) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let is_meant = |one: &RollbackRecord| one.created_at >= since && one.layers.contains(&LayerName::Files);
+    for one in table::all(snapshot)?.into_iter().filter(is_meant) {
+        for step in steps::of_rollback(snapshot, &one.id)? {
+            let forced = step.detail.outside_forced.into_iter();
+            found.extend(forced.filter_map(|(path, standing)| Some((path, standing.content()?))));
+        }
+    }
+    Ok(found)
 }
 
 /// The rollback that was undone or aborted and restored the tree to this checkpoint, from before it undid its effects.

@@ -2,7 +2,7 @@
 
 use rustix::fs::{FileType, Stat};
 
-use super::bytes::fixed;
+use super::storage::fixed;
 use crate::tree::Reader;
 
 /// How long something must have been left alone to be trusted, in nanoseconds.

@@ -7,8 +7,15 @@ use std::os::unix::fs::FileExt;
 use rustix::buffer::spare_capacity;
 use rustix::io::pread;
 
-use super::bytes::{BEFORE_RECORD, fixed};
 use crate::tree::Reader;
+
+/// A record's length and checksum.
+pub(super) const BEFORE_RECORD: u64 = 16;
+
+/// A number of eight bytes.
+pub(super) fn fixed(reader: &mut Reader<'_>) -> Option<u64> {
+    Some(u64::from_le_bytes(reader.take(8)?.try_into().ok()?))
+}
 
 /// A cache of no more bytes is read whole: some 5,000 files.
 pub(super) const SMALL: u64 = 512 << 10;
