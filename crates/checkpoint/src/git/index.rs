@@ -146,24 +146,23 @@ pub(crate) fn info(git: &Git<'_>, paths: &[Vec<u8>]) -> Vec<u8> {
 
 /// Visits the entries of the index that git works with; `None` where the file is not of the usual form.
 pub(super) fn each_of_file(git: &Git<'_>, visit: impl FnMut(&IndexEntry)) -> Option<()> {
-    let (bytes, hash_length) = file_of(git)?;
-    index_file::each(&bytes, hash_length, visit)
+    let dirs = ic_ledger::git_dirs(git.root)?;
+    let hash_length = ic_ledger::git_hash_length(&dirs).ok()?;
+    match git.index {
+        Some(path) => index_file::each(path, hash_length, visit),
+        None => index_file::each(&dirs.git_dir.join("index"), hash_length, visit),
+    }
 }
 
 /// The entries that are meant; `None` where the file is not of the usual form.
 pub(super) fn entries_where(git: &Git<'_>, is_meant: impl Fn(&IndexEntry) -> bool) -> Option<Vec<IndexEntry>> {
-    let (bytes, hash_length) = file_of(git)?;
-    index_file::entries(&bytes, hash_length, is_meant)
-}
-
-/// The bytes of the index that git works with, and how long the names of objects are in it.
-fn file_of(git: &Git<'_>) -> Option<(Vec<u8>, usize)> {
-    let dirs = ic_ledger::git_dirs(git.root)?;
-    let bytes = match git.index {
-        Some(path) => index_file::bytes(path)?,
-        None => index_file::bytes(&dirs.git_dir.join("index"))?,
-    };
-    Some((bytes, ic_ledger::git_hash_length(&dirs).ok()?))
+    let mut meant = Vec::new();
+    each_of_file(git, |entry| {
+        if is_meant(entry) {
+            meant.push(entry.clone());
+        }
+    })?;
+    Some(meant)
 }
 
 /// The text of an index that was listed so.

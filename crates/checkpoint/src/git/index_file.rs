@@ -4,7 +4,7 @@
 //! modes that only old versions wrote. Every length, every byte of padding and the order of the entries are looked at, so names of objects
 //! that are longer than was thought are no usual form either.
 
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use ic_ledger::regular_file::open_regular;
@@ -12,47 +12,38 @@ use ic_ledger::{IndexEntries, IndexEntry, LONGEST_GIT_HASH as LONGEST_HASH};
 
 /// Paths that build on one another (version 4) could take any amount of memory. An index whose paths together are longer than this many
 /// times its file is left to git.
-const MOST_PATHS: usize = 32;
+const MOST_PATHS: u64 = 32;
 
-/// The file's bytes; none where there is no file. `None` if it cannot be read.
-pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
-        Ok(_) => Some(bytes),
-        Err(error) if error.kind() == ErrorKind::NotFound => Some(bytes),
-        Err(_) => None,
+/// The whole file is not held: its memory would cost more time than the reading.
+const BUFFER: usize = 64 * 1024;
+
+/// Visits every entry of an index, in the order of the file; none where there is no file. `None` if it cannot be read, or is not of the
+/// usual form: what was visited by then counts for nothing. `hash_length`: how long the names of objects are.
+pub(super) fn each(path: &Path, hash_length: usize, visit: impl FnMut(&IndexEntry)) -> Option<()> {
+    match open_regular(path).and_then(|file| Ok((file.metadata()?.len(), file))) {
+        Ok((length, file)) => each_in(BufReader::with_capacity(BUFFER, file), length, hash_length, visit),
+        // Before the first `git add` there is no file.
+        Err(error) => (error.kind() == ErrorKind::NotFound).then_some(()),
     }
 }
 
-/// The entries in a file that are meant, in its order; `None` if it is not of the usual form. `hash_length`: how long the names of objects
-/// are.
-pub(super) fn entries(
-    file: &[u8],
+/// As [`each`], of a file that is open, and of this length.
+pub(super) fn each_in(
+    file: impl BufRead,
+    length: u64,
     hash_length: usize,
-    is_meant: impl Fn(&IndexEntry) -> bool,
-) -> Option<Vec<IndexEntry>> {
-    let mut meant = Vec::new();
-    each(file, hash_length, |entry| {
-        if is_meant(entry) {
-            meant.push(entry.clone());
-        }
-    })?;
-    Some(meant)
-}
-
-/// Visits every entry, in the order of the file. `None` if the file is not of the usual form: what was visited by then counts for nothing.
-pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&IndexEntry)) -> Option<()> {
-    // Before the first `git add` there is no file. Then `bytes` returns an empty one.
-    if file.is_empty() {
+    mut visit: impl FnMut(&IndexEntry),
+) -> Option<()> {
+    if length == 0 {
         return Some(());
     }
     // The file ends with a checksum, which is as long as the name of an object.
-    let body = file.get(..file.len().checked_sub(hash_length)?)?;
+    let body = file.take(length.checked_sub(u64::try_from(hash_length).ok()?)?);
     let mut reader = IndexEntries::new(body, hash_length).ok()?;
     let mut last: Option<(Vec<u8>, u8)> = None;
-    let mut left = file.len().saturating_mul(MOST_PATHS);
+    let mut left = length.saturating_mul(MOST_PATHS);
     while let Some(entry) = reader.next_entry().ok()? {
-        left = left.checked_sub(entry.path.len())?;
+        left = left.checked_sub(u64::try_from(entry.path.len()).ok()?)?;
         let is_sorted = last.as_ref().is_none_or(|(path, stage)| (path, *stage) < (&entry.path, entry.stage()));
         if !is_sorted || !is_usual(entry) {
             return None;
@@ -62,7 +53,10 @@ pub(super) fn each(file: &[u8], hash_length: usize, mut visit: impl FnMut(&Index
         *stage = entry.stage();
         visit(entry);
     }
-    are_usual_extensions(reader.into_rest())?.then_some(())
+    let (mut rest, mut extensions) = (reader.into_rest(), Vec::new());
+    rest.read_to_end(&mut extensions).ok()?;
+    // A file that is shorter than it was said to be was written to while it was read.
+    (rest.limit() == 0 && are_usual_extensions(&extensions)?).then_some(())
 }
 
 fn is_usual(entry: &IndexEntry) -> bool {

@@ -7,12 +7,14 @@ use std::process::Command;
 
 use ic_ledger::IndexEntry;
 
-use super::super::index_file::{self, bytes, listing};
+use super::super::index_file::{self, listing};
 use super::super::{IndexEdit, revert_entries};
 use crate::manifest::PathText;
 
 fn entries(file: &[u8], hash_length: usize) -> Option<Vec<IndexEntry>> {
-    index_file::entries(file, hash_length, |_| true)
+    let mut all = Vec::new();
+    index_file::each_in(file, file.len() as u64, hash_length, |entry| all.push(entry.clone()))?;
+    Some(all)
 }
 
 /// Runs git in a directory, and returns what it prints.
@@ -72,7 +74,7 @@ fn entries_of_every_kind_are_listed_as_git_lists_them() {
         let directory = repository(format, version);
         let dirs = ic_ledger::git_dirs(directory.path()).unwrap();
         let length = ic_ledger::git_hash_length(&dirs).unwrap();
-        let file = bytes(&dirs.git_dir.join("index")).unwrap();
+        let file = std::fs::read(dirs.git_dir.join("index")).unwrap();
         assert_eq!(file[7].to_string(), version, "{format}");
         let all = entries(&file, length).unwrap();
         let listed = git(directory.path(), &["ls-files", "-s", "-v", "-z"]);
@@ -87,8 +89,7 @@ fn entries_of_every_kind_are_listed_as_git_lists_them() {
 
 #[test]
 fn without_an_index_there_are_no_entries() {
-    let file = bytes(Path::new("/nowhere/index")).unwrap();
-    assert!(entries(&file, 20).unwrap().is_empty());
+    index_file::each(Path::new("/nowhere/index"), 20, |entry| panic!("{entry:?}")).unwrap();
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn what_is_of_another_form_is_left_to_git() {
         for arguments in form {
             git(directory.path(), arguments);
         }
-        assert!(entries(&bytes(&directory.path().join(".git/index")).unwrap(), 20).is_none(), "{form:?}");
+        assert!(entries(&std::fs::read(directory.path().join(".git/index")).unwrap(), 20).is_none(), "{form:?}");
     }
 }
 
@@ -111,7 +112,7 @@ fn what_is_of_another_form_is_left_to_git() {
 fn what_is_cut_off_or_damaged_is_no_index() {
     for version in ["2", "3", "4"] {
         let directory = repository("sha1", version);
-        let file = bytes(&directory.path().join(".git/index")).unwrap();
+        let file = std::fs::read(directory.path().join(".git/index")).unwrap();
         let whole = entries(&file, 20).unwrap().len();
         for end in 1..file.len().min(2_000) {
             assert!(entries(&file[..end], 20).is_none(), "version {version}, cut off at {end}");
