@@ -13,13 +13,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnose, Diagnosis, Result};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, Mode, OFlags, fchmod, fstat, linkat, mkdirat, open, openat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-use self::access::{OpenedUp, Temporary, is_same};
+use ic_sys::handle::{Handle, is_same};
+use ic_sys::stat::permissions;
+
+use self::access::{OpenedUp, Temporary};
 use self::entry_state::{found, stat_of};
 use crate::attributes::{Attributes, FileOwner};
 use crate::names::is_like_git;
@@ -28,7 +31,6 @@ use crate::unreadable_files;
 mod access;
 #[cfg(test)]
 pub(crate) mod crash_injection;
-mod descent;
 mod entry_state;
 mod ownership;
 mod remove;
@@ -49,9 +51,6 @@ pub struct RootDir {
     /// Who the root belongs to.
     owner: FileOwner,
 }
-
-// Following no link: a directory that was swapped for one is an error and no way out of the tree.
-const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What the owner of a directory must be allowed to do there: to find a name, to make one, to read them all.
 const FIND: u32 = 0o100;
@@ -94,7 +93,7 @@ impl RootDir {
     /// Waits until everything that was written is on the disk.
     pub fn sync(&self) -> Result<()> {
         // One call for all: a flush of each file would be as many waits for the disk.
-        rustix::fs::syncfs(&self.fd)
+        ic_sys::file_systems::flush(&self.fd)
             .map_err(io::Error::from)
             .while_doing(|| format!("flushing {}", self.path.display()))
     }
@@ -147,12 +146,11 @@ impl RootDir {
     /// What a file or directory has beside content and permission bits; the empty path is the root itself.
     pub fn attributes(&self, path: &[u8]) -> io::Result<Attributes> {
         if path.is_empty() {
-            return Ok(self.attributes_of(self.fd.as_fd())?);
+            return Ok(self.attributes_of(&self.root_handle()?)?);
         }
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
-        let handle = openat(&self.directory(parent)?, name, HANDLE, Mode::empty())?;
-        Ok(self.attributes_of(handle.as_fd())?)
+        Ok(self.attributes_of(&Handle::open(self.directory(parent)?, name)?)?)
     }
 
     /// Writes a file: every reader sees the old one or the new one, whole and with its looks. It gets setuid and setgid bits only where
@@ -182,11 +180,11 @@ impl RootDir {
             let mut file = File::from(file);
             content(&mut file)?;
             if let Some(attributes) = attributes {
-                self.give(file.as_fd(), attributes);
+                self.give(&Handle::of_file(&file).at(path)?, attributes);
             }
             let mode = self.lendable(mode, FileOwner::of(&fstat(&file).at(path)?), around.get());
             // Last: writing and another owner take the setuid and setgid bits away, and an ACL follows the bits that it came with.
-            fchmod(&file, Mode::from_raw_mode(mode)).at(path)
+            fchmod(&file, permissions(mode)).at(path)
         })
     }
 
@@ -236,9 +234,9 @@ impl RootDir {
         if path.is_empty() {
             if let Some(attributes) = attributes {
                 // Every other owner is told apart from the root's: that one is no part of a checkpoint.
-                self.give(self.fd.as_fd(), &Attributes { owner: None, ..attributes.clone() });
+                self.give(&self.root_handle().at(path)?, &Attributes { owner: None, ..attributes.clone() });
             }
-            return fchmod(&self.fd, Mode::from_raw_mode(mode)).at(path);
+            return fchmod(&self.fd, permissions(mode)).at(path);
         }
         self.inside(path, FIND, &mut |directory, name| {
             let now = found(directory, name).while_doing(|| at(path))?;
@@ -250,8 +248,8 @@ impl RootDir {
                 EntryState::Symlink(..) => return Err(Errno::LOOP).at(path),
                 EntryState::Special => return Err(Errno::INVAL).at(path),
             };
-            let handle = openat(directory, name, HANDLE, Mode::empty()).at(path)?;
-            let stat = stat_of(&fstat(&handle).at(path)?);
+            let handle = Handle::open(directory, name).at(path)?;
+            let stat = stat_of(&handle.stat().at(path)?);
             // Between the look and this handle, another file may have taken the name.
             if (stat.dev, stat.ino) != (expected.dev, expected.ino) {
                 return Err(changed(path));
@@ -260,18 +258,18 @@ impl RootDir {
                 // Attributes of a file can only be set by who may write into it.
                 if is_file && expected.mode & WRITE == 0 && mode & WRITE != 0 {
                     // Setuid and setgid are left out here: they come last, when the file has its final owner.
-                    access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode & 0o777)).at(path)?;
+                    handle.set_mode(permissions(mode & 0o777)).at(path)?;
                 }
-                self.give(handle.as_fd(), attributes);
+                self.give(&handle, attributes);
             }
             let mode = if is_file {
                 // This is asked after `give`, which may have changed the owner.
-                let owners = (fstat(&handle).at(path)?, fstat(directory).at(path)?);
+                let owners = (handle.stat().at(path)?, fstat(directory).at(path)?);
                 self.lendable(mode, FileOwner::of(&owners.0), FileOwner::of(&owners.1))
             } else {
                 mode
             };
-            access::set_mode(&handle, directory, name, Mode::from_raw_mode(mode)).at(path)
+            handle.set_mode(permissions(mode)).at(path)
         })
     }
 
@@ -331,9 +329,13 @@ impl RootDir {
         worked.and(closed)
     }
 
+    fn root_handle(&self) -> std::result::Result<Handle, Errno> {
+        Handle::open(&self.fd, b".")
+    }
+
     /// Opens a directory without following links.
     fn directory(&self, path: &[u8]) -> std::result::Result<OwnedFd, Errno> {
-        descent::walk(&self.fd, path)
+        ic_sys::descent::open(&self.fd, path)
     }
 }
 

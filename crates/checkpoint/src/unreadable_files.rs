@@ -3,8 +3,10 @@
 //! Only the owner's own bits are added, and they go again as soon as the file is open; those of a directory, when all in it was looked at.
 //! A process that is killed in that time leaves it open to its owner. For others nothing opens.
 
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, chmod, fstat, openat};
+use ic_sys::handle::Handle;
+use ic_sys::stat::permissions;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
 
@@ -16,7 +18,7 @@ const BITS: u32 = 0o7777;
 /// A file or directory that was closed, and is open while this lives.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
-    handle: OwnedFd,
+    handle: Handle,
     mode: u32,
 }
 
@@ -28,11 +30,9 @@ impl OpenedFile {
 
     /// Opens what `name` stands for in a directory, if the caller owns it and lacks these bits; `None`: the bits do not close it.
     fn new(directory: impl AsFd, name: &[u8], kind: FileType, needed: u32) -> Result<Option<Self>> {
-        // This handle only names the file: it can be opened without the right to read, and it follows no link.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = openat(directory, name, flags, Mode::empty())?;
-        let stat = fstat(&handle)?;
-        let mode = stat.st_mode & BITS;
+        let handle = Handle::open(directory, name)?;
+        let stat = handle.stat()?;
+        let mode = ic_sys::stat::mode(&stat) & BITS;
         // Only the owner may change the bits.
         let is_own = stat.st_uid == geteuid().as_raw() && FileType::from_raw_mode(stat.st_mode) == kind;
         if !is_own || mode & needed == needed {
@@ -45,12 +45,7 @@ impl OpenedFile {
     }
 
     fn set(&self, mode: u32) -> Result<()> {
-        chmod(self.place(), Mode::from_raw_mode(mode))
-    }
-
-    /// The kernel's own link to it, which leads nowhere else.
-    fn place(&self) -> String {
-        format!("/proc/self/fd/{}", self.handle.as_raw_fd())
+        self.handle.set_mode(permissions(mode))
     }
 }
 
@@ -66,7 +61,7 @@ pub(crate) fn open_file(directory: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     let opened = OpenedFile::new(directory, name, FileType::RegularFile, READ)?.ok_or(Errno::ACCESS)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // The bits are set back when `opened` is dropped, at the end of this function. The file stays readable: it is open by then.
-    rustix::fs::open(opened.place(), flags, Mode::empty())
+    opened.handle.reopen(flags)
 }
 
 /// Opens a directory to look into it, though its owner, the caller, may not; `None` where its bits do not close it.
@@ -78,6 +73,6 @@ pub(crate) fn open_directory(directory: impl AsFd, name: &[u8]) -> Result<Option
     // The caller keeps the guard: unlike a file, a directory is asked for the right again with each name in it.
     let Some(opened) = OpenedFile::new(directory, name, FileType::Directory, LOOK)? else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(opened.place(), flags, Mode::empty())?;
+    let fd = opened.handle.reopen(flags)?;
     Ok(Some((fd, opened)))
 }

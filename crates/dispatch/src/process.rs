@@ -5,21 +5,19 @@
 //! a successor with the same number is never hit. A group is signalled as a whole, so that a process that forks
 //! at that moment cannot escape.
 
-mod table;
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_os = "linux")]
-use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{Code, Diagnose, Diagnosis, Result};
+use ic_sys::processes::{self, ProcessEntry, SignalTarget};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
 use serde::{Deserialize, Serialize};
-
-use table::ProcessEntry;
+use sha2::{Digest, Sha256};
 
 /// How long a killed process may take to disappear: it may be stuck in the kernel, waiting for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -32,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 pub struct ProcessIdentity {
     /// Its number, which another process may have later.
     pub pid: u32,
-    /// When it started: clock ticks since boot. Without `/proc`, a number made from the time that `ps` shows.
+    /// When it started: on Linux clock ticks since boot, elsewhere seconds since 1970.
     pub start_time: u64,
     /// The boot it belongs to, as the kernel names it, then the machine and the namespace of its number. Empty where the system has no such
     /// names.
@@ -50,9 +48,24 @@ enum Place {
     Elsewhere,
 }
 
-/// The boot and the place of our own processes.
+/// The boot and the place of our own processes: a hash of what tells this machine from others, and the namespace of process numbers.
 fn own_boot() -> String {
-    format!("{} {}", table::boot_id(), table::place()).trim().to_owned()
+    static PLACE: OnceLock<String> = OnceLock::new();
+    let place = PLACE.get_or_init(|| {
+        let Some((machine, space)) = processes::place() else { return String::new() };
+        let mut digest = Sha256::new();
+        for part in machine {
+            digest.update(part);
+            digest.update([0]);
+        }
+        let machine: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{machine} {space}")
+    });
+    format!("{} {place}", processes::boot_id()).trim().to_owned()
+}
+
+fn entry_of(pid: u32) -> Result<Option<ProcessEntry>> {
+    processes::entry(pid).while_doing(|| format!("looking up the process {pid}"))
 }
 
 /// What became of a process that was to be ended.
@@ -73,8 +86,8 @@ impl ProcessIdentity {
     /// a thread which is not its process's first.
     pub fn of(pid: u32) -> Result<Option<Self>> {
         let boot_id = own_boot();
-        let Some(entry) = table::entry(pid)?.filter(|entry| entry.alive) else { return Ok(None) };
-        if table::is_secondary_thread(pid) {
+        let Some(entry) = entry_of(pid)?.filter(|entry| entry.alive) else { return Ok(None) };
+        if processes::is_secondary_thread(pid) {
             return Err(Diagnosis::new(Code::InvalidValue, format!("{pid} is a thread, not a process.")));
         }
         Ok(Some(Self { pid, start_time: entry.start_time, boot_id }))
@@ -88,14 +101,12 @@ impl ProcessIdentity {
 
     /// How long ago it started, to a hundredth of a second; `None` where the system does not say.
     pub fn age(&self) -> Option<Duration> {
-        if !table::starts_are_ordered() {
-            return None;
-        }
-        let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
-        let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
-        let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
-        let start = Duration::from_secs(self.start_time).checked_div(per_second)?;
-        Duration::try_from_secs_f64(uptime).ok()?.checked_sub(start)
+        processes::age(self.start_time)
+    }
+
+    /// When it started, to a second; `None` where the system does not say.
+    pub fn began(&self) -> Option<SystemTime> {
+        processes::began(self.start_time)
     }
 
     /// Whether it is on another machine or in another container, so that it cannot be told from here whether it lives.
@@ -144,7 +155,7 @@ impl ProcessIdentity {
         const DEEPEST: usize = 4096;
         let mut pid = std::process::id();
         for _ in 0..DEEPEST {
-            let Ok(Some(entry)) = table::entry(pid) else { return false };
+            let Ok(Some(entry)) = entry_of(pid) else { return false };
             if pid == self.pid {
                 return entry.start_time == self.start_time && self.place() == Place::Here;
             }
@@ -158,7 +169,7 @@ impl ProcessIdentity {
         if self.place() != Place::Here {
             return Ok(None);
         }
-        Ok(table::entry(self.pid)?.filter(|entry| entry.start_time == self.start_time))
+        Ok(entry_of(self.pid)?.filter(|entry| entry.start_time == self.start_time))
     }
 
     /// The living members of the group that this process leads or led; empty when that cannot be said for certain.
@@ -166,13 +177,14 @@ impl ProcessIdentity {
         if self.place() != Place::Here {
             return Ok(Vec::new());
         }
-        let leader = table::entry(self.pid)?;
-        let mut members = table::members(self.pid)?;
+        let leader = entry_of(self.pid)?;
+        let mut members =
+            processes::members(self.pid).while_doing(|| format!("looking up the process group {}", self.pid))?;
         let same_group = match leader {
             // If another process has the number by now, the group of this one is gone.
             Some(leader) => leader.start_time == self.start_time,
             // The kernel does not reuse a pid that still names a group, and no process joins a group before it is made.
-            None => table::starts_are_ordered() && members.iter().all(|m| m.start_time >= self.start_time),
+            None => members.iter().all(|m| m.start_time >= self.start_time),
         };
         members.retain(|member| same_group && member.alive);
         Ok(members)
@@ -209,7 +221,7 @@ impl ProcessIdentity {
 /// even SIGKILL, or the table of processes cannot be read.
 pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<EndedProcess> {
     let pid = identity.refuse_own()?;
-    let target = Target::of(identity, pid);
+    let target = RecognisedTarget { identity, target: SignalTarget::of(pid) };
     let ended =
         until_gone(grace, || Ok(identity.entry()?.is_none_or(|entry| !entry.alive)), |signal| target.signal(signal))?;
     ended.ok_or_else(|| outlived(&format!("Process {pid}")))
@@ -218,7 +230,7 @@ pub fn end(identity: &ProcessIdentity, grace: Duration) -> Result<EndedProcess> 
 /// Ends the whole process group that this process leads, or led: its members may outlive it.
 ///
 /// The process itself is ended too when it has left its group. Without its leader a group is taken for the same
-/// one when all its members started no earlier than the leader (and, where start times have no order, never).
+/// one when all its members started no earlier than the leader.
 /// Errors: as [`end`]; `invalid_value` also for our own group.
 pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedProcess> {
     let pid = identity.refuse_own()?;
@@ -244,7 +256,7 @@ pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedPro
 
 /// The name of the program that a process, be it a zombie, runs or ran; empty where that cannot be known.
 pub fn program_name(pid: u32) -> Vec<u8> {
-    table::entry(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)
+    entry_of(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)
 }
 
 /// TERM, wait, KILL, wait. `signal` says whether there was anything to signal. `None`: it survived SIGKILL.
@@ -283,37 +295,20 @@ fn wait_for(gone: impl Fn() -> Result<bool>, limit: Duration) -> Result<bool> {
     }
 }
 
-/// A process whose number cannot change its meaning while this exists, where the system offers that.
-struct Target<'a> {
+/// A process whose number does not change its meaning while this exists, where the system offers that.
+struct RecognisedTarget<'a> {
     identity: &'a ProcessIdentity,
-    pid: Pid,
-    #[cfg(target_os = "linux")]
-    pidfd: Option<OwnedFd>,
+    target: SignalTarget,
 }
 
-impl<'a> Target<'a> {
-    fn of(identity: &'a ProcessIdentity, pid: Pid) -> Self {
-        Self {
-            identity,
-            pid,
-            // An old kernel or a sandbox may refuse it; then the pid itself is signalled.
-            #[cfg(target_os = "linux")]
-            pidfd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
-        }
-    }
-
+impl RecognisedTarget<'_> {
     /// Whether the process was there to be signalled.
     fn signal(&self, signal: Signal) -> Result<bool> {
-        // Looked up after the pidfd was opened: a process that is recognised now is the one that the pidfd refers to.
+        // Looked up after the target was taken hold of: a process that is recognised now is the one that it is.
         if self.identity.entry()?.is_none() {
             return Ok(false);
         }
-        let what = format!("process {}", self.identity.pid);
-        #[cfg(target_os = "linux")]
-        if let Some(pidfd) = &self.pidfd {
-            return sent(rustix::process::pidfd_send_signal(pidfd, signal), &what);
-        }
-        sent(kill_process(self.pid, signal), &what)
+        sent(self.target.signal(signal), &format!("process {}", self.identity.pid))
     }
 }
 

@@ -153,17 +153,11 @@ pub fn written(root: &Path, pid_file: &PathText) -> Option<ProcessIdentity> {
     began_before(&identity, changed).then_some(identity)
 }
 
-/// Whether a process began before that moment, by the kernel's clock; `true` where that cannot be told, without `/proc`.
+/// Whether a process began before that moment, by the kernel's clock; `true` where that cannot be told.
 fn began_before(identity: &ProcessIdentity, moment: SystemTime) -> bool {
     /// The clocks of files and of processes differ by less than this.
     const SLACK: Duration = Duration::from_secs(1);
-    let Ok(text) = std::fs::read_to_string("/proc/stat") else { return true };
-    let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok());
-    let Some(boot) = boot else { return true };
-    let ticks = rustix::param::clock_ticks_per_second().max(1);
-    let began = SystemTime::UNIX_EPOCH
-        + Duration::from_secs(boot)
-        + Duration::from_millis(identity.start_time.saturating_mul(1000) / ticks);
+    let Some(began) = identity.began() else { return true };
     began <= moment + SLACK
 }
 

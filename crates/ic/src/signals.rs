@@ -1,12 +1,12 @@
 //! Ctrl-C, a closed terminal, and SIGTERM: the first one sets a flag, the second one ends the process.
 
 use std::io::{IsTerminal, Write};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use ic_base::{Diagnose, Result};
+use ic_sys::signals::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::{flag, low_level};
 
@@ -15,9 +15,6 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// How long the watcher waits before it explains a second Ctrl-C: most calls have ended by then.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// Where Linux says which signals this process ignores.
-const STATUS: &str = "/proc/self/status";
 
 /// The signals that ask this process to end, and that it handles.
 ///
@@ -105,50 +102,4 @@ fn say_what_a_second_does(interrupted: &AtomicBool) {
         "\ninterrupted: ic ends after the current operation; Ctrl-C again ends ic at once and leaves it unfinished";
     // Writing fails if the terminal was closed.
     let _ = writeln!(anstream::stderr(), "{text}");
-}
-
-/// Whether this process ignores a signal, as long as it has no handler for it.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string(STATUS);
-    status.ok().and_then(|status| is_ignored_by(&status, signal)).unwrap_or_else(|| is_ignored_by_a_child(signal))
-}
-
-/// Whether the status of a process says that it ignores a signal; `None` if it has no such line.
-fn is_ignored_by(status: &str, signal: i32) -> Option<bool> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    // The lowest bit is signal 1: a mask of 5 means SIGHUP (1) and SIGQUIT (3).
-    Some(mask >> (signal - 1) & 1 == 1)
-}
-
-/// The same on a system without /proc: a child inherits what is ignored, and survives the signal only then.
-fn is_ignored_by_a_child(signal: i32) -> bool {
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &format!("kill -{signal} $$")]);
-    let ended = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ended.is_ok_and(|status| status.success())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SIGHUP, SIGINT, SIGQUIT, is_ignored, is_ignored_by, is_ignored_by_a_child};
-
-    #[test]
-    fn what_a_process_ignores_is_read_from_its_status() {
-        // As under `nohup`: SIGHUP alone.
-        let status = "Name:\tic\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004002\n";
-        assert_eq!(is_ignored_by(status, SIGHUP), Some(true));
-        assert_eq!(is_ignored_by(status, SIGQUIT), Some(false));
-        // As a job of a script in the background.
-        let status = "SigIgn:\t0000000000000006\n";
-        assert_eq!([SIGHUP, SIGINT, SIGQUIT].map(|s| is_ignored_by(status, s)), [Some(false), Some(true), Some(true)]);
-        assert_eq!((is_ignored_by("", SIGHUP), is_ignored_by("SigIgn:\tx\n", SIGHUP)), (None, None));
-    }
-
-    #[test]
-    fn a_shell_and_the_status_say_the_same() {
-        for signal in [SIGHUP, SIGQUIT] {
-            assert_eq!(is_ignored_by_a_child(signal), is_ignored(signal), "{signal}");
-        }
-    }
 }

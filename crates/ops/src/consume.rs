@@ -28,7 +28,6 @@ use ic_ledger::events::history::{self, HistoryPlace};
 use ic_ledger::lock::{FileLock, LockMode, Rank};
 use ic_ledger::{path_bytes, private};
 use ic_phase::{Run, RunStatus};
-use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 
 use ic_kernel::Kernel;
@@ -275,8 +274,7 @@ fn next_in(snapshot: &Snapshot<'_>, run_id: Option<&RunId>, at: Seq) -> Result<O
 fn hand_over(kernel: &Kernel, command: &str, event: &Event, text: &[u8]) -> Result<ExitStatus> {
     let doing = || "running the command of --each".to_owned();
     // The whole event is in memory before the command begins. With a pipe, a command that reads nothing would block the writer.
-    let memory = memfd_create("ic-event", MemfdFlags::CLOEXEC).map_err(io::Error::from).while_doing(doing)?;
-    let mut input = File::from(memory);
+    let mut input = ic_sys::memory_file::create().while_doing(doing)?;
     input.write_all(text).and_then(|()| input.rewind()).while_doing(doing)?;
     Command::new("sh")
         .arg("-c")

@@ -8,8 +8,6 @@
 //! - A process that opens the file for writing waits for the release (for microseconds), or fails if it asked not to wait (`O_NONBLOCK`).
 //! - The kernel signals the holder: with SIGIO, which ends a process. Here it is told to use SIGURG, which every process ignores
 //!   unless it says otherwise. A setting for the whole process would pass to its children.
-//!
-//! This crate has unsafe code, because `rustix` has no leases, and holds nothing else.
 
 use std::os::fd::BorrowedFd;
 
@@ -27,25 +25,30 @@ pub enum Writers {
 /// Asks about a file that is open for reading alone.
 #[must_use]
 pub fn writers_of(file: BorrowedFd<'_>) -> Writers {
-    match Lease::take(file) {
+    #[cfg(linux_ways)]
+    return match linux::Lease::take(file) {
         Ok(_lease) => Writers::None,
         Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Writers::Some,
         Err(_) => Writers::Unknown,
+    };
+    #[cfg(not(linux_ways))]
+    {
+        // Other systems have no leases.
+        let _ = file;
+        Writers::Unknown
     }
 }
 
-/// A read lease, released when it is dropped.
-struct Lease<'f>(BorrowedFd<'f>);
-
-#[cfg(target_os = "linux")]
+#[cfg(linux_ways)]
 mod linux {
     use std::io;
     use std::os::fd::{AsRawFd, BorrowedFd};
 
-    use super::Lease;
-
     /// From `linux/fcntl.h`, the same on every processor that is built for; the crate of constants lacks it.
     const F_SETSIG: libc::c_int = 10;
+
+    /// A read lease, released when it is dropped.
+    pub(super) struct Lease<'f>(BorrowedFd<'f>);
 
     impl<'f> Lease<'f> {
         pub(super) fn take(file: BorrowedFd<'f>) -> io::Result<Self> {
@@ -73,16 +76,8 @@ mod linux {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-impl<'f> Lease<'f> {
-    /// Other systems have no leases.
-    fn take(_file: BorrowedFd<'f>) -> std::io::Result<Self> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-}
-
 /// Maps of files, for tests.
 #[cfg(any(test, feature = "map"))]
 pub mod map;
-#[cfg(test)]
+#[cfg(all(test, linux_ways))]
 mod tests;

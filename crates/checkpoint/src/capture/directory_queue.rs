@@ -88,7 +88,7 @@ impl VisitedDirectory {
     pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
         let mut stat = fstat(&self.fd)?;
         if let Some(opened) = &self.opened {
-            stat.st_mode = stat.st_mode & !0o7777 | opened.mode();
+            stat.st_mode = stat.st_mode & !0o7777 | ic_sys::stat::permissions(opened.mode()).as_raw_mode();
         }
         Ok(stat)
     }

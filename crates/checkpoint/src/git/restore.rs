@@ -6,7 +6,6 @@
 
 mod change;
 mod entries;
-mod holders;
 mod index;
 mod locks;
 mod move_refs;

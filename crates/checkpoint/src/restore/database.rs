@@ -9,14 +9,12 @@
 //! 5.14) or a layered file system tells other inodes of open files; and a program that uses it over a network file system without locks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_ledger::events::Hash;
-use ic_ledger::{DATABASE_SIDE_SUFFIXES, is_database, path_bytes, path_from_bytes};
+use ic_ledger::{DATABASE_SIDE_SUFFIXES, is_database, path_from_bytes};
+use ic_sys::open_files::{SoughtFile, holder_of};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
@@ -24,7 +22,7 @@ use super::plan::{Limits, PlannedDatabase};
 use crate::diff::{DiffState, Difference, Finder};
 use crate::manifest::PathText;
 use crate::objects::Objects;
-use crate::rootfs::{EntryState, RootDir, Stat};
+use crate::rootfs::{EntryState, RootDir};
 
 /// The length of what tells a database from other files.
 const HEAD: usize = 16;
@@ -254,56 +252,21 @@ fn lock(root: &RootDir, path: &[u8]) -> std::result::Result<Option<std::fs::File
 }
 
 /// The process that has a database or a file beside it open: by name, also where that name is gone from the tree, or by inode.
-fn opened_by(root: &RootDir, database: &[u8]) -> Option<String> {
-    let paths: Vec<Vec<u8>> = [database.to_vec()].into_iter().chain(sides_of(database)).collect();
-    let files: Vec<Stat> = paths
-        .iter()
-        .filter_map(|path| match root.state(path) {
-            Ok(EntryState::File(stat)) => Some(stat),
-            _ => None,
+fn opened_by(root: &RootDir, database: &[u8]) -> Option<u32> {
+    let paths = [database.to_vec()].into_iter().chain(sides_of(database));
+    let sought: Vec<SoughtFile> = paths
+        .map(|path| {
+            let stat = match root.state(&path) {
+                Ok(EntryState::File(stat)) => Some(stat),
+                _ => None,
+            };
+            SoughtFile {
+                path: root.path().join(path_from_bytes(&path)),
+                identity: stat.map(|stat| (stat.dev, stat.ino)),
+                has_other_names: stat.is_some_and(|stat| stat.names > 1),
+            }
         })
         .collect();
-    let inodes: Vec<(u64, u64)> = files.iter().map(|stat| (stat.dev, stat.ino)).collect();
-    // Of a file with several names, a program may have opened another one.
-    let of_other_names: Vec<u64> = files.iter().filter(|stat| stat.names > 1).map(|stat| stat.ino).collect();
-    let whole: Vec<PathBuf> = paths.iter().map(|path| root.path().join(path_from_bytes(path))).collect();
-    let names: Vec<&OsStr> = whole.iter().filter_map(|path| path.file_name()).collect();
-    let own = std::process::id().to_string();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    for process in processes {
-        let number = process.file_name();
-        let is_process = path_bytes(Path::new(&number)).iter().all(u8::is_ascii_digit);
-        // This process has the files open itself, to lock them.
-        if !is_process || number.to_str() == Some(own.as_str()) {
-            continue;
-        }
-        for open in std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
-            let Ok(link) = std::fs::read_link(open.path()) else { continue };
-            let bytes = path_bytes(&link);
-            // A program whose file was deleted still makes its next journal under the old name, so it counts as a user.
-            let deleted = bytes.strip_suffix(b" (deleted)");
-            let link = path_from_bytes(deleted.unwrap_or(bytes));
-            // Only what has one of the names or inodes is looked at: the files of others may lie where a look would hang.
-            let is_named = link.file_name().is_some_and(|name| names.contains(&name));
-            if !is_named && !is_one_of(&process.path().join("fdinfo").join(open.file_name()), &of_other_names) {
-                continue;
-            }
-            let is_same = std::fs::metadata(open.path()).is_ok_and(|meta| inodes.contains(&(meta.dev(), meta.ino())));
-            if is_same || (deleted.is_some() && whole.contains(&link.clone())) {
-                return Some(number.to_string_lossy().into_owned());
-            }
-        }
-    }
-    None
-}
-
-/// Whether what the kernel tells of an open file names one of these inodes, whatever its device.
-fn is_one_of(told: &Path, inodes: &[u64]) -> bool {
-    if inodes.is_empty() {
-        return false;
-    }
-    let inode = std::fs::read_to_string(told)
-        .ok()
-        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("ino:"))?.trim().parse::<u64>().ok());
-    inode.is_some_and(|inode| inodes.contains(&inode))
+    // Where the system does not say what is open, the locks must tell.
+    holder_of(&sought).ok().flatten()
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use ic_sys::stat::{content_changed, device, inode_changed, mode, names};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 use rustix::io::Errno;
@@ -57,15 +58,14 @@ pub(super) fn found(directory: &OwnedFd, name: &[u8]) -> io::Result<EntryState> 
     })
 }
 
-#[allow(clippy::useless_conversion, reason = "the widths differ between systems")]
 pub(super) fn stat_of(stat: &rustix::fs::Stat) -> Stat {
     Stat {
-        dev: stat.st_dev,
+        dev: device(stat),
         ino: stat.st_ino,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mode: stat.st_mode & 0o7777,
-        names: stat.st_nlink.into(),
-        mtime: (stat.st_mtime, stat.st_mtime_nsec.into()),
-        ctime: (stat.st_ctime, stat.st_ctime_nsec.into()),
+        mode: mode(stat) & 0o7777,
+        names: names(stat),
+        mtime: content_changed(stat),
+        ctime: inode_changed(stat),
     }
 }

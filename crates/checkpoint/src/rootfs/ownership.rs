@@ -3,13 +3,11 @@
 //! An owner or attribute that the caller may not set, or the file system does not take, is no failure: the content is worth more. A
 //! restore compares what it left with what it should have left, and names what is missing.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
-use rustix::fs::{
-    AtFlags, Gid, Uid, XattrFlags, chownat, fstat, getxattr, getxattr_query, listxattr, listxattr_query, removexattr,
-    setxattr,
-};
+use ic_sys::handle::Handle;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, Gid, Uid, chownat};
 use rustix::io::Result;
 use rustix::process::geteuid;
 
@@ -31,48 +29,32 @@ impl From<u32> for FileAttributes<'static> {
     }
 }
 
-/// The kernel's own link to what a handle stands for: it leads nowhere else, and serves where a handle only names.
-fn link_to(file: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
 /// The extended attributes of what a handle stands for.
-fn extended(file: BorrowedFd<'_>) -> Extended {
-    let link = link_to(file);
-    let list = |names: &mut [u8]| match names {
-        [] => listxattr_query(&*link),
-        names => listxattr(&*link, names),
-    };
-    let get = |name: &CStr, value: &mut [u8]| match value {
-        [] => getxattr_query(&*link, name),
-        value => getxattr(&*link, name, value),
-    };
-    gather(list, get)
+fn extended(handle: &Handle) -> Extended {
+    gather(|names| handle.attribute_names(names), |name, value| handle.attribute(name, value))
 }
 
 impl RootDir {
     /// What the handle's file has beside content and permission bits.
-    pub(super) fn attributes_of(&self, file: BorrowedFd<'_>) -> Result<Attributes> {
-        let owner = FileOwner::of(&fstat(file)?);
+    pub(super) fn attributes_of(&self, file: &Handle) -> Result<Attributes> {
+        let owner = FileOwner::of(&file.stat()?);
         Ok(Attributes { owner: unusual(owner, self.owner), extended: extended(file) })
     }
 
     /// Gives a file its owner and extended attributes, and takes others away.
-    pub(super) fn give(&self, file: BorrowedFd<'_>, attributes: &Attributes) {
+    pub(super) fn give(&self, file: &Handle, attributes: &Attributes) {
         let wanted = attributes.owner.unwrap_or(self.owner);
         // Changing the owner takes file capabilities away, so it comes first.
-        if fstat(file).is_ok_and(|stat| FileOwner::of(&stat) != wanted) {
+        if file.stat().is_ok_and(|stat| FileOwner::of(&stat) != wanted) {
             let (user, group) = (Uid::from_raw(wanted.user), Gid::from_raw(wanted.group));
-            let give = |user| chownat(file, c"", user, Some(group), AtFlags::EMPTY_PATH);
             // Who is not root may still choose among the own groups.
-            let _ = give(Some(user)).or_else(|_| give(None));
+            let _ = file.set_owner(Some(user), group).or_else(|_| file.set_owner(None, group));
         }
-        let link = link_to(file);
         // This is read after the owner was changed: a capability that the change removed is set again below.
         let has = extended(file);
         for (name, _) in has.iter().filter(|(name, _)| attributes.get(name).is_none()) {
             let Ok(name) = CString::new(name.as_slice()) else { continue };
-            let _ = removexattr(&*link, name.as_c_str());
+            let _ = file.set_attribute(&name, None);
         }
         for wanted in attributes.extended.iter().filter(|wanted| !has.contains(wanted)) {
             let (name, value) = wanted;
@@ -81,7 +63,7 @@ impl RootDir {
                 continue;
             }
             let Ok(name) = CString::new(name.as_slice()) else { continue };
-            let _ = setxattr(&*link, name.as_c_str(), value, XattrFlags::empty());
+            let _ = file.set_attribute(&name, Some(value));
         }
     }
 

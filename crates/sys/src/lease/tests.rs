@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 
+use super::linux::Lease;
 use super::map::{Access, SharedMap};
-use super::{Lease, Writers, writers_of};
+use super::{Writers, writers_of};
 
 const PAGE: usize = 4096;
 

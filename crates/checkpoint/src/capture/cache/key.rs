@@ -1,5 +1,6 @@
 //! What tells one state of a file from another without reading it.
 
+use ic_sys::stat::{content_changed, device, inode_changed, mode, names};
 use rustix::fs::{FileType, Stat};
 
 use super::storage::fixed;
@@ -13,7 +14,7 @@ const LINKED: u32 = 1 << 31;
 
 fn is_linked(stat: &Stat) -> bool {
     // The link count of a directory counts the directories in it. It has one name, whatever the count is.
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink > 1
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && names(stat) > 1
 }
 
 /// What tells one state of a file from another.
@@ -28,18 +29,17 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    #[allow(clippy::useless_conversion, reason = "the widths differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
-        let nanos = |seconds: i64, nanos: u64| {
+        let nanos = |(seconds, nanos): (i64, u64)| {
             seconds.saturating_mul(1_000_000_000).saturating_add(i64::try_from(nanos).unwrap_or(0))
         };
         Self {
-            dev: stat.st_dev,
+            dev: device(stat),
             ino: stat.st_ino,
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            mtime: nanos(stat.st_mtime, stat.st_mtime_nsec.into()),
-            ctime: nanos(stat.st_ctime, stat.st_ctime_nsec.into()),
-            mode: if is_linked(stat) { stat.st_mode | LINKED } else { stat.st_mode },
+            mtime: nanos(content_changed(stat)),
+            ctime: nanos(inode_changed(stat)),
+            mode: if is_linked(stat) { mode(stat) | LINKED } else { mode(stat) },
         }
     }
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use ic_base::{Code, Diagnose, Diagnosis, Result, Timestamp, shell_word};
 use ic_ledger::{GitDirs, path_from_bytes};
+use ic_sys::open_files::{SoughtFile, holder_of, working_in};
 
 use super::change::GitRestorePlan;
-use super::holders;
 use super::index::is_left_behind;
 
 /// How often a lock is looked at, with [`BETWEEN`] in between. Git itself waits for 100 ms at most (`core.filesRefLockTimeout`).
@@ -48,6 +48,10 @@ impl LeftLock {
 
     fn is_as_it_was(&self) -> bool {
         Self::find(&self.path).is_some_and(|(now, _)| now == *self)
+    }
+
+    fn sought(&self) -> SoughtFile {
+        SoughtFile { path: self.path.clone(), identity: Some(self.place), has_other_names: false }
     }
 
     fn millis(&self) -> i64 {
@@ -176,14 +180,17 @@ pub fn left_locks(
         return Ok(Vec::new());
     }
     // A process that holds one of them runs before and after the wait. Those that begin or end during it do not matter.
-    let mut gits = holders::gits_in(&dirs.common_dir);
+    let gits_in_it = || working_in("git", |directory| is_in(directory, &dirs.common_dir));
+    let first = found[0].0.path.clone();
+    let unknown = |error| StandingLock::new(&first, format!("it cannot be told who has it open: {error}"), None);
+    let mut gits = gits_in_it().map_err(unknown)?;
     for _ in 0..LOOKS {
         if !found.iter().any(|(lock, _)| lock.path.symlink_metadata().is_ok()) {
             return Ok(Vec::new());
         }
         std::thread::sleep(BETWEEN);
     }
-    let still = holders::gits_in(&dirs.common_dir);
+    let still = gits_in_it().map_err(unknown)?;
     gits.retain(|pid| still.contains(pid));
     let mut left = Vec::new();
     for (lock, meta) in found {
@@ -191,7 +198,7 @@ pub fn left_locks(
             continue;
         }
         require_left(&lock, &meta, begun)?;
-        if let Some(pid) = holders::has_open(&lock.path, lock.place) {
+        if let Some(pid) = holder_of(&[lock.sought()]).map_err(unknown)? {
             let why = format!("the process {pid} has it open");
             return Err(StandingLock::new(&lock.path, why, Some(pid)));
         }
@@ -202,6 +209,16 @@ pub fn left_locks(
         left.push(lock);
     }
     Ok(left)
+}
+
+/// Whether a directory is in a work tree of this repository, or in its git directory.
+fn is_in(directory: &Path, common_dir: &Path) -> bool {
+    if directory.starts_with(common_dir) {
+        return true;
+    }
+    // A directory within a work tree may be a repository of its own.
+    let found = directory.ancestors().find_map(ic_ledger::git_dirs);
+    found.is_some_and(|dirs| dirs.common_dir == common_dir)
 }
 
 /// Whether a lock may be of the restore that was killed, by what its file tells.

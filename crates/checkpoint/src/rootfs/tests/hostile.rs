@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::rootfs::descent::tests::walked;
 
 /// Every operation below a directory that is a link fails and changes nothing.
 fn assert_refused(place: &Place, below: &str) {
@@ -140,20 +139,4 @@ fn paths_longer_than_the_kernel_takes_are_written() {
         place.root.remove_directory(&path).unwrap();
     }
     assert!(names(&place.tree).is_empty());
-}
-
-#[test]
-fn a_deep_tree_costs_a_few_calls_a_directory() {
-    let place = Place::new();
-    let mut path = Vec::new();
-    let before = walked();
-    for _ in 0..2_000 {
-        path.extend_from_slice(if path.is_empty() { b"d" } else { b"/d" });
-        place.root.make_directory(&path).unwrap();
-    }
-    place.write([&path[..], b"/file"].concat(), b"deep").unwrap();
-    let calls = walked() - before;
-    // Opened one by one, they would take two million.
-    assert!(calls <= 8_000, "{calls} calls for 2,000 directories");
-    assert!(matches!(place.root.state(&[&path[..], b"/file"].concat()).unwrap(), EntryState::File(_)));
 }

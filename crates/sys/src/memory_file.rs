@@ -1,0 +1,16 @@
+//! A file without a name, which goes with its last handle.
+
+use std::fs::File;
+use std::io;
+
+/// Makes one: in memory where the system has such files, otherwise in the directory for temporary files.
+#[cfg(linux_ways)]
+pub fn create() -> io::Result<File> {
+    Ok(rustix::fs::memfd_create("ic", rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Makes one: in memory where the system has such files, otherwise in the directory for temporary files.
+#[cfg(not(linux_ways))]
+pub fn create() -> io::Result<File> {
+    tempfile::tempfile()
+}
