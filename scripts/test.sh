@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # All tests:
 #
-#     scripts/test.sh [--server | --no-doc] [--long] [ARG...]
+#     scripts/test.sh [--server | --portable | --no-doc] [--long] [ARG...]
 #
 # --server runs tests of whole projects with their ledgers on a private PostgreSQL server instead of in a file, through PgBouncer if that
 # is installed: a part of the tests, or with --long all except those of tests/sqlite_only.txt, in four ways.
+# --portable runs tests of files, crashes and processes without what only Linux has, as on other systems; with --long all tests.
 # --no-doc leaves out the examples in documentation.
 # --long runs the campaigns (crashes, kills, damage, crowds, properties) at length and continues after a failure: before every
 # statement instead of every few, and random tests for 40 seconds each (IC_TEST_SECONDS=N: for N seconds). That takes about half an
@@ -52,6 +53,12 @@ server=
 if [[ ${1:-} == --server ]]; then
     shift
     server=1
+fi
+
+portable=
+if [[ ${1:-} == --portable ]]; then
+    shift
+    portable=1
 fi
 
 with_doc=1
@@ -134,6 +141,16 @@ leg() {
 if [[ -n $server ]]; then
     command -v cargo-nextest >/dev/null || { echo 'scripts/test.sh: --server needs cargo-nextest' >&2; exit 3; }
     on_a_server "$@"
+    exit
+fi
+
+if [[ -n $portable ]]; then
+    command -v cargo-nextest >/dev/null || { echo 'scripts/test.sh: --portable needs cargo-nextest' >&2; exit 3; }
+    packages=(-p ic-sys -p ic-dispatch -p ic-effects -p ic-checkpoint)
+    [[ -z ${IC_TEST_LONG:-} ]] || packages=(--workspace)
+    # Without /proc, each start asks ps, which takes longer than this test allows.
+    cargo nextest run "${packages[@]}" --features ic-sys/portable --locked "${go_on[@]}" \
+        -E 'not test(=child::tests::start::starting_costs_a_few_milliseconds)' "$@"
     exit
 fi
 

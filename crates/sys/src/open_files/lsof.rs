@@ -24,7 +24,7 @@ pub(super) fn holder_of(files: &[SoughtFile]) -> io::Result<Option<u32>> {
 
 pub(super) fn working_directories(program: &str) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut command = lsof();
-    command.args(["-a", "-c", program, "-d", "cwd", "-F", "pn"]);
+    command.args(["-a", "-c", program, "-d", "cwd", "-Fpn"]);
     let (mut found, mut process) = (Vec::new(), None);
     for line in lines(&mut command)? {
         match (pid_of(&line), line.strip_prefix(b"n"), process) {
