@@ -121,6 +121,16 @@ fn a_missing_verb_is_a_usage_error_and_no_help() {
 }
 
 #[test]
+fn ic_alone_on_a_terminal_is_the_status() {
+    let project = Project::new();
+    project.ok("run create --goal tea --phases a,b");
+    let Some(terminal) = ic_testkit::Terminal::open(&project.command::<&str>([]), project.root()) else { return };
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("tea") && shown.contains("next"), "{shown}");
+}
+
+#[test]
 fn the_examples_can_be_parsed() {
     let project = Project::new();
     let manual = std::fs::read_to_string(crate::support::docs("CLI.md")).expect("docs/CLI.md");

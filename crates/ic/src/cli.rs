@@ -84,7 +84,7 @@ fn version() -> String {
   ic undo --dry-run                           what an undo of the last work would do
   ic redo --dry-run                           what a redo would do
 
-docs/UNDO.md says which command undoes what.
+On a terminal, `ic` alone is `ic status`. docs/UNDO.md says which command undoes what.
 
 Exit codes: 0 done or yes, 1 an expected no, 2 failure, 3 usage, 4 partly done.
 Every error has a code; docs/errors/ has a page for each."

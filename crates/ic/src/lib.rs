@@ -31,6 +31,7 @@ mod transcript;
 mod views;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use crate::cli::{CliCommand, CommandLine};
@@ -42,12 +43,16 @@ use crate::shell::CompletionShell;
 /// Runs the command line of this process and returns its exit code (see `docs/CLI.md`).
 pub fn main() -> ExitCode {
     let environment = CliEnvironment::read();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
     // This comes before the line is parsed: a line that is being typed often does not parse, and its error would be
     // printed into the line.
     if let Some(shell) = CompletionShell::asking(&environment) {
         complete::answer(shell, arguments.into_iter().skip(1).collect(), &environment);
         return ExitCode::SUCCESS;
+    }
+    // On a terminal it shows where things are, and what to type next. In a pipe it is an error: a script forgot a word.
+    if arguments.len() == 1 && std::io::stdout().is_terminal() {
+        arguments.push("status".into());
     }
     let exit = match CommandLine::parsed(&arguments) {
         Ok(cli) => run(cli, environment, &arguments),
