@@ -4,6 +4,7 @@
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ic_base::{Code, Diagnosis, Result, Timestamp};
 use rusqlite::config::DbConfig;
@@ -20,19 +21,35 @@ pub(crate) fn fits(note: &StoreNote, salts: Salts, meta: &Metadata) -> bool {
     note.log.as_ref().is_some_and(is_one)
 }
 
+/// The file alone is read without a lock. Another process may be folding its log into it at this moment, so one look proves nothing.
+const LOOKS: u32 = 4;
+const BETWEEN: Duration = Duration::from_millis(25);
+
 /// Errors: `foreign_log` if a database is sound alone, and with its log it cannot be opened, or they are not one by `is_one` of the file
 /// alone and of both.
 pub(crate) fn require_together(
     path: &Path,
     options: OpenOptions,
-    is_one: impl FnOnce(&Connection, &Connection) -> bool,
+    is_one: impl Fn(&Connection, &Connection) -> bool,
 ) -> Result<()> {
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(BETWEEN);
+        }
+        if !are_apart(path, options, &is_one)? {
+            return Ok(());
+        }
+    }
+    Err(foreign_log(path))
+}
+
+fn are_apart(path: &Path, options: OpenOptions, is_one: impl Fn(&Connection, &Connection) -> bool) -> Result<bool> {
     let opened = open(path, options, &format!("opening {}", path.display()));
     // A log of another file makes a sound file look damaged, so damage is looked into. Any other error is returned.
     if let Err(error) = opened.as_ref().map(drop)
         && error.code() != Code::Corrupt
     {
-        return opened.map(drop);
+        return opened.map(|_| false);
     }
     let together = opened.ok().map(|opened| opened.connection);
     if let Some(both) = &together {
@@ -41,10 +58,10 @@ pub(crate) fn require_together(
         // File and log may come from anywhere: their schema must not call functions.
         let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
     }
-    let Some(file) = alone(path) else { return Ok(()) };
+    let Some(file) = alone(path) else { return Ok(false) };
     let is_own = together.is_some_and(|both| is_one(&file, &both));
     // A file that is damaged even without its log proves nothing against the log.
-    if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
+    Ok(!is_own && is_sound(&file))
 }
 
 /// A connection to the file without its log. `immutable=1` makes SQLite ignore the log and take no locks; `None` if it cannot be opened.
