@@ -37,19 +37,10 @@ pub fn working_in(program: &str, is_sought: impl Fn(&Path) -> bool) -> io::Resul
 mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use super::{SoughtFile, holder_of, working_in};
-
-    /// Ends with the test, whatever it says.
-    struct Ended(std::process::Child);
-
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
 
     #[test]
     fn a_process_is_found_by_file_and_by_directory() {
@@ -68,16 +59,19 @@ mod tests {
         }
         assert_eq!(holder_of(std::slice::from_ref(&sought)).unwrap(), None);
         let mut sleep = Command::new("sleep");
-        let sleep = sleep.arg("60").current_dir(&root).stdin(own).stdout(Stdio::null()).spawn().unwrap();
+        let mut sleep = sleep.arg("60").current_dir(&root).stdin(own).stdout(Stdio::null()).spawn().unwrap();
         let pid = sleep.id();
-        let _sleep = Ended(sleep);
-        assert_eq!(holder_of(std::slice::from_ref(&sought)).unwrap(), Some(pid));
-        assert!(working_in("sleep", |directory| directory == root).unwrap().contains(&pid));
-        assert!(!working_in("sleep", |directory| directory == root.join("held")).unwrap().contains(&pid));
+        let held = holder_of(std::slice::from_ref(&sought)).unwrap();
+        let works = |place: &Path| working_in("sleep", |directory| directory == place).unwrap().contains(&pid);
+        let places = (works(&root), works(&path));
         // By another name it is found where the file has several.
         fs::hard_link(&path, root.join("other")).unwrap();
         sought.path = root.join("other");
         sought.has_other_names = true;
-        assert_eq!(holder_of(&[sought]).unwrap(), Some(pid));
+        let held_by_other_name = holder_of(&[sought]).unwrap();
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+        assert_eq!((held, held_by_other_name), (Some(pid), Some(pid)));
+        assert_eq!(places, (true, false));
     }
 }

@@ -1,10 +1,9 @@
 //! The table of processes: `/proc` on Linux (proc(5)), the kernel's own table on macOS, and `ps` where these do not say.
 
+#[cfg(macos_ways)]
+mod kernel_table;
+mod proc_table;
 mod ps_table;
-#[cfg_attr(linux_ways, path = "processes/proc_table.rs")]
-#[cfg_attr(macos_ways, path = "processes/kernel_table.rs")]
-#[cfg_attr(not(any(linux_ways, macos_ways)), path = "processes/no_table.rs")]
-mod system_table;
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -29,14 +28,20 @@ pub struct ProcessEntry {
 /// The name of this boot; empty where the system has none.
 #[must_use]
 pub fn boot_id() -> String {
-    system_table::boot_id()
+    #[cfg(macos_ways)]
+    return kernel_table::boot_id();
+    #[cfg(not(macos_ways))]
+    if proc_table::is_there() { proc_table::boot_id() } else { String::new() }
 }
 
 /// What tells this machine from others, and the namespace of process numbers, which containers have of their own. `None` where the system
 /// names neither.
 #[must_use]
 pub fn place() -> Option<(Vec<Vec<u8>>, String)> {
-    system_table::place()
+    #[cfg(macos_ways)]
+    return kernel_table::place();
+    #[cfg(not(macos_ways))]
+    proc_table::is_there().then(proc_table::place)?
 }
 
 /// The process with this number, be it a zombie.
@@ -45,45 +50,42 @@ pub fn entry(pid: u32) -> io::Result<Option<ProcessEntry>> {
     if pid == 0 {
         return Ok(None);
     }
-    match system_table::entry(pid) {
-        None => Ok(ps_table::entries(&["-p", &pid.to_string()])?.pop()),
-        Some(found) => found,
+    if proc_table::is_there() {
+        return proc_table::entry(pid);
     }
+    #[cfg(macos_ways)]
+    if let Some(entry) = kernel_table::entry(pid) {
+        return Ok(Some(entry));
+    }
+    Ok(ps_table::entries(&["-p", &pid.to_string()])?.pop())
 }
 
 /// All processes of a group, zombies too.
 pub fn members(group: u32) -> io::Result<Vec<ProcessEntry>> {
-    let mut members = system_table::entries().unwrap_or_else(|| ps_table::entries(&["-A"]))?;
+    let mut members = if proc_table::is_there() { proc_table::entries()? } else { ps_table::entries(&["-A"])? };
     members.retain(|member| member.group == group);
     Ok(members)
 }
 
-/// Whether the number is that of a thread, which Linux answers to without listing it.
+/// Whether the number is that of a thread, which `/proc/PID` answers to without listing it.
 #[must_use]
 pub fn is_secondary_thread(pid: u32) -> bool {
-    system_table::is_secondary_thread(pid)
+    proc_table::is_there() && proc_table::is_secondary_thread(pid)
 }
 
-/// How long ago a process with this start time started; `None` where the system does not say.
+/// How long ago a process with this start time started, to a hundredth of a second; `None` where start times are whole seconds.
 #[must_use]
 pub fn age(start_time: u64) -> Option<Duration> {
-    system_table::age(start_time)
+    proc_table::is_there().then(|| proc_table::age(start_time))?
 }
 
 /// When a process with this start time started, to a second; `None` where the system does not say.
 #[must_use]
 pub fn began(start_time: u64) -> Option<SystemTime> {
-    system_table::began(start_time)
-}
-
-/// When a process started whose start time is in seconds since 1970.
-fn began_at(seconds: u64) -> Option<SystemTime> {
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
-}
-
-#[allow(clippy::disallowed_methods, reason = "it is compared with what the kernel's clock said")]
-fn age_since(began: SystemTime) -> Option<Duration> {
-    SystemTime::now().duration_since(began).ok()
+    if proc_table::is_there() {
+        return proc_table::began(start_time);
+    }
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(start_time))
 }
 
 /// A process whose number cannot change its meaning while this exists, where the system offers that.
@@ -113,5 +115,30 @@ impl SignalTarget {
             return rustix::process::pidfd_send_signal(handle, signal);
         }
         kill_process(self.pid, signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::{age, entry, proc_table};
+
+    #[test]
+    fn an_age_is_exact_or_is_not_told() {
+        let before = Instant::now();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let after = Instant::now();
+        let start_time = entry(child.id()).unwrap().expect("it runs").start_time;
+        sleep(Duration::from_millis(300));
+        let (least, age, most) = (after.elapsed(), age(start_time), before.elapsed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A start in whole seconds would make it as much as a second too old.
+        let Some(age) = age else { return assert!(!proc_table::is_there()) };
+        let tick = Duration::from_millis(20);
+        assert!(proc_table::is_there() && age + tick > least && age < most + tick, "{least:?} {age:?} {most:?}");
     }
 }

@@ -1,12 +1,10 @@
 //! The table of processes of the kernel of macOS (`libproc.h`), which does not tell of other users' processes.
 
 use std::ffi::CStr;
-use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::time::{Duration, SystemTime};
 
-use super::{ProcessEntry, age_since, began_at};
+use super::ProcessEntry;
 
 pub(super) fn boot_id() -> String {
     text_of(c"kern.bootsessionuuid").unwrap_or_default()
@@ -22,26 +20,8 @@ pub(super) fn place() -> Option<(Vec<Vec<u8>>, String)> {
     (failed == 0).then(|| (vec![machine.to_vec()], "0".to_owned()))
 }
 
-/// Only processes have numbers here.
-pub(super) fn is_secondary_thread(_pid: u32) -> bool {
-    false
-}
-
-pub(super) fn age(start_time: u64) -> Option<Duration> {
-    age_since(began_at(start_time)?)
-}
-
-pub(super) fn began(start_time: u64) -> Option<SystemTime> {
-    began_at(start_time)
-}
-
-/// The kernel lists other users' processes by number alone, so `ps` is asked.
-pub(super) fn entries() -> Option<io::Result<Vec<ProcessEntry>>> {
-    None
-}
-
 /// `None`: there is no such process, or it is another user's.
-pub(super) fn entry(pid: u32) -> Option<io::Result<Option<ProcessEntry>>> {
+pub(super) fn entry(pid: u32) -> Option<ProcessEntry> {
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = libc::c_int::try_from(size_of::<libc::proc_bsdinfo>()).ok()?;
     #[allow(unsafe_code, reason = "macOS tells of a process by a C function")]
@@ -52,14 +32,14 @@ pub(super) fn entry(pid: u32) -> Option<io::Result<Option<ProcessEntry>>> {
         (length == size).then(|| info.assume_init())?
     };
     let name = info.pbi_comm.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
-    Some(Ok(Some(ProcessEntry {
+    Some(ProcessEntry {
         group: info.pbi_pgid,
         parent: info.pbi_ppid,
         // Seconds alone, as `ps` prints them: a process has one start time, however it is asked for.
         start_time: info.pbi_start_tvsec,
         alive: info.pbi_status != libc::SZOMB,
         name,
-    })))
+    })
 }
 
 /// A text that the kernel keeps under a name.

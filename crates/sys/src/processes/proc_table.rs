@@ -7,20 +7,23 @@ use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
-use super::{ProcessEntry, age_since, began_at};
+use super::ProcessEntry;
 
-fn is_there() -> bool {
+/// Whether this system has such a table, and may be asked by it.
+pub(super) fn is_there() -> bool {
     // The directory alone does not tell: other systems have a `/proc` of another form.
     static IS_THERE: OnceLock<bool> = OnceLock::new();
-    *IS_THERE.get_or_init(|| fs::read("/proc/self/stat").is_ok_and(|stat| parse(&stat).is_some()))
+    *IS_THERE.get_or_init(|| cfg!(linux_ways) && fs::read("/proc/self/stat").is_ok_and(|stat| parse(&stat).is_some()))
 }
 
+#[cfg(not(macos_ways))]
 pub(super) fn boot_id() -> String {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     let read = || fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     BOOT_ID.get_or_init(read).clone()
 }
 
+#[cfg(not(macos_ways))]
 pub(super) fn place() -> Option<(Vec<Vec<u8>>, String)> {
     let space = fs::read_link("/proc/self/ns/pid").ok()?;
     let read = |path: &str| fs::read(path).unwrap_or_default().trim_ascii().to_vec();
@@ -36,18 +39,12 @@ pub(super) fn is_secondary_thread(pid: u32) -> bool {
 }
 
 pub(super) fn age(start_time: u64) -> Option<Duration> {
-    if !is_there() {
-        return age_since(began_at(start_time)?);
-    }
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
     Duration::try_from_secs_f64(uptime).ok()?.checked_sub(since_boot(start_time))
 }
 
 pub(super) fn began(start_time: u64) -> Option<SystemTime> {
-    if !is_there() {
-        return began_at(start_time);
-    }
     let text = fs::read_to_string("/proc/stat").ok()?;
     let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok())?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(boot) + since_boot(start_time))
@@ -57,17 +54,7 @@ fn since_boot(ticks: u64) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1))
 }
 
-/// `None`: `/proc` is not there.
-pub(super) fn entry(pid: u32) -> Option<io::Result<Option<ProcessEntry>>> {
-    is_there().then(|| read_entry(pid))
-}
-
-/// `None`: `/proc` is not there.
-pub(super) fn entries() -> Option<io::Result<Vec<ProcessEntry>>> {
-    is_there().then(read_entries)
-}
-
-fn read_entry(pid: u32) -> io::Result<Option<ProcessEntry>> {
+pub(super) fn entry(pid: u32) -> io::Result<Option<ProcessEntry>> {
     let path = format!("/proc/{pid}/stat");
     let stat = match fs::read(&path) {
         Ok(stat) => stat,
@@ -86,11 +73,11 @@ fn read_entry(pid: u32) -> io::Result<Option<ProcessEntry>> {
     Ok(Some(entry))
 }
 
-fn read_entries() -> io::Result<Vec<ProcessEntry>> {
+pub(super) fn entries() -> io::Result<Vec<ProcessEntry>> {
     let mut entries = Vec::new();
     for file in fs::read_dir("/proc")? {
         let Some(pid) = file?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        match read_entry(pid) {
+        match entry(pid) {
             Ok(entry) => entries.extend(entry),
             // A security module may hide the processes of others.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
