@@ -21,35 +21,37 @@ pub(crate) fn fits(note: &StoreNote, salts: Salts, meta: &Metadata) -> bool {
     note.log.as_ref().is_some_and(is_one)
 }
 
-/// The file alone is read without a lock. Another process may be folding its log into it at this moment, so one look proves nothing.
-const LOOKS: u32 = 4;
-const BETWEEN: Duration = Duration::from_millis(25);
+/// How often a log must be found to be another file's, with [`BETWEEN_ANSWERS`] in between.
+const ANSWERS: u32 = 4;
+const BETWEEN_ANSWERS: Duration = Duration::from_millis(25);
+
+/// Asks whether a log is its file's, and asks again if it is not. Errors: those of the answer; `foreign_log` if every answer has it.
+///
+/// The file alone is read without a lock. A process that begins to write at this moment folds its log into it, and one look finds neither
+/// what was nor what will be.
+pub(crate) fn confirmed<T>(answer: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 1..ANSWERS {
+        match answer() {
+            Err(error) if error.code() == Code::ForeignLog => std::thread::sleep(BETWEEN_ANSWERS),
+            answered => return answered,
+        }
+    }
+    answer()
+}
 
 /// Errors: `foreign_log` if a database is sound alone, and with its log it cannot be opened, or they are not one by `is_one` of the file
 /// alone and of both.
 pub(crate) fn require_together(
     path: &Path,
     options: OpenOptions,
-    is_one: impl Fn(&Connection, &Connection) -> bool,
+    is_one: impl FnOnce(&Connection, &Connection) -> bool,
 ) -> Result<()> {
-    for look in 0..LOOKS {
-        if look > 0 {
-            std::thread::sleep(BETWEEN);
-        }
-        if !are_apart(path, options, &is_one)? {
-            return Ok(());
-        }
-    }
-    Err(foreign_log(path))
-}
-
-fn are_apart(path: &Path, options: OpenOptions, is_one: impl Fn(&Connection, &Connection) -> bool) -> Result<bool> {
     let opened = open(path, options, &format!("opening {}", path.display()));
     // A log of another file makes a sound file look damaged, so damage is looked into. Any other error is returned.
     if let Err(error) = opened.as_ref().map(drop)
         && error.code() != Code::Corrupt
     {
-        return opened.map(|_| false);
+        return opened.map(drop);
     }
     let together = opened.ok().map(|opened| opened.connection);
     if let Some(both) = &together {
@@ -58,10 +60,10 @@ fn are_apart(path: &Path, options: OpenOptions, is_one: impl Fn(&Connection, &Co
         // File and log may come from anywhere: their schema must not call functions.
         let _ = both.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false);
     }
-    let Some(file) = alone(path) else { return Ok(false) };
+    let Some(file) = alone(path) else { return Ok(()) };
     let is_own = together.is_some_and(|both| is_one(&file, &both));
     // A file that is damaged even without its log proves nothing against the log.
-    Ok(!is_own && is_sound(&file))
+    if !is_own && is_sound(&file) { Err(foreign_log(path)) } else { Ok(()) }
 }
 
 /// A connection to the file without its log. `immutable=1` makes SQLite ignore the log and take no locks; `None` if it cannot be opened.
@@ -119,4 +121,34 @@ pub(crate) fn set_aside(path: &Path, known: Result<()>, now: Timestamp) -> Resul
 
 pub(crate) fn failed(what: &Path, e: &std::io::Error) -> Diagnosis {
     Diagnosis::new(Code::Io, format!("changing {}: {e}.", what.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+
+    use ic_base::{Code, Diagnosis};
+
+    use super::{ANSWERS, confirmed, foreign_log};
+
+    #[test]
+    fn a_log_is_another_files_only_if_it_stays_so() {
+        let foreign = || Err(foreign_log(Path::new("ic.db")));
+        let asked = Cell::new(0);
+        let ask = |answers: &dyn Fn(u32) -> Result<u32, Diagnosis>| {
+            asked.set(0);
+            let answer = confirmed(|| {
+                asked.set(asked.get() + 1);
+                answers(asked.get())
+            });
+            (answer.map_err(|error| error.code()), asked.get())
+        };
+        assert_eq!(ask(&|_| foreign()), (Err(Code::ForeignLog), ANSWERS));
+        // As where another process folded its log into the file during the first look.
+        assert_eq!(ask(&|at| if at == 1 { foreign() } else { Ok(at) }), (Ok(2), 2));
+        assert_eq!(ask(&|at| if at < ANSWERS { foreign() } else { Ok(at) }), (Ok(ANSWERS), ANSWERS));
+        // Any other answer is final.
+        assert_eq!(ask(&|_| Err(Diagnosis::new(Code::Busy, "busy"))), (Err(Code::Busy), 1));
+    }
 }
