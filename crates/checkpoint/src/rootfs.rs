@@ -146,7 +146,7 @@ impl RootDir {
     /// What a file or directory has beside content and permission bits; the empty path is the root itself.
     pub fn attributes(&self, path: &[u8]) -> io::Result<Attributes> {
         if path.is_empty() {
-            return Ok(self.attributes_of(&self.root_handle()?)?);
+            return Ok(self.attributes_of(&Handle::of_file(&self.fd)?)?);
         }
         check_path(path).map_err(io::Error::other)?;
         let (parent, name) = split(path);
@@ -234,7 +234,7 @@ impl RootDir {
         if path.is_empty() {
             if let Some(attributes) = attributes {
                 // Every other owner is told apart from the root's: that one is no part of a checkpoint.
-                self.give(&self.root_handle().at(path)?, &Attributes { owner: None, ..attributes.clone() });
+                self.give(&Handle::of_file(&self.fd).at(path)?, &Attributes { owner: None, ..attributes.clone() });
             }
             return fchmod(&self.fd, permissions(mode)).at(path);
         }
@@ -327,10 +327,6 @@ impl RootDir {
         let closed = opened.close().at(parent);
         // The first thing that went wrong is what the person must know.
         worked.and(closed)
-    }
-
-    fn root_handle(&self) -> std::result::Result<Handle, Errno> {
-        Handle::open(&self.fd, b".")
     }
 
     /// Opens a directory without following links.

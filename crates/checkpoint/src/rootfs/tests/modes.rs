@@ -109,6 +109,19 @@ fn a_closed_root_is_written_into_and_closed_again() {
 }
 
 #[test]
+fn a_root_that_nobody_may_enter_gets_its_attributes() {
+    let place = Place::new();
+    chmod(&place.tree, 0o000);
+    // Nothing below the root can be named now, not even `.`, unless root asks: only the handle that was opened before leads to it.
+    let attributes = place.root.attributes(b"").unwrap();
+    place
+        .root
+        .set_mode(b"", crate::rootfs::FileAttributes { mode: 0o700, attributes: Some(&attributes) }, &|_| true)
+        .unwrap();
+    assert_eq!(mode(&place.tree), 0o700);
+}
+
+#[test]
 fn what_a_killed_restore_left_in_a_closed_directory_is_removed() {
     let place = Place::new();
     fs::create_dir(place.at("d")).unwrap();
