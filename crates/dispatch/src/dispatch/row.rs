@@ -200,7 +200,7 @@ impl Process {
         Ok(Some(Self { pid, start: start.zip(row.get::<Option<String>>(22)?) }))
     }
 
-    /// Number, start time and boot, as columns. A start time is text: without `/proc` it fills all 64 bits.
+    /// Number, start time and boot, as columns. A start time is text: its unit depends on the system.
     pub(super) fn columns(process: Option<&Self>) -> (Option<i64>, Option<String>, Option<&str>) {
         let start = process.and_then(|process| process.start.as_ref());
         (process.map(|process| process.pid), start.map(|(at, _)| at.to_string()), start.map(|(_, boot)| boot.as_str()))
