@@ -25,18 +25,20 @@ pub(crate) fn fits(note: &StoreNote, salts: Salts, meta: &Metadata) -> bool {
 const ANSWERS: u32 = 4;
 const BETWEEN_ANSWERS: Duration = Duration::from_millis(25);
 
-/// Asks whether a log is its file's, and asks again if it is not. Errors: those of the answer; `foreign_log` if every answer has it.
+/// Asks again if the first answer is that a log is another file's. Errors: those of the answer; `foreign_log` if every answer has it.
 ///
 /// The file alone is read without a lock. A process that begins to write at this moment folds its log into it, and one look finds neither
 /// what was nor what will be.
-pub(crate) fn confirmed<T>(answer: impl Fn() -> Result<T>) -> Result<T> {
+pub(crate) fn confirm<T>(first: Diagnosis, again: impl Fn() -> Result<T>) -> Result<T> {
+    let mut answer = Err(first);
     for _ in 1..ANSWERS {
-        match answer() {
+        match answer {
             Err(error) if error.code() == Code::ForeignLog => std::thread::sleep(BETWEEN_ANSWERS),
             answered => return answered,
         }
+        answer = again();
     }
-    answer()
+    answer
 }
 
 /// Errors: `foreign_log` if a database is sound alone, and with its log it cannot be opened, or they are not one by `is_one` of the file
@@ -130,7 +132,7 @@ mod tests {
 
     use ic_base::{Code, Diagnosis};
 
-    use super::{ANSWERS, confirmed, foreign_log};
+    use super::{ANSWERS, confirm, foreign_log};
 
     #[test]
     fn a_log_is_another_files_only_if_it_stays_so() {
@@ -138,10 +140,11 @@ mod tests {
         let asked = Cell::new(0);
         let ask = |answers: &dyn Fn(u32) -> Result<u32, Diagnosis>| {
             asked.set(0);
-            let answer = confirmed(|| {
+            let look = || {
                 asked.set(asked.get() + 1);
                 answers(asked.get())
-            });
+            };
+            let answer = look().or_else(|error| confirm(error, look));
             (answer.map_err(|error| error.code()), asked.get())
         };
         assert_eq!(ask(&|_| foreign()), (Err(Code::ForeignLog), ANSWERS));

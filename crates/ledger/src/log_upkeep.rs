@@ -13,7 +13,7 @@ use crate::connection::{OpenOptions, connect};
 use crate::error::diagnose;
 use crate::faults;
 use crate::log::{self, Salts};
-use crate::log_match::{alone, confirmed, failed, fits, foreign_log, id_of, is_sound, require_together, set_aside};
+use crate::log_match::{alone, confirm, failed, fits, foreign_log, id_of, is_sound, require_together, set_aside};
 use crate::note::{self, HeadNote, LogNote, Stamp, StoreNote};
 
 /// How often a note that does not fit is read again: the process that begins a log writes the note a moment later.
@@ -55,7 +55,7 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// What to do about a ledger before it is opened. Errors: `foreign_log`; nothing was opened to stay.
     pub(crate) fn before_opening(path: &Path, options: OpenOptions) -> Result<Self> {
-        confirmed(|| Self::compared(path, options))
+        Self::compared(path, options).or_else(|error| confirm(error, || Self::compared(path, options)))
     }
 
     fn compared(path: &Path, options: OpenOptions) -> Result<Self> {

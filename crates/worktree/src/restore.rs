@@ -1,7 +1,6 @@
 //! Restoring a checkpoint, and undoing that.
 
 mod assumed_tree;
-mod client_settings;
 mod concurrent_changes;
 mod execution;
 mod interrupted_changes;

@@ -9,7 +9,7 @@ use super::{SideDatabase, SideSchema};
 use rusqlite::Connection;
 
 use crate::connection::OpenOptions;
-use crate::log_match::{alone, confirmed, fits, foreign_log, is_sound, require_together, set_aside};
+use crate::log_match::{alone, confirm, fits, foreign_log, is_sound, require_together, set_aside};
 use crate::note::{HeadNote, LogNote, Stamp, StoreNote};
 use crate::{lock, log};
 
@@ -94,7 +94,7 @@ fn is_another(path: &Path, schema: &SideSchema, note: &StoreNote) -> bool {
 /// replaced by an older state of it or by another store of the same ledger, if another log was put beside it, or if the two are no sound
 /// database together.
 pub(super) fn require_own_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {
-    confirmed(|| compare_log(path, schema, options))
+    compare_log(path, schema, options).or_else(|error| confirm(error, || compare_log(path, schema, options)))
 }
 
 fn compare_log(path: &Path, schema: &SideSchema, options: OpenOptions) -> Result<bool> {

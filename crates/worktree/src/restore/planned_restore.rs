@@ -11,6 +11,7 @@ use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreKind;
 use ic_checkpoint::restore::plan::{Limits, PlannedDatabase, RestorePlan};
 use ic_checkpoint::restore::reverse::Own;
+use ic_session::clients;
 
 use super::super::capture::{GitPart, OpenCapture, Shot};
 use super::super::git::Brought;
@@ -18,7 +19,6 @@ use super::super::named_paths;
 use super::super::skipped_files::ContentSources;
 use super::super::workspace::Workspace;
 use super::assumed_tree::AsIf;
-use super::client_settings;
 use super::kept_plan::hash_of;
 use super::limits::LimitOwner;
 use super::moved_files;
@@ -138,7 +138,7 @@ pub(super) fn plan_report<'w>(
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
-    plan.skipped.extend(settings.into_iter().map(|one| (one.path, client_settings::STAYS.to_owned())));
+    plan.skipped.extend(settings.into_iter().map(|one| (one.path, SETTINGS_STAY.to_owned())));
     let mut rest = selective_undo::open_conflicts(&mut plan, conflicts, (reversed, mixed), request);
     moved_files::name_moved(moved, &mut plan, &mut rest);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
@@ -162,7 +162,13 @@ pub(super) fn plan_report<'w>(
     Ok(Planned { report, open, limits, sources })
 }
 
+/// The reason that the report names for a settings file that stays.
+const SETTINGS_STAY: &str = "settings of a client, which others changed: they stay";
+
 /// Keeps the settings of clients in a restore of the `whole` tree, and the paths in conflict that stay by decision. Returns the settings.
+///
+/// They say how this machine is set up. In git, installed hooks have their file excluded; in a folder without git nothing hides it, so what
+/// a person or the client writes there after the work would refuse every undo. What the work itself changed there is no conflict.
 fn keep(
     limits: &mut Limits,
     databases: &mut Vec<PlannedDatabase>,
@@ -170,7 +176,9 @@ fn keep(
     whole: bool,
     request: &RestoreRequest<'_>,
 ) -> Vec<Conflict> {
-    let settings = client_settings::take_from(conflicts, whole && !request.force.files);
+    let stays = |conflict: &Conflict| whole && !request.force.files && clients::is_settings(&conflict.path.0);
+    let (settings, rest): (Vec<_>, _) = std::mem::take(conflicts).into_iter().partition(stays);
+    *conflicts = rest;
     limits.keep.extend(selective_undo::kept(&settings, differences));
     selective_undo::keep_left(limits, databases, (conflicts, differences), request);
     settings
