@@ -11,26 +11,8 @@
 # of it happens in a temporary directory, without the user's settings.
 set -euo pipefail
 
-step='getting ready'
-source_dir=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
-room=
-
-finish() {
-    local status=$?
-    [[ -z $room ]] || rm -rf -- "$room"
-    [[ $status -eq 0 ]] || printf '\ndemo-agents: failed at "%s"\n' "$step" >&2
-}
-trap finish EXIT
-
-fail() {
-    printf 'demo-agents: %s\n' "$*" >&2
-    exit 1
-}
-
-chapter() {
-    step=$1
-    printf '\n%s\n' "$1"
-}
+# shellcheck source=scripts/demo-lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/demo-lib.sh"
 
 # run COMMAND...: shows it and runs it.
 run() {
@@ -38,27 +20,10 @@ run() {
     "$@"
 }
 
-# has FILE TEXT: fails unless the file has that text alone.
-has() {
-    [[ $(cat -- "$1" 2>/dev/null) == "$2" ]] || fail "$1 is $(cat -- "$1" 2>&1), not $2"
-}
-
-ic_bin=${IC_BIN:-}
-if [[ -z $ic_bin ]]; then
-    (cd -- "$source_dir" && cargo build --quiet --locked -p ic)
-    ic_bin=${CARGO_TARGET_DIR:-$source_dir/target}/debug/ic
-fi
-ic_bin=$(realpath -- "$ic_bin")
+needs jq
+find_ic
 clients=${CLIENTS:+$(realpath -- "$CLIENTS")}
-
-room=$(mktemp -d)
-mkdir -- "$room/bin" "$room/home" "$room/shop"
-ln -s -- "$ic_bin" "$room/bin/ic"
-export HOME=$room/home PATH=$room/bin:$PATH
-export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=Ann GIT_AUTHOR_EMAIL=ann@example.org
-export GIT_COMMITTER_NAME=$GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL=$GIT_AUTHOR_EMAIL IC_FORMAT=text
-unset IC_DB IC_DISPATCH IC_RUN IC_CONFIG
-cd -- "$room/shop"
+enter_room
 git init -q -b main
 printf 'hello\n' >greeting.txt
 git add -A
