@@ -2,7 +2,7 @@
 
 use ic_base::{DispatchId, Result, Seq};
 use ic_dispatch::dispatch;
-use ic_kernel::journal::table::RollbackRecord;
+use ic_kernel::journal::table::{RollbackRecord, later_works};
 use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_session::AgentSession;
@@ -148,12 +148,7 @@ fn address_of(one: &PlaceEntry, point: &ListedPoint) -> String {
 /// What a rollback undid: the first work by its name, and how many later ones; or where the run went back to.
 fn undid(snapshot: &Snapshot<'_>, rollback: &RollbackRecord) -> Result<Markup> {
     let chosen = rollback.chosen();
-    let Some((first, later)) = chosen.split_first() else { return Ok(went_back(rollback)) };
+    let Some(first) = chosen.first() else { return Ok(went_back(rollback)) };
     let work = dispatch::get(snapshot, first)?;
-    let more = match later.len() {
-        0 => String::new(),
-        1 => " and a later one".to_owned(),
-        n => format!(" and {n} later ones"),
-    };
-    Ok(html! { "Undid " (ShownText(&crate::dispatch::name(&work))) (more) })
+    Ok(html! { "Undid " (ShownText(&crate::dispatch::name(&work))) (later_works(&chosen)) })
 }

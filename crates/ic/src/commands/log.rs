@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ic_base::DispatchId;
+use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
+use ic_ledger::Snapshot;
 use ic_phase::Run;
 use ic_session::outside_files::{self, OutsideFile};
 use ic_session::places;
@@ -234,12 +236,21 @@ pub(super) fn logged_entry(kernel: &Kernel, PlaceEntry { run, entry, makers }: P
         What::Point { point, .. } => point.seq,
         What::Rollback(rollback) => rollback.seq,
     };
-    let (session, actor) = kernel
-        .read(|snapshot| Ok((ic_session::of_works(snapshot, &works)?, ic_ledger::events::author(snapshot, seq)?)))?;
+    let (session, actor, taken_out) = kernel.read(|snapshot| {
+        let session = ic_session::of_works(snapshot, &works)?;
+        Ok((session, ic_ledger::events::author(snapshot, seq)?, taken_out(snapshot, &entry)?))
+    })?;
     let other = actor.as_ref().and_then(|actor| kernel.other_person(actor));
     // Work made the change, and the work is of no session: then the change is not said to be a person's.
     let is_unknown = entry.looks().is_some() && !works.is_empty() && session.is_none();
-    Ok(LoggedEntry { run, entry, session, is_unknown, outside, actor, other })
+    Ok(LoggedEntry { run, entry, session, is_unknown, taken_out, outside, actor, other })
+}
+
+/// The name of the work that an undo took out, if it took out work alone: of several, that of the first.
+fn taken_out(snapshot: &Snapshot<'_>, entry: &LogEntry) -> Result<Option<String>> {
+    let What::Rollback(rollback) = &entry.what else { return Ok(None) };
+    let Some(first) = rollback.chosen().into_iter().next() else { return Ok(None) };
+    Ok(dispatch::get(snapshot, &first)?.work.name)
 }
 
 /// What changed at an entry; nothing for a rollback or another place.

@@ -1,4 +1,4 @@
-//! The points that a run can go back to, and its rollbacks.
+//! What was done in a place or a run, newest first.
 
 pub(crate) mod entry_lines;
 mod entry_text;
@@ -109,6 +109,8 @@ pub(crate) struct LoggedEntry {
     pub(crate) session: Option<AgentSession>,
     /// For a restore, whether it is not known who made it: others were in a call.
     pub(crate) is_unknown: bool,
+    /// The name of the work that an undo took out, of several that of the first; `None` if it took out no work alone.
+    pub(crate) taken_out: Option<String>,
     /// Files outside of the project that its work changed.
     pub(crate) outside: BTreeSet<String>,
     /// Who wrote the event with which it was recorded.

@@ -160,13 +160,16 @@ impl RollbackRecord {
 
 /// Work that was chosen to be undone, for people: `dispatch:3f9a12c4`, or `dispatch:3f9a12c4 and 2 later ones`.
 pub fn named_works(chosen: &[DispatchId]) -> String {
-    let Some((first, later)) = chosen.split_first() else { return String::new() };
-    let later = match later.len() {
-        0 => String::new(),
-        1 => " and a later one".to_owned(),
-        n => format!(" and {n} later ones"),
-    };
-    format!("dispatch:{}{later}", first.short())
+    chosen.first().map(|first| format!("dispatch:{}{}", first.short(), later_works(chosen))).unwrap_or_default()
+}
+
+/// What follows the first of the chosen works, for people: ` and 2 later ones`, or nothing.
+pub fn later_works(chosen: &[DispatchId]) -> String {
+    match chosen.len() {
+        0 | 1 => String::new(),
+        2 => " and a later one".to_owned(),
+        n => format!(" and {} later ones", n - 1),
+    }
 }
 
 const COLUMNS: &str = "id, seq, status, to_phase, include_target, cut_seq, run_id, layers, from_phase, epoch, reason, \

@@ -47,7 +47,7 @@ pub(crate) fn lines(view: &PlaceView<'_>, logged: &[LoggedEntry]) -> Vec<String>
         let age = age(view.now, one.entry.created_at);
         let start = format!("{}  {age:<10}  {who}{}", pad(name, name_width), pad(who, who_width));
         let room = lane.width() + name.width() + start.width();
-        let rest = format!("{start}{}", rest(&one.entry, room));
+        let rest = format!("{start}{}", rest(one, room));
         let is_dimmed = is_over(&one.entry) || is_undone(&one.entry);
         let style = if is_dimmed { style::DIM } else { style::NONE };
         let name = styled(if is_dimmed { style::DIM } else { style::STRONG }, name);
@@ -96,22 +96,22 @@ fn lane(view: &PlaceView<'_>, logged: &[LoggedEntry], at: usize) -> String {
 }
 
 /// What the entry is, in words.
-pub(crate) fn said(entry: &LogEntry) -> String {
-    match &entry.what {
+pub(crate) fn said(one: &LoggedEntry) -> String {
+    match &one.entry.what {
         What::Point { point, .. } => title(point),
-        What::Rollback(rollback) => format!("rollback {}", went_back(rollback)),
+        What::Rollback(rollback) => went_back(rollback, one.taken_out.as_deref()),
     }
 }
 
 /// The title and the facts, cut to the room that is left.
-fn rest(entry: &LogEntry, taken: usize) -> String {
-    let facts = match &entry.what {
+fn rest(one: &LoggedEntry, taken: usize) -> String {
+    let facts = match &one.entry.what {
         What::Point { point, files, commits, .. } => facts(point, *files, *commits),
         What::Rollback(_) => String::new(),
     };
     // On a narrow terminal the lines are those of a pipe, and are wrapped when they are printed.
     let width = screen().unwrap_or(WIDTH).max(WIDTH);
-    cut_rest(&said(entry), &facts, width.saturating_sub(taken))
+    cut_rest(&said(one), &facts, width.saturating_sub(taken))
 }
 
 /// A title and the facts, cut to this many columns.

@@ -1,11 +1,10 @@
 //! The text of a log entry after its reference.
 
-use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
+use ic_kernel::journal::table::{RollbackRecord, RollbackStatus, later_works};
 use ic_undo::points::ListedPoint;
 use ic_undo::points::log::Files;
 
 use crate::text::{counted, plain};
-use crate::views::rollback::record::where_to;
 
 /// The title of a point. A subagent's work is marked, because it is a part of the prompt below it.
 pub(super) fn title(point: &ListedPoint) -> String {
@@ -34,20 +33,25 @@ pub(super) fn facts(point: &ListedPoint, files: Option<Files>, commits: Option<u
     facts.join(", ")
 }
 
-/// The rollback, as in `← dispatch:3f9a12c4: the wrong way`.
-pub(super) fn went_back(rollback: &RollbackRecord) -> String {
+/// The rollback, as in `rollback ← dispatch:3f9a12c4: the wrong way`, or `of 3f9a12c4 tidy up` if it took out work alone, which has this
+/// `title`.
+pub(super) fn went_back(rollback: &RollbackRecord, title: Option<&str>) -> String {
+    let state = match rollback.status {
+        RollbackStatus::Done => None,
+        RollbackStatus::InProgress | RollbackStatus::Stopped => Some("unfinished"),
+        RollbackStatus::Aborted => Some("aborted"),
+        RollbackStatus::Undone => Some("undone"),
+    };
+    let why = rollback.reason.as_deref().map_or_else(String::new, |why| format!(": {}", plain(&ic_base::title(why))));
+    if let [first, ..] = rollback.chosen().as_slice() {
+        let title = title.map(|title| format!(" {}", plain(&ic_base::title(title)))).unwrap_or_default();
+        let state = state.map(|state| format!(", {state}")).unwrap_or_default();
+        return format!("of {}{title}{}{state}{why}", first.short(), later_works(&rollback.chosen()));
+    }
     let to = match rollback.point() {
-        None if rollback.is_of_works() => where_to(rollback),
         Some(point) => format!("← {}", plain(point)),
         None if rollback.include_target => format!("← start of {}", plain(&rollback.to_phase)),
         None => format!("← {}", plain(&rollback.to_phase)),
     };
-    let state = match rollback.status {
-        RollbackStatus::Done => "",
-        RollbackStatus::InProgress | RollbackStatus::Stopped => "unfinished, ",
-        RollbackStatus::Aborted => "aborted, ",
-        RollbackStatus::Undone => "undone, ",
-    };
-    let why = rollback.reason.as_deref().map(|reason| format!(": {}", plain(&ic_base::title(reason))));
-    format!("{state}{to}{}", why.unwrap_or_default())
+    format!("rollback {}{to}{why}", state.map(|state| format!("{state}, ")).unwrap_or_default())
 }

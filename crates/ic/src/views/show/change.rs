@@ -31,7 +31,7 @@ pub(crate) fn head(shown: &ShownChange, now: Timestamp) -> String {
     let logged = &shown.logged;
     let mut facts = vec![entry_lines::who(logged), age(now, logged.entry.created_at)];
     facts.extend(entry_lines::is_undone(&logged.entry).then(|| "undone".to_owned()));
-    let (name, said) = (entry_lines::name(&logged.entry), entry_lines::said(&logged.entry));
+    let (name, said) = (entry_lines::name(&logged.entry), entry_lines::said(logged));
     let facts = styled(style::DIM, &facts.join(", "));
     format!("{}  {facts}\n    {}\n", styled(style::STRONG, &name), plain(&said))
 }
