@@ -168,14 +168,15 @@ fn what_could_stand_there_is_named() {
         ("export", "did you mean ic backup or ic events tail --format jsonl?"),
         ("workflow checkpoint info x", "did you mean ic checkpoint?"),
         ("log --limit 5", "add --help to see all options"),
-        ("undo -n", "did you mean --dry-run?"),
-        ("undo -y", "did you mean --yes?"),
+        ("op log", "did you mean ic log?"),
+        ("stop", "did you mean ic dispatch cancel or ic run cancel?"),
+        ("worktree list", "did you mean ic fork?"),
         ("events tail -f", "did you mean --follow?"),
         ("run skip @", "as in: ic run skip @ "),
         ("run create", "ic run create --goal "),
         ("completions tcsh", "possible values: bash, zsh, fish"),
-        ("run lis", "did you mean list?"),
-        ("run crete", "did you mean create or reopen?"),
+        ("run lis", "did you mean ic run list?"),
+        ("run crete", "did you mean ic run create or ic run reopen?"),
         ("status --run @", "give it without --run: ic status RUN\""),
         ("run advance --run @", "give it without --run: ic run advance RUN\""),
         ("undo --phase @", "add --help to see all options"),
@@ -193,7 +194,9 @@ fn what_could_stand_there_is_named() {
 #[test]
 fn every_command_that_is_meant_exists() {
     let project = Project::new();
-    for word in "checkout revert verify prune start list save search export history delete create doctor".split(' ') {
+    let words = "checkout resume revert verify prune start list save search export history op info annotate cat delete create stop abort \
+                 continue ps sessions watch worktree merge setup web doctor";
+    for word in words.split_whitespace() {
         let error = project.run(&format!("{word} --format json")).stderr;
         let hint = error.split("did you mean ").nth(1).and_then(|rest| rest.split('?').next());
         let hint = hint.unwrap_or_else(|| panic!("{word}: {error}"));
@@ -219,7 +222,6 @@ fn a_mistyped_preview_is_never_the_deed() {
         "--dry-ru",
         "--dry-runn",
         "--DRY-RUN",
-        "-n",
         "-dry-run",
         "-- --dry-run",
         "dry-run",
@@ -231,7 +233,9 @@ fn a_mistyped_preview_is_never_the_deed() {
         assert_eq!((exit, code.as_str()), (3, "usage"), "{flag}");
     }
     assert_eq!(project.ok("run phase @"), "executing");
-    assert_eq!(project.json("run rollback @ --dry-run --to-phase planned")["status"], "planned");
+    for preview in ["--dry-run", "-n", "-ny"] {
+        assert_eq!(project.json(&format!("run rollback @ {preview} --to-phase planned"))["status"], "planned");
+    }
     assert_eq!(project.ok("run phase @"), "executing");
 }
 

@@ -129,14 +129,14 @@ verbs! {
     pub(crate) enum CliCommand {
         "Every day": {
             Status(status::StatusArgs) = "A run, what is unfinished, and the command to type next",
-            Log(log::LogArgs) = "The points that a run can go back to, and its rollbacks",
+            Log(log::LogArgs) = "What agents and you did here, newest first",
             Show(show::ShowArgs) = "One entry: a prompt or dispatch, its calls, files, patch",
             Diff(diff::DiffArgs) = "What an undo would take out, or what changed since",
             Blame(blame::BlameArgs) = "The prompts and dispatches that changed a file",
             Undo(undo::UndoArgs) = "Undo the last work: record, effects, git, files, rows",
             Redo(redo::RedoArgs) = "Undo the last undo",
             Restore(restore::RestoreArgs) = "Restore files as they were before a piece of work",
-            Ui(ui::UiArgs) = "A page in the browser: look at runs, undo, redo",
+            Ui(ui::UiArgs) = "A page in the browser: what was done here, undo, redo",
         }
         "The record": {
             Init(init::InitArgs) = "Create the ledger of this project",

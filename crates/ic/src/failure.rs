@@ -92,11 +92,18 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
     // Our suggestion comes first: the suggestions of clap go by spelling alone.
     let suggestion = meant.or_else(|| {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue].into_iter().find_map(
-            |kind| match error.get(kind)? {
-                // Clap names the nearest suggestion last.
-                ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().cloned().collect()),
-                ContextValue::String(text) => did_you_mean(vec![text.clone()]),
-                _ => None,
+            |kind| {
+                // A command is named as one types it.
+                let whole = |name: &String| match kind {
+                    ContextKind::SuggestedSubcommand => format!("{} {name}", path(arguments, unknown.as_deref())),
+                    _ => name.clone(),
+                };
+                match error.get(kind)? {
+                    // Clap names the nearest suggestion last.
+                    ContextValue::Strings(texts) => did_you_mean(texts.iter().rev().map(whole).collect()),
+                    ContextValue::String(text) => did_you_mean(vec![whole(text)]),
+                    _ => None,
+                }
             },
         )
     });
@@ -150,27 +157,40 @@ fn meant(arguments: &[OsString], word: &str) -> Option<String> {
 
 /// Commands of other tools, with the commands here that do the same.
 const MEANT: &[(&str, &[&str])] = &[
-    ("checkout", &["ic restore", "ic checkpoint restore"]),
+    ("checkout switch", &["ic restore", "ic checkpoint restore"]),
     ("resume", &["ic rollback resume", "ic workflow resume", "ic rewind resume"]),
-    ("revert back reset rewind-to rollback-to", &["ic undo"]),
+    ("revert back reset abandon rewind-to rollback-to", &["ic undo"]),
     ("verify fsck", &["ic checkpoint verify", "ic events verify"]),
     ("prune gc clean vacuum", &["ic checkpoint prune"]),
     ("start begin", &["ic dispatch start", "ic run create", "ic workflow run"]),
     ("list ls", &["ic log", "ic run list"]),
-    ("save snapshot commit stash", &["ic checkpoint create"]),
+    ("save snapshot commit stash tag", &["ic checkpoint create"]),
     ("search find grep", &["ic log", "ic blame", "ic ui"]),
     ("export dump", &["ic backup", "ic events tail --format jsonl"]),
     ("history", &["ic log", "ic run history"]),
+    ("op reflog timeline prompts changes whatchanged", &["ic log"]),
+    ("info describe view", &["ic show", "ic status"]),
+    ("annotate praise who bisect", &["ic blame"]),
+    ("cat", &["ic checkpoint cat", "ic show"]),
     ("delete remove rm", &["ic checkpoint delete"]),
     ("create new", &["ic run create"]),
+    ("stop kill", &["ic dispatch cancel", "ic run cancel"]),
+    ("abort", &["ic rollback abort"]),
+    ("continue", &["ic session continue"]),
+    ("ps jobs top agents", &["ic dispatch list", "ic session list"]),
+    ("sessions", &["ic session list"]),
+    ("watch follow", &["ic events tail --follow"]),
+    ("worktree branch workspace", &["ic fork"]),
+    ("merge", &["ic adopt"]),
+    ("setup configure", &["ic install", "ic init"]),
+    ("web serve open tui gui", &["ic ui"]),
     ("doctor", &["ic hooks doctor", "ic health"]),
 ];
 
 /// Suggests the long flag of this verb for a short flag of other tools.
 fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
     let long: &[&str] = match flag? {
-        "-n" => &["limit", "dry-run", "name"],
-        "-y" => &["yes"],
+        "-n" => &["limit", "name"],
         "-f" => &["follow", "force"],
         "-a" => &["all"],
         "-m" => &["reason", "message", "name", "goal"],
@@ -185,11 +205,21 @@ fn short_flag(arguments: &[OsString], flag: Option<&str>) -> Option<String> {
 /// The commands that can follow the given nouns, before the `unknown` word: `possible commands: create, list, ...`.
 fn possible_commands(arguments: &[OsString], unknown: Option<&str>) -> String {
     let tree = whole_tree();
+    let names: Vec<&str> = before(&tree, arguments, unknown).get_subcommands().map(Command::get_name).collect();
+    format!("possible commands: {}", names.join(", "))
+}
+
+/// What one types before the `unknown` word: `ic`, or `ic run`.
+fn path(arguments: &[OsString], unknown: Option<&str>) -> String {
+    let tree = whole_tree();
+    before(&tree, arguments, unknown).get_bin_name().unwrap_or("ic").to_owned()
+}
+
+/// The command that the words before the `unknown` one lead to.
+fn before<'a>(tree: &'a Command, arguments: &[OsString], unknown: Option<&str>) -> &'a Command {
     let known = arguments.iter().take_while(|argument| unknown.is_none_or(|word| *argument != word));
     // `help` stands before the command that it explains, so the path does not include it.
-    let known = known.filter(|argument| *argument != "help");
-    let names: Vec<&str> = innermost(&tree, known).get_subcommands().map(Command::get_name).collect();
-    format!("possible commands: {}", names.join(", "))
+    innermost(tree, known.filter(|argument| *argument != "help"))
 }
 
 /// Suggests the commands with this name below some noun, if there are few; `help`, which is below every noun, is not suggested.

@@ -112,6 +112,20 @@ pub(crate) enum FormatFlag {
     Mermaid,
 }
 
+/// Whether a plan is shown, asked about, or carried out.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PlanFlags {
+    /// Show the plan and change nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Refuse any plan but the one that has this hash in a dry run
+    #[arg(long, value_name = "HASH", value_parser = plan_hash)]
+    pub(crate) expect_plan: Option<String>,
+    /// Do not ask for confirmation
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+}
+
 /// The dispatch on whose behalf a verb writes.
 #[derive(Debug, Args)]
 pub(crate) struct ForceFlags {

@@ -31,7 +31,7 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     theirs: bool,
     /// Show what would change, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// The run that the work belongs to [default: one of its own]
     #[arg(long, value_name = "RUN")]

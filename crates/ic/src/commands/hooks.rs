@@ -41,7 +41,7 @@ pub(crate) struct HooksTarget {
     #[command(flatten)]
     pub(crate) place: SettingsPlace,
     /// Show what would change, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
 }
 

@@ -45,21 +45,14 @@ pub(crate) struct RedoArgs {
     /// Redo the rest although undone effects are not made again
     #[arg(long)]
     without_effects: bool,
-    /// Show what would be restored, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this one: of a dry run the `undo_plan_hash`, of a restore the `plan_hash`
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
     /// Of a restore: overwrite what others changed since, even while workers run
     #[arg(long)]
     force: bool,
     /// Of a restore: keep what others changed since
     #[arg(long, conflicts_with = "force")]
     keep_theirs: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
 }
 
 impl RedoArgs {
@@ -99,11 +92,9 @@ impl RedoArgs {
         EntryUndo {
             reason: self.reason.as_deref(),
             without_effects: Some(self.without_effects),
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.as_deref(),
+            plan: &self.plan,
             force: Force::all_if(self.force),
             keep_theirs: self.keep_theirs,
-            yes: self.yes,
         }
     }
 }

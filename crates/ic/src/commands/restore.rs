@@ -30,32 +30,23 @@ pub(crate) struct RestoreArgs {
     /// The paths, with what is below them; . for all
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Show the plan and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
     /// Go ahead while workers still run
     #[arg(long)]
     force: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
 }
 
 impl RestoreArgs {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let checkpoint = self.checkpoint(session)?;
         let flags = RestoreFlags {
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.clone(),
+            plan: self.plan.clone(),
             strategy: Some(Strategy::FilesOnly),
             // The caller names the paths: who changed them last does not matter, and what stands there is saved first.
             force: Force { files: true, workers: self.force, ..Force::default() },
             paths: self.paths.clone(),
             keep_theirs: false,
-            yes: self.yes,
         };
         flags.restore(session, &checkpoint)
     }

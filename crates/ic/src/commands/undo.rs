@@ -59,20 +59,13 @@ pub(crate) struct UndoArgs {
     /// The layers to roll back, workflow among them [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<LayerArg>,
-    /// Show the plan and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
     #[command(flatten)]
     forced: Forced,
     /// Keep what others changed
     #[arg(long, conflicts_with_all = ["force", "force_files"])]
     keep_theirs: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
 }
 
 /// What an undo of the last work would do.
@@ -87,7 +80,7 @@ impl UndoPreview {
     /// The plan of `ic undo` without a point, as its dry run makes it.
     pub(crate) fn of_last(session: &mut CliSession, kernel: &Kernel) -> Result<Self> {
         ic_undo::require_whole(kernel)?;
-        let undo = UndoArgs { dry_run: true, ..UndoArgs::default() };
+        let undo = UndoArgs { plan: PlanFlags { dry_run: true, ..PlanFlags::default() }, ..UndoArgs::default() };
         let earlier = undo.earlier(session, kernel)?;
         let run = match ic_undo::points::meant(kernel, None, earlier.as_deref())? {
             // An agent means its own prompt, in whichever run that is.
@@ -195,11 +188,9 @@ impl UndoArgs {
         let undo = EntryUndo {
             reason: input::optional_text("--reason", self.reason.as_deref())?,
             without_effects: None,
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.as_deref(),
+            plan: &self.plan,
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
-            yes: self.yes,
         };
         undo.run(session, entry)
     }
@@ -275,14 +266,14 @@ impl UndoArgs {
             run: run.id.as_str(),
             to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.as_deref(),
+            dry_run: self.plan.dry_run,
+            expect_plan: self.plan.expect_plan.as_deref(),
         };
         let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
         let request =
             LayeredRequest { base, layers, force, keep_theirs, decisions: PathDecisions::default(), mine: false };
         // The workflow layer changes only the record, which needs no confirmation anywhere.
-        let yes = self.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
+        let yes = self.plan.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
     }
 
@@ -296,7 +287,7 @@ impl UndoArgs {
         })?;
         let last = self.beside_prompts(session, kernel, run, last)?;
         // A script must mean the same each time, so it gets the last point and no list.
-        if self.yes || self.dry_run || !session.can_ask() {
+        if self.plan.yes || self.plan.dry_run || !session.can_ask() {
             return Ok(Some(last?.reference));
         }
         let page = LogPage { all: false, before: None, at_most: OFFERED };
@@ -357,12 +348,10 @@ impl UndoArgs {
         }
         let named = LayerArg::named(&self.layer)?;
         let flags = RestoreFlags {
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.clone(),
+            plan: self.plan.clone(),
             strategy: named.as_deref().map_or(Layers::All, Layers::Only).of_restore()?,
             force: self.forced.decided(),
             keep_theirs: self.keep_theirs,
-            yes: self.yes,
             ..RestoreFlags::default()
         };
         flags.restore(session, checkpoint)

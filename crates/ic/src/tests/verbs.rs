@@ -59,14 +59,14 @@ fn every_verb_says_what_it_does_with_examples() {
 }
 
 #[test]
-fn no_flag_is_short_but_global_ones_and_those_of_git() {
-    // As in git: a patch, and a number of entries.
-    const OF_GIT: [(&str, char); 2] = [("patch", 'p'), ("number", 'n')];
+fn no_flag_is_short_but_global_ones_and_those_of_other_tools() {
+    // As in git and package managers: a patch, a number of entries, a preview, and yes to a question. No verb has both a number and a preview.
+    const KNOWN: [(&str, char); 4] = [("patch", 'p'), ("number", 'n'), ("dry_run", 'n'), ("yes", 'y')];
     let tree = tree();
     for (name, command) in leaves(&tree) {
         for argument in own_arguments(command) {
             let id = argument.get_id().as_str();
-            let known = OF_GIT.iter().find(|(flag, _)| *flag == id).map(|(_, short)| *short);
+            let known = KNOWN.iter().find(|(flag, _)| *flag == id).map(|(_, short)| *short);
             assert_eq!(argument.get_short(), known, "{name}: {id} has another short form");
         }
     }

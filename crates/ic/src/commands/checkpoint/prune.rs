@@ -29,7 +29,7 @@ pub(crate) struct Prune {
     #[arg(long, value_name = "DUR", value_parser = humantime::parse_duration)]
     grace: Option<Duration>,
     /// Show what would be pruned, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// As automatic retention does it: by the configuration alone, size included
     #[arg(long, hide = true, conflicts_with_all = ["older_than", "keep_last", "grace", "dry_run"])]

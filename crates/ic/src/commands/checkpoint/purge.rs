@@ -21,7 +21,7 @@ pub(crate) struct Purge {
     /// The path, relative to here
     path: PathBuf,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
 }
 

@@ -61,21 +61,14 @@ pub(crate) struct CheckpointRestoreArgs {
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Show the plan and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
     /// Overwrite what others changed, even while workers run
     #[arg(long)]
     force: bool,
     /// Keep what others changed
     #[arg(long, conflicts_with = "force")]
     keep_theirs: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
     #[command(flatten)]
     door: ForceFlags,
 }
@@ -90,14 +83,12 @@ const STRATEGIES: &[(Strategy, &str)] = &[
 /// The flags of a restore that another verb carries out.
 #[derive(Debug, Default)]
 pub(crate) struct RestoreFlags {
-    pub(crate) dry_run: bool,
-    pub(crate) expect_plan: Option<String>,
+    pub(crate) plan: PlanFlags,
     pub(crate) strategy: Option<Strategy>,
     pub(crate) force: Force,
     /// Only these paths; empty: everything.
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) keep_theirs: bool,
-    pub(crate) yes: bool,
 }
 
 impl RestoreFlags {
@@ -123,10 +114,9 @@ impl RestoreFlags {
     }
 
     fn common(self) -> Common {
-        let Self { dry_run, expect_plan, keep_theirs, yes, .. } = self;
         // `force` is not used here, because it means all of `Force`: each caller puts the parts that it was given into
         // the request.
-        Common { dry_run, expect_plan, force: false, keep_theirs, yes, door: ForceFlags { dispatch: None } }
+        Common { plan: self.plan, force: false, keep_theirs: self.keep_theirs, door: ForceFlags { dispatch: None } }
     }
 }
 
@@ -178,14 +168,14 @@ impl Common {
             strategy: None,
             paths: &[],
             mine: false,
-            dry_run: self.dry_run,
+            dry_run: self.plan.dry_run,
             force: Force::all_if(self.force),
             keep_theirs: self.keep_theirs,
             decisions: None,
             into: false,
             compares_all: false,
             beside_others: false,
-            expect_plan: self.expect_plan.as_deref(),
+            expect_plan: self.plan.expect_plan.as_deref(),
         }
     }
 
@@ -204,7 +194,7 @@ impl Common {
             let describe = || views::checkpoint::restore::restoring(&watch);
             progress::shown(shows, describe, || deed(&kernel, &settings, request, &watch))
         };
-        if self.dry_run || self.yes {
+        if self.plan.dry_run || self.plan.yes {
             let report = deed(request)?;
             return finish(session, &report);
         }

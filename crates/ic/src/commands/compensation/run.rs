@@ -37,7 +37,7 @@ pub(crate) struct CompensationRunArgs {
     #[arg(long, value_name = "S")]
     step: Option<String>,
     /// Show what would be undone, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// What to do with the others when one fails
     #[arg(long, value_enum, value_name = "POLICY", default_value = "stop")]
@@ -52,7 +52,7 @@ pub(crate) struct CompensationRunArgs {
     #[arg(long, value_name = "TEXT", requires = "skip")]
     reason: Option<String>,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
     #[command(flatten)]
     door: ForceFlags,

@@ -13,11 +13,9 @@ pub(crate) struct EntryUndo<'a> {
     pub(crate) reason: Option<&'a str>,
     /// Whether the rest is undone although undone effects are not made again; `None` if the verb has no such flag.
     pub(crate) without_effects: Option<bool>,
-    pub(crate) dry_run: bool,
-    pub(crate) expect_plan: Option<&'a str>,
+    pub(crate) plan: &'a PlanFlags,
     pub(crate) force: Force,
     pub(crate) keep_theirs: bool,
-    pub(crate) yes: bool,
 }
 
 impl EntryUndo<'_> {
@@ -36,9 +34,9 @@ impl EntryUndo<'_> {
             }
             JournalEntry::Restore(id) => self.of_restore()?.undo(session, Some(id)),
             JournalEntry::Rewind(id) => {
-                let hash = ("--expect-plan", self.expect_plan.is_some());
+                let hash = ("--expect-plan", self.plan.expect_plan.is_some());
                 refuse_all("a rewind", &[self.of_record(), self.of_files(), hash])?;
-                undo_rewind(session, id, self.dry_run, self.yes)
+                undo_rewind(session, id, self.plan.dry_run, self.plan.yes)
             }
         }
     }
@@ -50,9 +48,7 @@ impl EntryUndo<'_> {
             id: reference.to_owned(),
             reason: self.reason,
             without_effects: self.without_effects.unwrap_or_default(),
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan,
-            yes: self.yes,
+            plan: self.plan,
         })
     }
 
@@ -60,11 +56,9 @@ impl EntryUndo<'_> {
     pub(super) fn of_restore(&self) -> Result<RestoreFlags> {
         refuse_all("a restore", &[self.of_record()])?;
         Ok(RestoreFlags {
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.map(str::to_owned),
+            plan: self.plan.clone(),
             force: self.force,
             keep_theirs: self.keep_theirs,
-            yes: self.yes,
             ..RestoreFlags::default()
         })
     }

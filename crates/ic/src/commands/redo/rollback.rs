@@ -17,10 +17,7 @@ pub(super) struct RollbackRedo<'a> {
     pub(super) reason: Option<&'a str>,
     /// Whether the rest is redone although undone effects are not made again.
     pub(super) without_effects: bool,
-    /// Whether only the plan is shown.
-    pub(super) dry_run: bool,
-    pub(super) expect_plan: Option<&'a str>,
-    pub(super) yes: bool,
+    pub(super) plan: &'a PlanFlags,
 }
 
 impl RollbackRedo<'_> {
@@ -31,7 +28,7 @@ impl RollbackRedo<'_> {
             rollback: &self.id,
             without_effects: self.without_effects,
             reason,
-            expect_plan: self.expect_plan,
+            expect_plan: self.plan.expect_plan.as_deref(),
         };
         let preview = || {
             let kernel = session.kernel_to_change(None)?;
@@ -42,9 +39,9 @@ impl RollbackRedo<'_> {
         };
         // This is the hash of the plan that a person saw. Without a question, the caller's hash counts.
         let mut shown = None;
-        if self.dry_run || !self.yes {
+        if self.plan.dry_run || !self.plan.yes {
             let preview = preview().map_err(&explain)?;
-            if self.dry_run || !preview.refusals.is_empty() {
+            if self.plan.dry_run || !preview.refusals.is_empty() {
                 return show_preview(session, &preview);
             }
             let look = format!("ic redo {} --dry-run", shell_word(&self.id));

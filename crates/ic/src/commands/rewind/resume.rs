@@ -16,7 +16,7 @@ pub(crate) struct RewindResumeArgs {
     /// The rewind: an id, or the end of one
     id: String,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
 }
 

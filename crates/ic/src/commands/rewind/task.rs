@@ -27,7 +27,7 @@ pub(crate) struct RewindToArgs {
     #[arg(long = "scope", value_name = "K=V", value_parser = pair)]
     scope: Vec<(String, String)>,
     /// Show the plan and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// Leave the tree unchanged, even if the task has a commit
     #[arg(long)]
@@ -36,7 +36,7 @@ pub(crate) struct RewindToArgs {
     #[arg(long)]
     force: bool,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
     #[command(flatten)]
     door: ForceFlags,

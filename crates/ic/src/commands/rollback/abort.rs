@@ -23,10 +23,10 @@ pub(crate) struct Abort {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Show what would be restored or refused, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
 }
 

@@ -41,10 +41,10 @@ pub(crate) struct RollbackResumeArgs {
     #[command(flatten)]
     forced: Forced,
     /// Show what is left to do, and what would stop it again; change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
 }
 

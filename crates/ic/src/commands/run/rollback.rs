@@ -49,12 +49,8 @@ pub(crate) struct RunRollbackArgs {
     /// Roll back what was done in that phase too
     #[arg(long, requires = "to_phase")]
     include_target: bool,
-    /// Show the plan and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
     /// The layers to roll back, workflow among them; code only reads [default: workflow]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     layer: Vec<LayerArg>,
@@ -69,9 +65,6 @@ pub(crate) struct RunRollbackArgs {
     /// Only files that this run, not the caller, recorded
     #[arg(long, requires = "layer")]
     mine: bool,
-    /// Do not ask (the workflow layer alone never does)
-    #[arg(long)]
-    yes: bool,
     #[command(flatten)]
     door: ForceFlags,
 }
@@ -100,7 +93,7 @@ impl RunRollbackArgs {
             decisions: PathDecisions::default(),
             mine: self.mine,
         };
-        Rolling { request, yes: self.yes }.go(session, &kernel, &settings)
+        Rolling { request, yes: self.plan.yes }.go(session, &kernel, &settings)
     }
 
     /// Whether only the code report is asked for. Errors: `usage` if `code` is combined with another layer.
@@ -122,8 +115,8 @@ impl RunRollbackArgs {
             run: &self.run,
             to,
             reason: input::optional_text("--reason", self.reason.as_deref())?,
-            dry_run: self.dry_run,
-            expect_plan: self.expect_plan.as_deref(),
+            dry_run: self.plan.dry_run,
+            expect_plan: self.plan.expect_plan.as_deref(),
         })
     }
 
@@ -140,7 +133,7 @@ impl RunRollbackArgs {
     }
 
     fn code(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        if self.reason.is_some() || self.dry_run || self.expect_plan.is_some() || self.to.is_some() {
+        if self.reason.is_some() || self.plan.dry_run || self.plan.expect_plan.is_some() || self.to.is_some() {
             return Err(usage(
                 "--layer=code only reads: it cannot be combined with --to, --reason, --dry-run or --expect-plan.",
             ));

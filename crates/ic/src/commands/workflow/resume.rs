@@ -28,7 +28,7 @@ pub(crate) struct WorkflowResumeArgs {
     #[command(flatten)]
     forced: Forced,
     /// Do not ask before resuming a rollback
-    #[arg(long)]
+    #[arg(long, short = 'y')]
     yes: bool,
 }
 

@@ -44,15 +44,8 @@ pub(crate) struct WorkflowRollbackArgs {
     strategy: Option<Strategy>,
     #[command(flatten)]
     forced: Forced,
-    /// Show the plan and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Refuse any plan but this `plan_hash` of a dry run
-    #[arg(long, value_name = "HASH", value_parser = crate::flags::plan_hash)]
-    expect_plan: Option<String>,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    plan: PlanFlags,
 }
 
 /// The point that a rollback goes back to.
@@ -82,18 +75,18 @@ impl WorkflowRollbackArgs {
             strategy: self.strategy,
             force: self.forced.decided(),
             to,
-            expect_plan: self.expect_plan.clone(),
+            expect_plan: self.plan.expect_plan.clone(),
             ..Overrides::default()
         };
         let preview = || {
             let settings = session.checkpoint_settings(&kernel)?;
             ic_workflow::preview(&kernel, &settings, &run, &overrides)
         };
-        if self.dry_run {
+        if self.plan.dry_run {
             return show(session, &preview()?);
         }
         let mut overrides = overrides.clone();
-        if !self.yes {
+        if !self.plan.yes {
             // The preview comes before the question: what would be refused is refused for its own reason, because a yes would not help.
             let preview = preview()?;
             if refusal(&preview).is_some() {
@@ -136,7 +129,7 @@ impl WorkflowRollbackArgs {
             return latest(&ic_workflow::points(kernel, run)?).map(Aim::To);
         }
         let is_partial = matches!(self.strategy, Some(Strategy::Partial));
-        let is_said = self.dry_run || self.yes || is_partial;
+        let is_said = self.plan.dry_run || self.plan.yes || is_partial;
         // An unfinished rollback resumes to the point that it has, so there is nothing to choose.
         if is_said || !session.can_ask() || ic_workflow::is_rolling_back(kernel, run)? {
             return Ok(Aim::LayeredRollback);

@@ -30,7 +30,7 @@ pub(crate) struct WorkflowRunArgs {
     /// The file that describes the workflow
     file: PathBuf,
     /// Show what would run, and change nothing
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     dry_run: bool,
     #[command(flatten)]
     choices: Choices,
