@@ -53,7 +53,7 @@ prompt 'sell coffee, too' "echo 'coffee 5' >> prices"
 prompt 'say when we are open' "echo 'opens at 9' > hours && git add . && git commit -qm 'Hours and coffee'"
 prompt 'tidy up' "rm menu.sh && grep green prices > new && mv new prices && git commit -qam 'Tidy up'"
 
-chapter 'Meanwhile you write something yourself, in a file that the agent changed'
+chapter 'Then you write something yourself, in a file that the agent changed'
 mine="echo 'cake 6' | cat - prices > new && mv new prices"
 printf '%s$ %s%s\n' "$bold" "$mine" "$plain"
 eval "$mine"

@@ -168,7 +168,7 @@ make_deb() {
     (cd -- "$tree_deb" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$tree_deb/DEBIAN/md5sums"
     dpkg-deb --root-owner-group -Zxz -z1 --build "$tree_deb" "$work/made/${name}_${version}_$deb_system.deb" >/dev/null
 
-    # An own list of packages, so that the machine stays as it is.
+    # With a list of packages of its own, so that nothing changes on this machine.
     mkdir -p -- "$work/system/var/lib/dpkg"/{updates,info,triggers}
     touch -- "$work/system/var/lib/dpkg/status"
     dpkg --root="$work/system" --force-not-root --force-depends --log=/dev/null --install "$work/made/${name}_${version}_$deb_system.deb" \
