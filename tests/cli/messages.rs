@@ -237,3 +237,12 @@ fn at_a_terminal_lines_break_at_spaces() {
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
     assert!(lines.iter().any(|line| line.ends_with("ic undo ID --only")), "{shown}");
 }
+
+#[test]
+fn a_person_who_types_ic_hook_is_told_of_ic_hooks() {
+    let project = in_git();
+    let call = project.command(["hook", "install", "claude-code"]);
+    let Some(terminal) = ic_testkit::Terminal::open(&call, project.root()) else { return };
+    let (code, shown) = terminal.ends();
+    assert!(code == Some(3) && shown.contains("ic hooks install CLIENT"), "{code:?}: {shown}");
+}

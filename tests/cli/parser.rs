@@ -169,6 +169,8 @@ fn what_could_stand_there_is_named() {
         ("workflow checkpoint info x", "did you mean ic checkpoint?"),
         ("log --limit 5", "add --help to see all options"),
         ("op log", "did you mean ic log?"),
+        ("abort @", "did you mean ic rollback abort?"),
+        ("continue", "did you mean ic session continue?"),
         ("stop", "did you mean ic dispatch cancel or ic run cancel?"),
         ("worktree list", "did you mean ic fork?"),
         ("events tail -f", "did you mean --follow?"),

@@ -88,7 +88,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         _ => first_sentence(&error.to_string()),
     };
     let unknown = context(ContextKind::InvalidSubcommand);
-    let meant = unknown.as_deref().and_then(|word| meant(arguments, word));
+    let meant = unknown.as_deref().and_then(|word| meant(arguments, word).or_else(|| elsewhere(word)));
     // Our suggestion comes first: the suggestions of clap go by spelling alone.
     let suggestion = meant.or_else(|| {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue].into_iter().find_map(
@@ -117,9 +117,7 @@ pub(crate) fn diagnose(error: &clap::Error, arguments: &[OsString]) -> Diagnosis
         .or_else(|| match error.kind() {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
             | ErrorKind::MissingSubcommand
-            | ErrorKind::InvalidSubcommand => {
-                elsewhere(unknown.as_deref()).or_else(|| Some(possible_commands(arguments, unknown.as_deref())))
-            }
+            | ErrorKind::InvalidSubcommand => Some(possible_commands(arguments, unknown.as_deref())),
             ErrorKind::MissingRequiredArgument => {
                 example(arguments).map(|example| format!("as in: {example}; all options: --help"))
             }
@@ -158,7 +156,6 @@ fn meant(arguments: &[OsString], word: &str) -> Option<String> {
 /// Commands of other tools, with the commands here that do the same.
 const MEANT: &[(&str, &[&str])] = &[
     ("checkout switch", &["ic restore", "ic checkpoint restore"]),
-    ("resume", &["ic rollback resume", "ic workflow resume", "ic rewind resume"]),
     ("revert back reset abandon rewind-to rollback-to", &["ic undo"]),
     ("verify fsck", &["ic checkpoint verify", "ic events verify"]),
     ("prune gc clean vacuum", &["ic checkpoint prune"]),
@@ -175,10 +172,7 @@ const MEANT: &[(&str, &[&str])] = &[
     ("delete remove rm", &["ic checkpoint delete"]),
     ("create new", &["ic run create"]),
     ("stop kill", &["ic dispatch cancel", "ic run cancel"]),
-    ("abort", &["ic rollback abort"]),
-    ("continue", &["ic session continue"]),
-    ("ps jobs top agents", &["ic dispatch list", "ic session list"]),
-    ("sessions", &["ic session list"]),
+    ("ps jobs top agents sessions", &["ic session list", "ic dispatch list"]),
     ("watch follow", &["ic events tail --follow"]),
     ("worktree branch workspace", &["ic fork"]),
     ("merge", &["ic adopt"]),
@@ -223,11 +217,11 @@ fn before<'a>(tree: &'a Command, arguments: &[OsString], unknown: Option<&str>) 
 }
 
 /// Suggests the commands with this name below some noun, if there are few; `help`, which is below every noun, is not suggested.
-fn elsewhere(unknown: Option<&str>) -> Option<String> {
+fn elsewhere(unknown: &str) -> Option<String> {
     const FEW: usize = 3;
     let tree = whole_tree();
     let mut found = Vec::new();
-    collect(&tree, "ic", unknown?, &mut found);
+    collect(&tree, "ic", unknown, &mut found);
     if found.len() > FEW { None } else { did_you_mean(found) }
 }
 

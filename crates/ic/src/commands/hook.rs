@@ -8,7 +8,7 @@ mod places;
 mod server_deadline;
 mod tools;
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -73,9 +73,12 @@ struct Event {
 }
 
 impl Hook {
-    /// Always ends with 0: a fault of ic must not stop the agent.
-    #[allow(clippy::unnecessary_wraps, reason = "every verb is run so")]
+    /// Ends with 0: a fault of ic must not stop the agent. Errors: `usage` if a person calls it on a terminal, and no agent.
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
+        if std::io::stdin().is_terminal() {
+            return Err(Diagnosis::new(Code::Usage, "ic hook reads an event that a coding agent tells it.")
+                .hint("to make an agent call it: ic hooks install CLIENT"));
+        }
         let started = Instant::now();
         let event = self.read();
         // Some clients call by the name of Claude Code where they load its hooks.

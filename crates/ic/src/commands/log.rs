@@ -75,8 +75,8 @@ impl LogArgs {
                 let run = found.map_err(|error| match error.code() {
                     // People see the id of a prompt or a change in the log, and so they type it here.
                     Code::InvalidReference => error.hint(format!(
-                        "runs: ic run list; one prompt, dispatch or change: ic show {}",
-                        ic_base::shell_word(run)
+                        "runs: ic run list; one prompt, dispatch or change: ic show {word}; of a path: ic log -- {word}",
+                        word = ic_base::shell_word(run)
                     )),
                     _ => error,
                 })?;

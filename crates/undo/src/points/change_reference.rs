@@ -43,6 +43,6 @@ pub fn require_work(snapshot: &Snapshot<'_>, root: &Path, text: &str) -> Result<
 
 pub(super) fn nothing(text: &str) -> Diagnosis {
     Diagnosis::new(Code::PointNotFound, format!("No work, checkpoint or rollback here is named {text:?}."))
-        .hint("what is recorded here: ic log")
+        .hint("what is recorded here: ic log; of a path: ic log -- PATH")
         .detail("point", text)
 }
