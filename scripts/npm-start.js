@@ -15,12 +15,16 @@ try {
   process.exit(2)
 }
 
-const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' })
+const words = process.argv.slice(2)
+// Where Node can, it becomes the program, and no process stands between that and who started it.
+if (process.execve) process.execve(program, ['ic', ...words], process.env)
+
+const child = spawn(program, words, { stdio: 'inherit', argv0: 'ic' })
 child.on('error', (error) => {
   console.error(`ic: ${program} cannot be started: ${error.message}`)
   process.exit(2)
 })
 child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]))
-// Ctrl-C on a terminal reaches both, and the program decides what it means. Other signals reach only this process.
-process.on('SIGINT', () => {})
-for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+// Keys on a terminal, and its end, reach both. Another SIGTERM may be for this process alone.
+for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => {})
+process.on('SIGTERM', () => child.kill('SIGTERM'))

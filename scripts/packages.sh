@@ -31,8 +31,11 @@ while [[ $# -gt 0 ]]; do
         out=$2
         shift
         ;;
-    wheel | npm | deb | image) kinds+=("$1") ;;
-    *.tar.gz) archive=$1 ;;
+    wheel | npm | deb | image) [[ " ${kinds[*]} " == *" $1 "* ]] || kinds+=("$1") ;;
+    *.tar.gz)
+        [[ -z $archive ]] || fail 'name one archive'
+        archive=$1
+        ;;
     *) fail "unknown argument $1; usage: scripts/packages.sh ARCHIVE [--out DIR] [wheel] [npm] [deb] [image]" ;;
     esac
     shift
@@ -45,6 +48,8 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 umask 022
 export LC_ALL=C TZ=UTC
+mkdir -p -- "$out"
+[[ -w $out ]] || fail "$out cannot be written"
 
 tar -xzf "$archive" -C "$work"
 tree=$(cd -- "$work" && echo "$PWD"/ic-*)
@@ -121,17 +126,20 @@ make_npm() {
         [[ $one == THIRD-PARTY.md ]] || install -m 644 -- "$tree/$one" "$start/"
     done
     printf '# %s-%s\n\nThe program of the package %s for %s.\n' "$name" "$npm_system" "$name" "$npm_system" >"$system/README.md"
-    package_json "$name-$npm_system" "\"os\":[\"${npm_system%-*}\"],\"cpu\":[\"${npm_system#*-}\"],\"files\":[\"bin/ic\",\"THIRD-PARTY.md\"]" \
+    package_json "$name-$npm_system" "\"os\":[\"${npm_system%-*}\"],\"cpu\":[\"${npm_system#*-}\"],\"files\":[\"bin/ic\",\"LICENSE-*\",\"THIRD-PARTY.md\"]" \
         >"$system/package.json"
     install -m 755 -- "$root/scripts/npm-start.js" "$start/ic.js"
     install -m 644 -- "$tree/README.md" "$start/"
-    package_json "$name" "\"bin\":{\"ic\":\"ic.js\"},\"files\":[\"ic.js\"],\"optionalDependencies\":{$(
+    package_json "$name" "\"bin\":{\"ic\":\"ic.js\"},\"files\":[\"ic.js\",\"LICENSE-*\"],\"optionalDependencies\":{$(
         for one in linux-x64 linux-arm64 darwin-x64 darwin-arm64; do
             printf '"%s-%s":"%s",' "$name" "$one" "$version"
         done | sed 's/,$//'
     )}" >"$start/package.json"
     (cd -- "$work/made" && npm pack --silent "$system" "$start" >/dev/null)
 
+    for one in "$name-$npm_system" "$name"; do
+        [[ $(tar -tzf "$work/made/$one-$version.tgz") == *package/LICENSE-MIT* ]] || fail "$one lacks its licence" 2
+    done
     mkdir -- "$work/node"
     (cd -- "$work/node" && npm install --silent --offline --no-audit --no-fund --omit=optional \
         "$work/made/$name-$npm_system-$version.tgz" "$work/made/$name-$version.tgz")
@@ -200,11 +208,15 @@ mkdir -- "$work/made"
 for kind in "${kinds[@]}"; do
     "make_$kind"
 done
-mkdir -p -- "$out"
-sums=("$(sha256sum -- "$archive" | cut -d' ' -f1)  $(basename -- "$archive")")
+# Each gets its name once it is whole. The sums of files that were there before stay.
+part=$(mktemp -d -- "$out/.packages.XXXXXX")
+trap 'rm -rf -- "$work" "$part"' EXIT
+cp -- "$work"/made/* "$part/"
+(cd -- "$part" && sha256sum -- *) >"$work/sums"
+touch -- "$out/SHA256SUMS"
+awk 'NR == FNR { made[$2]; print; next } !($2 in made)' "$work/sums" "$out/SHA256SUMS" | sort -k 2 >"$part/SHA256SUMS"
 for made in "$work"/made/*; do
-    sums+=("$(sha256sum -- "$made" | cut -d' ' -f1)  ${made##*/}")
-    mv -- "$made" "$out/"
-    printf '%s\n' "$out/${made##*/}"
+    mv -- "$part/${made##*/}" "$out/"
 done
-printf '%s\n' "${sums[@]}" >"$out/SHA256SUMS"
+mv -- "$part/SHA256SUMS" "$out/"
+printf '%s\n' "$work"/made/* | sed "s|^.*/|$out/|"
