@@ -1024,3 +1024,29 @@ fn a_commit_from_before_the_prompt_changed_its_file_is_none_to_revert() {
         plan["own_commits"].as_array().expect("a list").iter().filter_map(|one| one["subject"].as_str()).collect();
     assert_eq!(subjects, ["second", "first"], "newest first, as they can be reverted: {plan}");
 }
+
+#[test]
+fn a_redo_brings_back_what_a_forced_undo_took_for_the_works_own() {
+    let project = in_git();
+    project.write("list.txt", "1\n2\n3\n");
+    for (session, text) in [("A", "first"), ("B", "second")] {
+        prompt(&project, session, text);
+    }
+    for (session, id) in [("A", "a"), ("B", "b")] {
+        before(&project, session, id, "Bash", json!({ "command": "make" }));
+    }
+    // While both are in a call, so it may be of either.
+    project.write("list.txt", "A\n1\n2\n3\n");
+    after(&project, "A", "a", "Bash");
+    project.write("list.txt", "A\n1\n2\n3\nB\n");
+    after(&project, "B", "b", "Bash");
+    stop(&project, "A");
+    stop(&project, "B");
+    let id = work_of(&project, "B");
+    for undo in [format!("undo --only {id} --force-files --yes"), "undo --force-files --yes".to_owned()] {
+        project.json(&undo);
+        assert_eq!(read(&project, "list.txt"), "1\n2\n3\n", "{undo}");
+        project.json("redo --yes");
+        assert_eq!(read(&project, "list.txt"), "A\n1\n2\n3\nB\n", "{undo}");
+    }
+}

@@ -79,8 +79,10 @@ fn listen() -> Result<Arc<AtomicBool>> {
     // false ── first signal ──► true ── second signal ──► the default action: the process ends
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in that_end() {
+        // A terminal that is closed sends SIGHUP twice, by its shell and by the system: no person asked a second time, so it ends nothing.
+        let ends = if signal == SIGHUP { Arc::default() } else { interrupted.clone() };
         // In this order: the first handler ends the process if the flag is set already, so it has to run before the second one sets it.
-        flag::register_conditional_default(signal, interrupted.clone())
+        flag::register_conditional_default(signal, ends)
             .and_then(|_| flag::register(signal, interrupted.clone()))
             .while_doing(|| "listening for signals".to_owned())?;
     }

@@ -122,11 +122,13 @@ impl Attribution {
         self
     }
 
-    /// Counts every change whose owner is not known as the work's own. A person says so.
+    /// Counts changes whose owner is not known as the work's own: `all`, or those at these paths. A person says so.
     #[must_use]
-    pub fn with_unsure(mut self) -> Self {
-        self.cut_off.clear();
-        self.is_all_sure = true;
+    pub fn with_unsure(mut self, all: bool, paths: BTreeSet<Vec<u8>>) -> Self {
+        if all {
+            self.cut_off.clear();
+        }
+        (self.is_all_sure, self.sure) = (all, paths);
         self
     }
 
@@ -141,12 +143,6 @@ impl Attribution {
     /// Whether a person says that what changed at a path is the work's.
     pub fn is_sure(&self, path: &[u8]) -> bool {
         self.is_all_sure || self.sure.contains(path)
-    }
-
-    /// As [`Attribution::with_unsure`], at these paths alone.
-    #[must_use]
-    pub fn with_unsure_paths(self, sure: BTreeSet<Vec<u8>>) -> Self {
-        Self { sure, ..self }
     }
 
     /// The last checkpoint, and a checkpoint as it would be taken now, with the tree of the last one.

@@ -100,10 +100,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let span = WorkSpan::of(snapshot, &workspace.root, ids)?;
         let attribution = span.attribution(snapshot, &workspace.root)?.with_running(&met.called_off);
-        let mut attribution = attribution.with_unsure_paths(met.taken.clone());
-        if met.takes_unsure {
-            attribution = attribution.with_unsure();
-        }
+        let attribution = attribution.with_unsure(met.takes_unsure, met.taken.clone());
         let recorded = recorded_by(snapshot, ids)?;
         // The span ends where the effects of this undo began. What they changed at the paths of the work is added
         // below, as the work's own.
@@ -171,13 +168,14 @@ pub(super) fn again(
     // This is what the undo left: from then on the tree was without the work.
     let left = restores.last().and_then(|last| last.restored_id.as_ref());
     let left = left.or(effects.last().and_then(TreeChanges::after));
+    let decided = Choices::of(undo)?;
     let found = workspace.kernel.read(|snapshot| {
         let Ok(span) = WorkSpan::of(snapshot, &workspace.root, &work) else { return Ok(None) };
-        let attribution = span.attribution(snapshot, &workspace.root)?;
+        let attribution = as_decided(span.attribution(snapshot, &workspace.root)?, &decided);
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
         let recorded = recorded_by(snapshot, &work)?;
         let is_rest = is_one_of_several(snapshot, undo)?;
-        Ok(Some((span, attribution, left.map_or(undo.seq, |left| left.seq), recorded, is_rest)))
+        Ok(Some((span, attribution, Some(left.map_or(undo.seq, |left| left.seq)), recorded, is_rest)))
     })?;
     // If checkpoints are pruned, the work cannot be told from that of others, and it cannot be undone again.
     let Some((span, attribution, undone_at, recorded, is_rest)) = found else {
@@ -189,11 +187,15 @@ pub(super) fn again(
         // Paths that the undo did not change are replayed, too: others may have set them back, and be undone by now.
         own.know(did.known());
     }
-    let decided = Some(Choices::of(undo)?);
-    let replayed = history::PathWork { ids: &work, began, undone_at: Some(undone_at), decided, by_others: &by_others };
+    let replayed = history::PathWork { ids: &work, began, undone_at, decided: Some(decided), by_others: &by_others };
     history::replay(workspace, &replayed, &mut own)?;
     let target = first.unwrap_or(span.ended);
     Ok((!own.is_empty()).then_some((own, target)))
+}
+
+/// The attribution by which an undo with these choices took changes for the work's own.
+fn as_decided(attribution: Attribution, choices: &Choices) -> Attribution {
+    attribution.with_unsure(choices.force.files, choices.paths.take.iter().map(|path| path.0.clone()).collect())
 }
 
 /// The paths of the tree that the effects of a rollback may have changed.

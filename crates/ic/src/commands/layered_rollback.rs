@@ -191,10 +191,11 @@ impl Rolling<'_> {
 
 /// Says where the run works, if that is not here: the paths of the plan belong to that tree.
 fn say_where(session: &CliSession, kernel: &Kernel, whole: &LayeredRollback) {
-    let tree = whole.parts.tree.as_ref().map(|tree| tree.target.root.as_path());
-    if let Some(root) = tree.filter(|root| *root != kernel.project.root) {
-        let run = whole.rollback.plan.run.id.short();
-        session.output.warn(&format!("the run {run} works in {}: the paths below are there", path_text(root)));
+    if let Some(tree) = &whole.parts.tree
+        && tree.target.root != kernel.project.root
+    {
+        let (run, root) = (whole.rollback.plan.run.id.short(), path_text(&tree.target.root));
+        session.output.warn(&format!("the run {run} works in {root}: the paths below are there"));
     }
 }
 

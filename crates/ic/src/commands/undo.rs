@@ -198,7 +198,8 @@ impl UndoArgs {
     /// The work of an agent that asks: undoing its current prompt would undo the very turn that asks, so it means the newest earlier one
     /// that changed something. `None`: a point is named, or a person asks.
     fn earlier(&self, session: &CliSession, kernel: &Kernel) -> Result<Option<String>> {
-        let asking = if self.names_any() { None } else { session.asking(kernel)? };
+        let is_named = self.run.is_some() || self.point.is_some();
+        let asking = if is_named { None } else { session.asking(kernel)? };
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         Ok(earlier.transpose()?.map(|id| id.to_string()))
     }
@@ -207,7 +208,7 @@ impl UndoArgs {
     /// person means that one.
     fn or_ended(&self, session: &CliSession, kernel: &Kernel, run: Run) -> Result<Run> {
         // A caller that names a run or a point means no other.
-        if self.names_any() {
+        if self.run.is_some() || self.point.is_some() {
             return Ok(run);
         }
         let beside = kernel.read(|snapshot| match ic_undo::points::last(snapshot, &run) {
@@ -229,11 +230,6 @@ impl UndoArgs {
     /// The work that the caller named to be undone alone, as an id or the end of one.
     fn alone(&self) -> Option<&str> {
         self.point.as_deref().filter(|_| self.only).map(|point| work_of(point).unwrap_or(point))
-    }
-
-    /// Whether the caller named a run or a point.
-    fn names_any(&self) -> bool {
-        self.run.is_some() || self.point.is_some()
     }
 
     fn roll_back(

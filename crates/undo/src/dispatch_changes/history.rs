@@ -104,7 +104,10 @@ fn facts(
     // An undo may reach further back than the work. Its changes are replayed from their beginning, too.
     let began = undos.iter().map(|undo| undo.began).fold(work.began, Ord::min);
     let until = ic_ledger::events::head(snapshot)?.0;
-    let attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
+    let mut attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
+    if let Some(choices) = &work.decided {
+        attribution = super::as_decided(attribution, choices);
+    }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;
     Ok(Some(Facts { undos, restored, merged, attribution }))
@@ -171,7 +174,10 @@ fn whose(
     let makers = window.makers(&difference.path);
     let is_of = |ids: &[DispatchId]| !makers.is_empty() && makers.iter().all(|maker| ids.contains(&maker.id));
     let made = || work.by_others.made(&difference.path, difference.after.as_ref());
-    if is_of(work.ids) {
+    // The undo that is undone took what may be the work's for its own, and so it comes back.
+    let is_taken =
+        || facts.attribution.is_sure(&difference.path) && makers.iter().any(|one| work.ids.contains(&one.id));
+    if is_of(work.ids) || is_taken() {
         if matches!(made(), MadeCommits::ByWork | MadeCommits::AfterCommit(_)) {
             ChangeOwner::Work
         } else {
