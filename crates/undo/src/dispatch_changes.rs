@@ -171,7 +171,7 @@ pub(super) fn again(
     let decided = Choices::of(undo)?;
     let found = workspace.kernel.read(|snapshot| {
         let Ok(span) = WorkSpan::of(snapshot, &workspace.root, &work) else { return Ok(None) };
-        let attribution = as_decided(span.attribution(snapshot, &workspace.root)?, &decided);
+        let attribution = history::as_decided(span.attribution(snapshot, &workspace.root)?, &decided);
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
         let recorded = recorded_by(snapshot, &work)?;
         let is_rest = is_one_of_several(snapshot, undo)?;
@@ -191,11 +191,6 @@ pub(super) fn again(
     history::replay(workspace, &replayed, &mut own)?;
     let target = first.unwrap_or(span.ended);
     Ok((!own.is_empty()).then_some((own, target)))
-}
-
-/// The attribution by which an undo with these choices took changes for the work's own.
-fn as_decided(attribution: Attribution, choices: &Choices) -> Attribution {
-    attribution.with_unsure(choices.force.files, choices.paths.take.iter().map(|path| path.0.clone()).collect())
 }
 
 /// The paths of the tree that the effects of a rollback may have changed.

@@ -77,6 +77,11 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
     Ok(())
 }
 
+/// The attribution by which an undo with these choices took changes for the work's own.
+pub(super) fn as_decided(attribution: Attribution, choices: &Choices) -> Attribution {
+    attribution.with_unsure(choices.force.files, choices.paths.take.iter().map(|path| path.0.clone()).collect())
+}
+
 /// The directories above a path, without the root.
 fn parents_of(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -106,7 +111,7 @@ fn facts(
     let until = ic_ledger::events::head(snapshot)?.0;
     let mut attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
     if let Some(choices) = &work.decided {
-        attribution = super::as_decided(attribution, choices);
+        attribution = as_decided(attribution, choices);
     }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;
