@@ -160,7 +160,7 @@ fn words(world: &TestWorld, call: &str) -> Vec<String> {
 fn verbs_with_dry_run(world: &TestWorld) -> BTreeSet<String> {
     fn walk(world: &TestWorld, path: &[&str], found: &mut BTreeSet<String>) {
         let help = world.cli.ok(path.iter().chain(&["--help"]));
-        if help.lines().any(|line| line.trim_start().starts_with("--dry-run ")) {
+        if help.lines().any(|line| line.trim_start().starts_with("-n, --dry-run ")) {
             found.insert(path.join(" "));
         }
         // A verb has examples, and no commands.
