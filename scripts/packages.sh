@@ -11,7 +11,7 @@
 #     image    an image with the program alone, as an OCI archive: needs buildah and a static program
 #
 # Prints the path of each. The same archive gives the same bytes. To try a package is to install it in a directory of its own, without a
-# network, and to run scripts/demo.sh with the program from there.
+# network, and to run scripts/demo.sh with the program from there. Of an image only its program is started: there is no git in it.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -48,13 +48,12 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 umask 022
 export LC_ALL=C TZ=UTC
-mkdir -p -- "$out"
-[[ -w $out ]] || fail "$out cannot be written"
-
 tar -xzf "$archive" -C "$work"
 tree=$(cd -- "$work" && echo "$PWD"/ic-*)
 [[ -x $tree/bin/ic ]] || fail "$archive is no archive of ic" 2
 (cd -- "$tree" && sha256sum --check --quiet SHA256SUMS) || fail "$archive is damaged" 2
+mkdir -p -- "$out"
+[[ -w $out ]] || fail "$out cannot be written"
 SOURCE_DATE_EPOCH=$(stat -c %Y -- "$tree/bin/ic")
 export SOURCE_DATE_EPOCH
 target=$(sed -E 's/^ic-[^-]+-//' <<<"${tree##*/}")
@@ -63,7 +62,8 @@ version=${version%"-$target"}
 
 # The names that the kinds have for this system. A static program runs on every Linux with its processor.
 is_static=
-! readelf --program-headers -- "$tree/bin/ic" 2>/dev/null | grep -q INTERP && is_static=1
+headers=$(readelf --program-headers -- "$tree/bin/ic") || fail 'please install: readelf, of binutils'
+[[ $headers == *INTERP* ]] || is_static=1
 case $target in
 x86_64-*-linux-*) npm_system=linux-x64 deb_system=amd64 wheel_system=x86_64 image_system=amd64 ;;
 aarch64-*-linux-*) npm_system=linux-arm64 deb_system=arm64 wheel_system=aarch64 image_system=arm64 ;;
@@ -141,8 +141,9 @@ make_npm() {
         [[ $(tar -tzf "$work/made/$one-$version.tgz") == *package/LICENSE-MIT* ]] || fail "$one lacks its licence" 2
     done
     mkdir -- "$work/node"
-    (cd -- "$work/node" && npm install --silent --offline --no-audit --no-fund --omit=optional \
-        "$work/made/$name-$npm_system-$version.tgz" "$work/made/$name-$version.tgz")
+    # Without --prefix npm would install into a project above the temporary directory.
+    npm install --silent --offline --no-audit --no-fund --omit=optional --prefix "$work/node" \
+        "$work/made/$name-$npm_system-$version.tgz" "$work/made/$name-$version.tgz"
     try "$work/node/node_modules/.bin/ic"
 }
 
@@ -213,8 +214,8 @@ part=$(mktemp -d -- "$out/.packages.XXXXXX")
 trap 'rm -rf -- "$work" "$part"' EXIT
 cp -- "$work"/made/* "$part/"
 (cd -- "$part" && sha256sum -- *) >"$work/sums"
-touch -- "$out/SHA256SUMS"
-awk 'NR == FNR { made[$2]; print; next } !($2 in made)' "$work/sums" "$out/SHA256SUMS" | sort -k 2 >"$part/SHA256SUMS"
+awk 'NR == FNR { made[$2]; print; next } !($2 in made)' "$work/sums" <(cat -- "$out/SHA256SUMS" 2>/dev/null) |
+    sort -k 2 >"$part/SHA256SUMS"
 for made in "$work"/made/*; do
     mv -- "$part/${made##*/}" "$out/"
 done

@@ -221,6 +221,10 @@ fn signals_are_passed_on_and_a_closed_terminal_ends_the_command() {
         let line = "for s in TERM INT HUP; do trap \"echo $s > seen; exit 3\" $s; done; sleep 1000 & wait";
         let (mut ic, _) = in_background(&project, line);
         signals::send_to(signal, ic.id());
+        if signal == "HUP" {
+            // By the shell of the terminal, and by the system.
+            signals::send_to(signal, ic.id());
+        }
         let status = ic.wait().expect("its end");
         assert_eq!(text(&project, "seen").as_deref().map(str::trim), Some(seen));
         assert_eq!((status.code(), &newest(&project)["status"]), (Some(code), &json!("interrupted")));

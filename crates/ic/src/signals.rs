@@ -65,8 +65,9 @@ pub(crate) fn received() -> Result<Arc<AtomicUsize>> {
     ENDS.store(false, Ordering::SeqCst);
     let (is_any, first) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for signal in that_end() {
-        // In this order, as in `listen`.
-        flag::register_conditional_default(signal, is_any.clone())
+        // As in `listen`, and in this order.
+        let ends = if signal == SIGHUP { Arc::default() } else { is_any.clone() };
+        flag::register_conditional_default(signal, ends)
             .and_then(|_| flag::register_usize(signal, first.clone(), usize::try_from(signal).unwrap_or_default()))
             .and_then(|_| flag::register(signal, is_any.clone()))
             .while_doing(|| "listening for signals".to_owned())?;

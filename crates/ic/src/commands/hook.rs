@@ -39,8 +39,9 @@ const PATIENCE_TO_WRITE: Duration = Duration::from_secs(10);
 
 /// Record what a coding agent does. Its hooks call this, with the event's JSON on standard input.
 ///
-/// It always exits with 0, prints nothing but the JSON that the client expects, and creates no ledger: a fault of ic
-/// never stops the agent. Errors go to hooks.log beside the ledger, and ic hooks doctor shows them.
+/// Called so, it always exits with 0, prints nothing but the JSON that the client expects, and creates no ledger: a
+/// fault of ic never stops the agent. Errors go to hooks.log beside the ledger, and ic hooks doctor shows them. Typed on
+/// a terminal, it is refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic hook claude-code UserPromptSubmit <payload.json

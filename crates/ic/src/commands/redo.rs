@@ -20,6 +20,8 @@ pub(crate) use entry::{EntryUndo, without_meaning};
 ///
 /// A rewind of rows is undone by its ID alone. `ic undo ID` does the same with an ID of these. After the redo of a
 /// restore, it makes the restore again.
+///
+/// The hash for --expect-plan is the `undo_plan_hash` of a dry run; for the redo of a restore, its `plan_hash`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic redo --dry-run

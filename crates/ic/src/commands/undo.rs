@@ -198,8 +198,7 @@ impl UndoArgs {
     /// The work of an agent that asks: undoing its current prompt would undo the very turn that asks, so it means the newest earlier one
     /// that changed something. `None`: a point is named, or a person asks.
     fn earlier(&self, session: &CliSession, kernel: &Kernel) -> Result<Option<String>> {
-        let is_named = self.run.is_some() || self.point.is_some();
-        let asking = if is_named { None } else { session.asking(kernel)? };
+        let asking = if self.run.is_some() || self.point.is_some() { None } else { session.asking(kernel)? };
         let earlier = asking.map(|asking| kernel.read(|snapshot| ic_undo::points::earlier(snapshot, &asking)));
         Ok(earlier.transpose()?.map(|id| id.to_string()))
     }

@@ -13,7 +13,7 @@ use crate::views::rollback::RollbackJson;
 ///
 /// Records made after the run last left that phase, or labelled with a later phase, are marked as rolled back and
 /// satisfy no gate any more. Unfinished dispatches are cancelled, active agents fail. Nothing is deleted. It is one
-/// transaction, and a concurrent advance cannot make it fail.
+/// transaction, and a concurrent advance cannot make it fail. The workflow layer alone never asks for confirmation.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run rollback @ --to-phase planned --dry-run
