@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ic_ledger::path_from_bytes;
 use ic_testkit::{Random, cases};
 
-use super::{CaptureRules, Level, RuleOptions, RuleSources, RuleVerdict};
+use super::super::{CaptureRules, Level, RuleOptions, RuleSources, RuleVerdict};
 
 /// Names in the trees. Many are what a pattern of the other list could mean, or be mistaken for.
 const NAMES: [&[u8]; 44] = [

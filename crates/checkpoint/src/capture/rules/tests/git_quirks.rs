@@ -5,7 +5,7 @@ use std::fs;
 
 use ic_testkit::Random;
 
-use super::Patterns;
+use super::super::Patterns;
 use super::campaign::{Everywhere, RandomTree, RulesWorld, show};
 
 /// Rules, a path, and whether git ignores it: what tools often read otherwise. A pair that a campaign finds is kept here.
