@@ -10,7 +10,7 @@
 //!     |
 //!   database    rewinds/HASH.lock        alone: rewinds a state database
 //!     |
-//!   root        objects.cache/ROOT.lock  alone: restores a tree; shared: captures it, so that none sees it half restored
+//!   root        objects.cache/ROOT.lock  alone: restores a tree, or records a capture of it; shared: only looks at it
 //!     |
 //!   store       objects.db.lock          alone: sweeps; shared: keeps content until the row is committed that names it
 //!     |

@@ -296,8 +296,7 @@ fn capture(
     link: CheckpointLink,
 ) -> Result<(Shot, LockedRoot)> {
     let workspace = Workspace::open(kernel, root_of(project_dir), settings)?;
-    // Shared: captures may run side by side. They only exclude a restore, so that none sees half of it.
-    let held = workspace.lock(LockMode::Shared)?;
+    let held = workspace.lock(LockMode::Exclusive)?;
     let shot = workspace.shoot(Purpose::new(CheckpointKind::Auto, link), &settings.progress())?;
     Ok((shot, held))
 }
@@ -322,7 +321,6 @@ fn look(
         // Both have to name the same tree: a call that died after its note has recorded nothing.
         Ok(newest.is_some_and(|newest| noted.is_some_and(|tree| tree == hex(&newest.tree))))
     };
-    // One call at a time: a change that one call finds at its end must not lie before what another has already recorded as its beginning.
     let held = match workspace.lock(LockMode::Exclusive) {
         Err(error) if error.code() == Code::Busy && is_seen()? => return Ok((None, None)),
         held => held?,

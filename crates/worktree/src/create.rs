@@ -59,7 +59,7 @@ pub fn create(
     };
     // Held until the row is committed: no restore runs in the tree, and no sweep takes content that no row
     // names yet.
-    let held = workspace.lock(LockMode::Shared)?;
+    let held = workspace.lock(LockMode::Exclusive)?;
     let kind = if request.is_auto { CheckpointKind::Auto } else { CheckpointKind::Manual };
     let purpose = Purpose { settled: request.is_settled, ..Purpose::new(kind, link) };
     let shot = workspace.shoot(purpose, progress)?;

@@ -16,6 +16,10 @@ pub struct LockedRoot {
 
 impl Workspace<'_> {
     /// Waits for its turn: `root` says how the root is held. Errors: `busy`.
+    ///
+    /// A capture that will be recorded holds it alone, as a restore does. Of two at once, the one that read a file first could be
+    /// recorded last: then the record has the changes of the tree in a wrong order, and gives them to the wrong work. What only looks
+    /// shares it, so that it does not see half of a restore.
     pub fn lock(&self, root: LockMode) -> Result<LockedRoot> {
         let timeout = self.settings.busy_timeout;
         // A capture that was killed left whole copies of databases. They are private, and large: the next call removes

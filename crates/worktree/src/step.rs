@@ -34,7 +34,7 @@ impl StepShot {
 
     fn of(workspace: &Workspace<'_>, purpose: Purpose) -> Result<Self> {
         // Kept with the capture until its row is committed: a sweep would take content that no row names yet.
-        let held = workspace.lock(LockMode::Shared)?;
+        let held = workspace.lock(LockMode::Exclusive)?;
         let shot = workspace.shoot(purpose, &CaptureProgress::default())?;
         Ok(Self { shot, marked: Marked::look(workspace.settings), _held: held })
     }

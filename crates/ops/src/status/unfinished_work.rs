@@ -104,10 +104,10 @@ pub(super) fn interrupted(kernel: &Kernel, options: OpenOptions, restore: &Resto
     })
 }
 
-/// Whether a process restores the tree right now: it has the lock of the root alone.
+/// Whether a process restores the tree right now, or records a capture: it has the lock of the root alone.
 fn is_under_way(kernel: &Kernel, root: &Path) -> bool {
     let objects = objects_path(kernel.ledger.path());
-    // The lock is shared, because captures share it, too, and restore nothing. It is released at once: this only looks.
+    // The lock is shared with all that only look, and released at once.
     lock::root(&objects, root, LockMode::Shared, Duration::ZERO).is_err()
 }
 

@@ -192,8 +192,7 @@ impl<'k> Saga<'k> {
     ) -> Result<Shot> {
         let run = self.run()?;
         let workspace = Workspace::of_run(self.kernel, &run, self.settings)?;
-        // Captures may run at once. A restore may not: the capture would show a tree that is restored by half.
-        let _held = workspace.lock(LockMode::Shared)?;
+        let _held = workspace.lock(LockMode::Exclusive)?;
         let link = CheckpointLink { run_id: Some(run.id), message: Some(message), ..CheckpointLink::default() };
         let purpose = Purpose { force, ..Purpose::new(CheckpointKind::Safety, link) };
         let shot = workspace.shoot(purpose, &CaptureProgress::default())?;

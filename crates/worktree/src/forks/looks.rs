@@ -17,7 +17,7 @@ impl Workspace<'_> {
     ///
     /// Errors: those of a capture.
     pub fn record_look(&self, name: Option<&str>) -> Result<CheckpointRecord> {
-        let _held = self.lock(LockMode::Shared)?;
+        let _held = self.lock(LockMode::Exclusive)?;
         let kind = if name.is_some() { CheckpointKind::Manual } else { CheckpointKind::Auto };
         let link = CheckpointLink { name: name.map(str::to_owned), ..CheckpointLink::default() };
         let shot = self.shoot(Purpose::new(kind, link), &CaptureProgress::default())?;
