@@ -238,7 +238,10 @@ fn one_prompt_is_undone_alone_where_its_branch_is_checked_out_and_nowhere_else()
     let id = work_of(&project, "A");
     git(&project, &["checkout", "-q", "-"]);
     let words = format!("undo --only {id} --yes");
-    assert_eq!(project.refused(&words).1, "branch_switched");
+    // Without the layer of git nothing is to be changed in this tree, and the work is not undone by that.
+    for words in [&words, "undo --yes", "undo --layer=workflow,effects,files --yes"] {
+        assert_eq!(project.refused(words).1, "branch_switched", "{words}");
+    }
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
     // A branch that has its commit has its files.
     git(&project, &["merge", "-q", "feature"]);
@@ -651,6 +654,55 @@ fn what_a_person_staged_after_the_agent_had_stopped_stays() {
     assert_ne!(git(&project, &["rev-parse", ":kept.txt"]), staged);
     project.json("redo --yes");
     assert_eq!(git(&project, &["rev-parse", ":kept.txt"]), staged);
+}
+
+#[test]
+fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
+    for stashed in ["stash push -q -u", "stash push -q -u -- a.txt"] {
+        let project = in_git();
+        project.write("kept.txt", "1\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        ask(&project, "A", "write");
+        runs(&project, "A", "write", || {
+            project.write("a.txt", "by the agent\n");
+            project.write("kept.txt", "by the agent\n");
+        });
+        stop(&project, "A");
+        git(&project, &stashed.split(' ').collect::<Vec<_>>());
+        let undone = project.run("undo --yes --json");
+        let expected = if stashed.ends_with("a.txt") { Some(4) } else { Some(1) };
+        assert_eq!(undone.code, expected, "{stashed}: {undone:?}");
+        assert!(format!("{undone:?}").contains("git stash show"), "{stashed}: {undone:?}");
+        // What a checkpoint shows as gone, and not yet as back, is still the agent's.
+        project.json("checkpoint create");
+        git(&project, &["stash", "pop", "-q"]);
+        assert!(project.root().join("a.txt").exists());
+        project.json("undo --yes");
+        assert!(!project.root().join("a.txt").exists() && read(&project, "kept.txt") == "1\n", "{stashed}");
+    }
+}
+
+#[test]
+fn undo_leaves_the_branch_that_a_person_checked_out_since() {
+    for is_committed in [false, true] {
+        let project = in_git();
+        ask(&project, "A", "write");
+        runs(&project, "A", "write", || {
+            project.write("a.txt", "by the agent\n");
+            if is_committed {
+                git(&project, &["add", "a.txt"]);
+                git(&project, &["commit", "-qm", "a"]);
+            }
+        });
+        stop(&project, "A");
+        git(&project, &["switch", "-q", "-c", "mine"]);
+        let head = git(&project, &["rev-parse", "HEAD"]);
+        project.json("undo --yes");
+        assert!(!project.root().join("a.txt").exists());
+        let at = (git(&project, &["branch", "--show-current"]), git(&project, &["rev-parse", "HEAD"]));
+        assert_eq!(at, ("mine".to_owned(), head));
+    }
 }
 
 /// What a prompt took off the stash is on it no more: to take it out of the tree would lose it.

@@ -10,7 +10,8 @@
 //!      yes ┌─────────┴─────────┐ no              │
 //!     plan the cut     plan the exact set        │
 //!          │                   │                 │
-//!    takes it what a person or others did?       │
+//!    takes it what a person or others did, or    │
+//!    is the work on another branch, or stashed?  │
 //!        no ┌────────┴────────┐ yes              │
 //!        as planned           └──────────▶ the merged set
 //! ```
@@ -18,6 +19,7 @@
 //! A cut and an exact set restore bytes, empty directories and branches. So they are taken wherever they take nothing else.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
+use ic_checkpoint::git;
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::{Compensation, compensation};
 use ic_kernel::Kernel;
@@ -25,9 +27,10 @@ use ic_kernel::journal::{LayerName, PathDecisions};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::Run;
-use ic_worktree::{CaptureSettings, RestoreWatch, Workspace, root_of};
+use ic_worktree::{CaptureSettings, GitRestore, RestoreWatch, Workspace, root_of};
 
 use super::apply;
+use super::dispatch_changes::{git_around_ids, is_on_another_branch};
 use super::later_restores;
 use super::outcome::LayeredRollback;
 use super::plan;
@@ -91,7 +94,7 @@ pub(super) fn decide<'a>(
     // This plans the exact set if the record allows it, and otherwise the cut. Both restore the tree to the same
     // checkpoint.
     let by_whole = plan(&undecided);
-    if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread.kin)? {
+    if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread)? {
         // What an agent did without a call is known to a cut alone.
         let is_exact = is_same && is_told;
         let is_decided = request.force.files || request.keep_theirs || !request.decisions.is_empty();
@@ -105,7 +108,11 @@ pub(super) fn decide<'a>(
         Ok(planned) => Ok(Decided { request: set, planned: as_expected(planned)? }),
         // A conflict of the set says what a person has to decide, and work that was undone already leaves nothing but what others did.
         // Otherwise the set cannot be told, so the cut says what is in the way.
-        Err(error) if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) => Err(error),
+        Err(error)
+            if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) || is_on_another_branch(&error) =>
+        {
+            Err(error)
+        }
         Err(_) => Ok(Decided { request: cut, planned: None }),
     }
 }
@@ -116,6 +123,8 @@ struct Thread<'a> {
     first: &'a str,
     /// They, the work that they began, and the work in which they began: a call of one of these is none of others.
     kin: Vec<DispatchId>,
+    /// The newest of them.
+    last: DispatchId,
     /// Whether the cut before it covers work or restores of others too, or would bring back work that an undo took out.
     is_beside_others: bool,
 }
@@ -130,13 +139,14 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
         return Ok(None);
     }
     let (works, _) = points::thread_since(snapshot, &run, point)?;
+    let last = works.last().unwrap_or(&work).id.clone();
     let seq = points::place_of(snapshot, &run, &work)?.seq;
     let is_beside_others = others_since(snapshot, &run, seq, &works)?
         || !plan::undone_across(snapshot, &run.id, seq)?.is_empty()
         || later_restores::is_any_of_others(snapshot, &root_of(&run.project_dir), seq)?;
     let kin: Vec<Vec<DispatchId>> = works.iter().map(|work| dispatch::kin(snapshot, work)).collect::<Result<_>>()?;
     let kin = kin.concat();
-    Ok(Some(Thread { first: point, kin, is_beside_others }))
+    Ok(Some(Thread { first: point, kin, last, is_beside_others }))
 }
 
 /// Whether a cut changes nothing in the record but what an undo of works does: no phase, no record of others.
@@ -170,7 +180,7 @@ fn is_only_of_thread(
     kernel: &Kernel,
     settings: &CaptureSettings,
     by_whole: &Result<LayeredRollback>,
-    works: &[DispatchId],
+    thread: &Thread<'_>,
 ) -> Result<Option<bool>> {
     // `None` leads to the merged set, `Some(false)` to the cut, and `Some(true)` to the exact set where the record
     // allows it.
@@ -181,9 +191,28 @@ fn is_only_of_thread(
     let Some(tree) = planned.parts.tree.as_ref().filter(|_| !warns_of(planned, UNTOLD)) else {
         return Ok(Some(false));
     };
-    let workspace = Workspace::of_run(kernel, &planned.rollback.plan.run, settings)?;
-    let is_all = sole_work::is_all_of(&workspace, works, (&tree.target, &tree.plan.steps))?;
+    let run = &planned.rollback.plan.run;
+    let workspace = Workspace::of_run(kernel, run, settings)?;
+    let is_all = sole_work::is_all_of(&workspace, &thread.kin, (&tree.target, &tree.plan.steps))?
+        && !is_switched_or_stashed(kernel, &workspace, run, (&thread.last, tree.git.as_ref()))?;
     Ok(is_all.then_some(true))
+}
+
+/// Whether others switched to another branch or made an entry of the stash since this work ended. `planned`: what is known of git by now.
+fn is_switched_or_stashed(
+    kernel: &Kernel,
+    workspace: &Workspace<'_>,
+    run: &Run,
+    (last, planned): (&DispatchId, Option<&GitRestore>),
+) -> Result<bool> {
+    let looks = git_around_ids(kernel, workspace, run, std::slice::from_ref(last))?;
+    let Some((_, Some(left))) = looks.into_iter().next() else { return Ok(false) };
+    let is_new = |commit: &String| !left.stash.iter().any(|entry| entry.commit == *commit);
+    let has_new = match planned {
+        Some(git) => git.current.stash.iter().any(|entry| is_new(&entry.commit)),
+        None => git::stash_ids(&workspace.root)?.iter().any(is_new),
+    };
+    Ok(has_new || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
 }
 
 /// Whether a run has work after an event that stands and is of none of these dispatches.

@@ -23,35 +23,41 @@ pub(super) fn require_one_branch(
     }
     let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();
-    let all = format!("ic undo dispatch:{id} --dry-run");
-    let (message, hint) = if has_commits_of(&workspace.root, first, last) {
-        let here = git::branch(&workspace.root);
-        let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
-        let ends = first.head.as_deref().zip(last.head.as_deref());
-        if is_here
-            // A branch that is gone was merged or thrown away, and cannot be checked out.
-            || !has_branch(&workspace.root, last)
-            || has_commit(&workspace.root, last.head.as_deref())
-            || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
-        {
-            return Ok(());
-        }
-        let here = here.map(PathText);
-        let message = format!(
-            "The dispatch {id} worked on {}, and {} is checked out, which has not got that.",
-            branch_name(last.branch.as_ref()),
-            branch_name(here.as_ref())
-        );
-        (message, "check that branch out, and undo it there".to_owned())
-    } else {
+    if !has_commits_of(&workspace.root, first, last) {
         let message = format!(
             "The dispatch {id} began on {} and ended on {}, so what it did to the files cannot be told from that switch.",
             branch_name(first.branch.as_ref()),
             branch_name(last.branch.as_ref())
         );
-        (message, format!("undo it with all that came after it, and switch back: {all}"))
-    };
-    Err(Diagnosis::new(Code::BranchSwitched, message).hint(hint).detail("dispatch_id", dispatch.id.as_str()))
+        let hint = format!("undo it with all that came after it, and switch back: ic undo dispatch:{id} --dry-run");
+        return Err(Diagnosis::new(Code::BranchSwitched, message)
+            .hint(hint)
+            .detail("dispatch_id", dispatch.id.as_str()));
+    }
+    let here = git::branch(&workspace.root);
+    let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
+    let ends = first.head.as_deref().zip(last.head.as_deref());
+    if is_here
+        // Without commits its files are in the tree or on the stash: git brings them along.
+        || first.head == last.head
+        // A branch that is gone was merged or thrown away, and cannot be checked out.
+        || !has_branch(&workspace.root, last)
+        || has_commit(&workspace.root, last.head.as_deref())
+        || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
+    {
+        return Ok(());
+    }
+    let (its, here) = (branch_name(last.branch.as_ref()), branch_name(here.map(PathText).as_ref()));
+    let message = format!("The dispatch {id} worked on {its}, and {here} is checked out, which has not got that.");
+    Err(Diagnosis::new(Code::BranchSwitched, message)
+        .hint("check that branch out, and undo it there")
+        .detail("dispatch_id", dispatch.id.as_str())
+        .detail("branch", its))
+}
+
+/// Whether this is the refusal of work that lies on a branch which is not checked out.
+pub(crate) fn is_on_another_branch(error: &Diagnosis) -> bool {
+    error.code() == Code::BranchSwitched && error.details().contains_key("branch")
 }
 
 /// Whether work ended on the branch on which it began, or on a commit that has the one on which it began: what else it has was brought by

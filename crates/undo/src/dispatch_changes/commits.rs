@@ -12,7 +12,7 @@ use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{code, report};
 use ic_ledger::events::Hash;
-use ic_ledger::{Snapshot, path_bytes};
+use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
@@ -264,13 +264,9 @@ pub(super) fn leave_unstashed(
     changes: &mut Own,
     captures: &[CheckpointRecord],
 ) -> Result<()> {
-    let mut looks = captures.iter().filter(|look| !look.link.of_call);
+    let mut looks = captures.iter().filter(|look| has_git(look));
     let (Some(first), Some(last)) = (looks.next(), looks.next_back()) else { return Ok(()) };
-    let stash = |look: &CheckpointRecord| -> Result<Vec<String>> {
-        let git = CheckpointManifest::read(&workspace.objects, &look.manifest)?.git;
-        Ok(git.map(|git| git.stash.into_iter().map(|entry| entry.commit).collect()).unwrap_or_default())
-    };
-    let (had, has) = (stash(first)?, stash(last)?);
+    let (had, has) = (stash_of(workspace, first)?, stash_of(workspace, last)?);
     let known = changes.paths();
     for entry in had.iter().filter(|entry| !has.contains(entry)) {
         let paths = git::stashed_paths(&workspace.root, entry);
@@ -279,6 +275,40 @@ pub(super) fn leave_unstashed(
         }
     }
     Ok(())
+}
+
+/// Leaves what others put onto the stash since the work began, and the tree has no more: an undo changes no entry of the stash.
+pub(super) fn leave_stashed(workspace: &Workspace<'_>, changes: &mut Own, captures: &[CheckpointRecord]) -> Result<()> {
+    let Some(first) = captures.iter().find(|look| has_git(look)) else { return Ok(()) };
+    let (known, had) = (changes.known(), stash_of(workspace, first)?);
+    for entry in git::stash_ids(&workspace.root)?.iter().filter(|entry| !had.contains(entry)) {
+        let paths = git::stashed_paths(&workspace.root, entry).into_iter().filter(|path| known.contains(path));
+        let paths: Vec<Vec<u8>> = paths.collect();
+        // The third parent of an entry has the files that git did not track.
+        let asked = |commit: &str| paths.iter().map(|path| (commit.to_owned(), path.clone())).collect::<Vec<_>>();
+        let tracked = git::contents(&workspace.root, &asked(entry));
+        let untracked = git::contents(&workspace.root, &asked(&format!("{entry}^3")));
+        for ((path, tracked), untracked) in paths.iter().zip(tracked).zip(untracked) {
+            let before = match changes.pairs(path).first() {
+                Some((Some(DiffState::File { hash, .. }), _)) => Some(*hash),
+                _ => None,
+            };
+            let here = std::fs::read(workspace.root.join(path_from_bytes(path))).ok();
+            let is_before = |text: Option<Vec<u8>>| text.as_deref().map(hash_of) == before;
+            if is_before(here) && !is_before(tracked.or(untracked)) {
+                let short = entry.get(..12).unwrap_or(entry);
+                let why =
+                    format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {short}");
+                changes.leave_part(path.clone(), &why);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stash_of(workspace: &Workspace<'_>, look: &CheckpointRecord) -> Result<Vec<String>> {
+    let git = CheckpointManifest::read(&workspace.objects, &look.manifest)?.git;
+    Ok(git.into_iter().flat_map(|git| git.stash).map(|entry| entry.commit).collect())
 }
 
 /// The commits that were made here between the first checkpoint and the last, newest first.

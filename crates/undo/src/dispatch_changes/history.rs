@@ -5,12 +5,13 @@ mod rollbacks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
-use ic_checkpoint::diff::{self, Difference};
+use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::reverse::{ChangeOwner, Own, Past, ReplayedPath, without_returns};
 use ic_kernel::journal::Choices;
 use ic_kernel::journal::table;
-use ic_ledger::Snapshot;
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
@@ -152,10 +153,31 @@ fn histories(
         })?;
     }
     // A path that was taken away and came back unchanged, as by a stash or a switch, has no new maker.
-    for history in histories.values_mut() {
+    for (path, history) in &mut histories {
+        if until.is_none() {
+            history.extend(returned_unseen(workspace, path, history));
+        }
         without_returns(history);
     }
     Ok(histories)
+}
+
+/// The change with which a person returned a path to what it was before their own changes, if no checkpoint shows that yet.
+fn returned_unseen(workspace: &Workspace<'_>, path: &[u8], history: &History) -> Option<Past> {
+    let last = history.last().filter(|past| past.whose == ChangeOwner::Person)?;
+    let file = workspace.root.join(path_from_bytes(path));
+    let is_here = |state: &Option<DiffState>| match state {
+        Some(DiffState::File { hash, size, .. }) => {
+            let is_alike = file.symlink_metadata().is_ok_and(|is| is.is_file() && is.len() == *size);
+            is_alike && std::fs::read(&file).is_ok_and(|text| hash_of(&text) == *hash)
+        }
+        Some(_) => false,
+        None => file.symlink_metadata().is_err(),
+    };
+    let own = history.iter().rev().take_while(|past| past.whose == ChangeOwner::Person);
+    let back = own.map(|past| &past.change.0).find(|state| is_here(state))?;
+    let change = (last.change.1.clone(), back.clone());
+    (!is_here(&last.change.1)).then_some(Past { seq: last.seq, whose: ChangeOwner::Person, change })
 }
 
 fn whose(
