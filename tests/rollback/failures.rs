@@ -65,6 +65,32 @@ fn an_effect_that_fails_stops_there_and_the_named_command_goes_on() {
 }
 
 #[test]
+fn what_a_person_writes_while_a_rollback_is_stopped_is_asked_about() {
+    let world = story();
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
+    let report = stopped(&world, "a", &[]);
+    world.write("src/a.rs", "mended by hand\n");
+    world.write("new", "by hand\n");
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    let refused = go_on(&world, &report);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert_eq!(steps(&refused.json())[..2], pairs(&[("effects", "done"), ("tree", "failed")]), "{refused:?}");
+    let conflict = refused.json()["steps"][1]["error"].to_string();
+    assert!(
+        conflict.contains("file_conflict") && conflict.contains("new (changed while this was stopped)"),
+        "{conflict}"
+    );
+    let id = report["rollback_id"].as_str().expect("an id");
+    let shown = world.cli.ok(["rollback", "show", id, "--format", "text"]);
+    assert!(shown.contains("--force-files") && shown.contains("--skip-step"), "{shown}");
+    assert_eq!((world.text("src/a.rs").as_str(), world.text("new").as_str()), ("mended by hand\n", "by hand\n"));
+    let done = world.cli.run(["rollback", "resume", id, "--force-files", "--yes", "--json"]);
+    assert_eq!(done.json()["status"], "done", "{done:?}");
+    assert_eq!((world.read("src/a.rs"), world.read("new"), world.read("notes/todo")), (None, None, None));
+}
+
+#[test]
 fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once() {
     let world = story();
     world.effect("last", &["exit 3"]);

@@ -118,16 +118,19 @@ impl Workspace<'_> {
             })?;
         }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
-        if let Some(settled) = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten() {
-            for (from, to) in self.time_of_others(&settled, now, &did.spans)? {
-                diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
-                    if difference.change().is_some() {
-                        let reason = format!("changed after checkpoint {}, when work had ended", settled.id.short());
-                        reasons.entry(difference.path).or_insert(reason);
-                    }
-                    Ok(())
-                })?;
-            }
+        let settled = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten();
+        let reason = settled.as_ref().map_or_else(
+            || "changed while this was stopped".to_owned(),
+            |settled| format!("changed after checkpoint {}, when work had ended", settled.id.short()),
+        );
+        let is_settled = settled.is_some();
+        for (from, to) in self.time_of_others(settled.map(|settled| settled.tree), now, &did.spans)? {
+            diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
+                if difference.change().is_some() && (is_settled || !self.is_database_now(&difference.path)) {
+                    reasons.entry(difference.path).or_insert_with(|| reason.clone());
+                }
+                Ok(())
+            })?;
         }
         Ok(differences
             .iter()
@@ -157,11 +160,11 @@ impl Workspace<'_> {
         Ok(work.is_some_and(|work| work.settled).then_some(newest))
     }
 
-    /// The trees between which others may have changed something since work had ended: all the time but while the deed itself `did`
-    /// something. A part of it that died in its middle is taken to have done all until the next look.
+    /// The trees between which others may have changed something since work had ended, or since the deed first stopped: all the time but
+    /// while the deed itself `did` something. A part of it that died in its middle is taken to have done all until the next look.
     fn time_of_others(
         &self,
-        settled: &CheckpointRecord,
+        settled: Option<Hash>,
         now: &Hash,
         did: &[(CheckpointId, Option<CheckpointId>)],
     ) -> Result<Vec<(Hash, Hash)>> {
@@ -170,7 +173,7 @@ impl Workspace<'_> {
         //
         // Without an `after` the deed died there, and all until the next `before`, or until now, is taken for its own.
         let mut stretches = Vec::new();
-        let mut from = Some(settled.tree);
+        let mut from = settled;
         for (before, after) in did {
             if let Some(from) = from {
                 stretches.push((from, tree(before)?));
