@@ -99,9 +99,9 @@ fn rows_that_giving_up_passed_over_come_back_later_and_the_run_stays_where_it_is
     let undo = ["redo", id.as_str().expect("an id"), "--format"];
     let text = |last: &str| world.ic(&[&undo[..], &["text", last]].concat());
     let preview = text("--dry-run");
-    assert!(preview.contains("would undo what was left of"), "{preview}");
+    assert!(preview.contains("would redo the rest of what"), "{preview}");
     let told = text("--yes");
-    assert!(told.contains("undone what was left of") && told.contains("stays where it is"), "{told}");
+    assert!(told.contains("redone: the rest of what") && told.contains("stays where it is"), "{told}");
     assert_eq!((world.rows().lines().count(), world.status()), (before.lines().count(), "active@d".to_owned()));
     world.reset(&WHOLE);
     let told = world.cli.json(undo.iter().chain(&["json", "--yes"]));

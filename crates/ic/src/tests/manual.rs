@@ -27,8 +27,8 @@ In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\"
 `error: ...` and `hint: ...`. What must be known of an answer whatever is done with it, that the ledger is behind what its store remembers,
 follows it in JSON form as a line on stderr: `{\"warning\": {\"code\", \"message\"}}`. In an error it stands before the hint.
 
-A `--dry-run` exits as the real call with `--yes` and the same flags would begin or be refused: 0 if it would begin, else 1, 2 or 3,
-never 4. A plan that is refused because it would overwrite something, or because of a step that cannot be undone, is printed with its
+A `--dry-run` exits as the real call with `--yes` and the same flags would, as far as its plan tells: 0; 4 if the plan names something
+that stays; 1, 2 or 3 if the call would be refused. A plan that is refused because it would overwrite something, or because of a step that cannot be undone, is printed with its
 `refusal` (`{code, message, hint, details}`) in JSON, and with the reason in text. For any other reason, and in `workflow rollback`, the
 error is that of the real call.
 

@@ -152,7 +152,7 @@ fn reference(owner: &BlameOwner) -> String {
 fn whose(changed: &BlamedChange) -> String {
     match changed.owners.as_slice() {
         // This comes before the empty list: what a restore changed belongs to no work.
-        _ if changed.is_restore => "a restore".to_owned(),
+        _ if changed.is_restore => format!("a restore, checkpoint:{}", changed.to.short()),
         [] => "no recorded work".to_owned(),
         owners => owners.iter().map(reference).collect::<Vec<_>>().join(" or "),
     }

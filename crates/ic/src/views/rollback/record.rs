@@ -137,7 +137,7 @@ pub(crate) fn list(all: &[RollbackRecord], now: ic_base::Timestamp) -> String {
 }
 
 /// The target of a rollback: a phase, or the work that alone was undone.
-pub(crate) fn where_to(rollback: &RollbackRecord) -> String {
+fn where_to(rollback: &RollbackRecord) -> String {
     match rollback.alone() {
         Some(alone) => format!("only {alone}"),
         None => rollback.to_phase.clone(),

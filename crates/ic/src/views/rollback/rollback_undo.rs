@@ -10,7 +10,7 @@ use crate::views::checkpoint::restore::RestoreJson;
 use crate::views::common_shapes::RefusalJson;
 use crate::views::compensation::compensation_report::UndoneStepJson;
 use crate::views::rollback::data::{RestoredDataJson, rows};
-use crate::views::rollback::record::{RollbackRecordJson, where_to};
+use crate::views::rollback::record::RollbackRecordJson;
 use crate::views::rollback::steps::{StepJson, not_put_back, steps, ways_on};
 use crate::views::rollback::tree::{outside, tree};
 use crate::views::rollback::{DecidedJson, OutsideJson};
@@ -73,13 +73,16 @@ fn would_be_undone(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
     // An undo of works moved no run, so no phase is named.
-    if rollback.is_of_works() && !undone.is_rest {
-        let head = if undone.course == Course::Reapply { "would stand" } else { "would undo" };
-        return format!("{} {id}: {}.\n", styled(style::WARN, head), plain(&where_to(rollback)));
-    }
     if undone.is_rest {
-        let head = styled(style::WARN, "would undo");
-        return format!("{head} what was left of {id}; the run {run} would stay where it is.\n");
+        let head = styled(style::WARN, "would redo");
+        return format!("{head} the rest of what {id} undid; the run {run} would stay where it is.\n");
+    }
+    if let Some(works) = rollback.alone() {
+        return match undone.course {
+            Course::Reapply => format!("{} {id}: {works} would stay undone.\n", styled(style::WARN, "would stand")),
+            Course::Abort => format!("{} {id}: {works} would be back.\n", styled(style::WARN, "would abort")),
+            _ => format!("{} {works}, which {id} undid.\n", styled(style::WARN, "would redo")),
+        };
     }
     let (head, phase) = match undone.course {
         Course::Forward | Course::Reapply => {
@@ -99,14 +102,13 @@ fn ended(undone: &UndoneRollback) -> String {
     let stands = undone.course == Course::Reapply;
     match rollback.alone() {
         _ if undone.is_rest => {
-            let done = styled(style::GOOD, "undone");
-            format!("{done} what was left of {id}; the run {run} stays where it is.\n")
+            let done = styled(style::GOOD, "redone");
+            format!("{done}: the rest of what {id} undid is back; the run {run} stays where it is.\n")
         }
-        Some(_) => {
-            let state = if stands { "stands" } else { rollback.status.as_str() };
-            let back = if stands { "undone" } else { "back" };
-            let what = plain(&where_to(rollback));
-            format!("{} {id}: {what} is {back} in the run {run}.\n", styled(style::GOOD, state))
+        Some(works) if stands => format!("{} {id}: {works} stays undone.\n", styled(style::GOOD, "stands")),
+        Some(works) => {
+            let head = if undone.course == Course::Abort { "aborted" } else { "redone" };
+            format!("{} {id}: {works} is back.\n", styled(style::GOOD, head))
         }
         None if stands => {
             let phase = plain(&rollback.to_phase);
