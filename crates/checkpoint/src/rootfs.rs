@@ -29,13 +29,11 @@ use crate::names::is_like_git;
 use crate::unreadable_files;
 
 mod access;
-#[cfg(test)]
-pub(crate) mod crash_injection;
 mod entry_state;
 mod ownership;
 mod remove;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::entry_state::{EntryState, Stat};
 pub use self::ownership::FileAttributes;
@@ -319,11 +317,11 @@ impl RootDir {
         let directory = self.directory(parent).at(path)?;
         let opened = OpenedUp::new(&directory, needed).at(parent)?;
         #[cfg(test)]
-        crash_injection::may_come();
+        tests::crash_injection::may_come();
         // Closed again whatever the work says: an error must not leave the directory open.
         let worked = work(&directory, name);
         #[cfg(test)]
-        crash_injection::may_come();
+        tests::crash_injection::may_come();
         let closed = opened.close().at(parent);
         // The first thing that went wrong is what the person must know.
         worked.and(closed)

@@ -93,11 +93,11 @@ pub(crate) mod mcp;
 pub(crate) mod rewind;
 pub(crate) mod rollback;
 pub(crate) mod run;
-#[cfg(test)]
-mod schema_words;
 pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod status;
+#[cfg(test)]
+mod tests;
 pub(crate) mod ui;
 pub(crate) mod wait;
 pub(crate) mod workflow;

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{EntryState, RootDir, check_path};
 
+pub(crate) mod crash_injection;
 mod hostile;
 mod modes;
 

@@ -45,7 +45,7 @@ shape! {
         due_at: Option<String> = dispatch.heartbeat.map(|beats| beats.due.to_string()),
         summary: Option<String> = dispatch.summary.clone(),
         /// The verdict of a review: pass or fail.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_dispatch::WorkVerdict::WORDS))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&ic_dispatch::WorkVerdict::WORDS))))]
         verdict: Option<&'static str> = dispatch.verdict.map(ic_dispatch::WorkVerdict::as_str),
         error: Option<String> = dispatch.error.clone(),
         tokens: TokensJson = dispatch.tokens.into(),

@@ -84,9 +84,9 @@ pub(crate) struct EventJson<'e> {
     to: Option<&'e str>,
     /// The run's epoch when it happened; for an event of a dispatch, the epoch of that work.
     epoch: Option<i64>,
-    #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_phase::gate::GateResult::WORDS))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&ic_phase::gate::GateResult::WORDS))))]
     gate_result: Option<&'e str>,
-    #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&crate::views::schema_words::tiers()))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&crate::views::tests::schema_words::tiers()))))]
     gate_tier: Option<&'e str>,
     reason: Option<&'e str>,
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]

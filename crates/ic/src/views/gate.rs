@@ -16,7 +16,7 @@ shape! {
         /// The phase whose records count; null: the whole run.
         phase: Option<String> = c.phase.as_ref().map(ToString::to_string),
         /// hard: a failure blocks the run; soft: it warns.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::tiers()[..2])))]
         tier: &'static str = c.tier.as_str(),
         /// other: only artifacts and verdicts of others than the agents that did the work count; any: all do.
         by: &'static str as ic_phase::gate::AuthorRule = c.by.as_str(),
@@ -64,7 +64,7 @@ shape! {
         /// pass, fail or none.
         gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
         /// hard, soft or none.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
         evidence: EvidenceJson = outcome.verdict.conditions.as_slice().into(),
         reason: Option<String> = outcome.reason.clone(),
@@ -73,7 +73,7 @@ shape! {
         /// The id of the checkpoint that the advance took.
         checkpoint_id: Option<String> = outcome.checkpoint_id.as_ref().map(ToString::to_string),
         /// The reason why the run did not move: `gate_blocked` or `paused`; null if it moved.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<WarningJson> =
@@ -89,13 +89,13 @@ shape! {
         #[cfg_attr(test, schemars(extend("enum" = [ic_ledger::events::EventType::Advance, ic_ledger::events::EventType::Block, ic_ledger::events::EventType::Pause].map(ic_ledger::events::EventType::as_str))))]
         would: &'static str = outcome.event_type.as_str(),
         gate_result: &'static str as ic_phase::gate::GateResult = outcome.verdict.result.as_str(),
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::tiers())))]
         gate_tier: &'static str = outcome.verdict.tier.as_str(),
         evidence: EvidenceJson = outcome.verdict.conditions.as_slice().into(),
         reason: Option<String> = outcome.reason.clone(),
         epoch: i64 = outcome.epoch,
         /// `gate_blocked`, `paused` or null.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&[ic_base::Code::GateBlocked, ic_base::Code::Paused].map(ic_base::Code::as_str)))))]
         code: Option<&'static str> = refusal(outcome).map(ic_base::Code::as_str),
     }
 
@@ -110,7 +110,7 @@ shape! {
     pub(crate) struct RequirementJson from r: &Requirement {
         pub(crate) check: &'static str as ic_phase::gate::GateCheck = r.check.as_str(),
         pub(crate) phase: Option<String> = r.phase.as_ref().map(ToString::to_string),
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::tiers()[..2])))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::tiers()[..2])))]
         pub(crate) tier: &'static str = r.tier.as_str(),
         /// other: only artifacts and verdicts of others than the agents that did the work count; any: all do.
         pub(crate) by: &'static str as ic_phase::gate::AuthorRule = r.by.as_str(),

@@ -45,12 +45,12 @@ shape! {
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
         restored_row_counts: Option<Map<String, Value>> = None,
         /// The last finished stage: planned, `git_done`, `db_done` or `vector_done`; null if there was nothing to do.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&ic_rewind::journal::Stage::WORDS))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&ic_rewind::journal::Stage::WORDS))))]
         stage: Option<&'static str> = Some(entry.stage.as_str()),
         /// The move of the tree; null if it is not moved.
         git: Option<RewindGitJson> = git,
         /// done, stopped, `in_progress`, undone or `nothing_to_do`.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_rewind::journal::RewindStatus::WORDS, "nothing_to_do"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::and(&ic_rewind::journal::RewindStatus::WORDS, "nothing_to_do"))))]
         status: &'static str = entry.status.as_str(),
         /// For an undo, what it undoes: rewind.
         #[serde(skip_serializing_if = "Option::is_none")]

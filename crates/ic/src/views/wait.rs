@@ -31,7 +31,7 @@ shape! {
         rolled_back_by: Option<String> = work.and_then(|work| work.rolled_back_by.as_ref()).map(ToString::to_string),
         /// Null: its end is on record. Else why the wait ended before it: `timed_out`, `process_gone`, `lost`, or `not_finished` for a run
         /// whose workflow has stopped, and with --any for what goes on.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::or_null(&[Code::ProcessGone, Code::Lost, Code::TimedOut, Code::NotFinished].map(Code::as_str)))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::or_null(&[Code::ProcessGone, Code::Lost, Code::TimedOut, Code::NotFinished].map(Code::as_str)))))]
         code: Option<&'static str> = code(one, stop).map(Code::as_str),
     }
 }

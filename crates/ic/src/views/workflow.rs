@@ -56,7 +56,7 @@ shape! {
         id: String = step.id.clone(),
         phase: String = step.phase.clone(),
         /// pending, running, succeeded, failed, interrupted, skipped, or `rolled_back`: it had succeeded.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_workflow::table::WorkflowStepState::WORDS, "rolled_back"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::and(&ic_workflow::table::WorkflowStepState::WORDS, "rolled_back"))))]
         status: &'static str = step.shown(),
         /// Whether a finished rollback went back to before it, and it has not begun again since. Its outside effect is undone, too, if the
         /// status is `rolled_back`.

@@ -15,7 +15,8 @@ use super::{ApplyProgress, apply};
 use crate::manifest::PathText;
 use crate::objects::Objects;
 use crate::restore::plan::{PlannedDatabase, RestoreAction, RestoreNode, RestorePlan, RestoreStep};
-use crate::rootfs::{RootDir, crash_injection};
+use crate::rootfs::RootDir;
+use crate::rootfs::tests::crash_injection;
 
 /// The files of a database, by their names.
 type Files = BTreeMap<String, Vec<u8>>;

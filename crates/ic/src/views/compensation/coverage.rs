@@ -25,7 +25,7 @@ shape! {
     struct CoveredJson from (step, coverage): &(String, EffectCoverage) {
         step: String = step.clone(),
         /// compensated, skip, pivot or undeclared.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::coverages())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::coverages())))]
         coverage: &'static str = coverage.as_str(),
     }
 }

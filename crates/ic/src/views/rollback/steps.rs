@@ -24,7 +24,7 @@ shape! {
         layer: &'static str as StepKind = step.kind.as_str(),
         /// pending, running, done, failed, skipped; or `as_before`: the rollback was undone or aborted, and the layer is as it was before
         /// it.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::and(&ic_kernel::journal::steps::RollbackStepState::WORDS, "as_before"))))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::and(&ic_kernel::journal::steps::RollbackStepState::WORDS, "as_before"))))]
         status: &'static str = step.shown(course, stands),
         /// The recorded part of its outcome.
         made: MadeJson = step.into(),

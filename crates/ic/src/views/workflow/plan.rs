@@ -60,7 +60,7 @@ shape! {
         timeout_ms: Option<u64> = step.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok()),
         retries: u32 = step.retries.max,
         /// compensated, skip, pivot or undeclared.
-        #[cfg_attr(test, schemars(extend("enum" = crate::views::schema_words::coverages())))]
+        #[cfg_attr(test, schemars(extend("enum" = crate::views::tests::schema_words::coverages())))]
         coverage: &'static str = coverage.as_str(),
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn after(moments: Option<usize>) {
     LEFT.set(moments);
 }
 
-pub(super) fn may_come() {
+pub(crate) fn may_come() {
     match LEFT.get() {
         Some(0) => std::panic::panic_any("dead"),
         left => LEFT.set(left.map(|left| left - 1)),
