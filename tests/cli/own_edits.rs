@@ -684,6 +684,22 @@ fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
 }
 
 #[test]
+fn work_that_a_person_committed_on_a_branch_is_not_undone_on_another() {
+    let project = in_git();
+    let main = git(&project, &["branch", "--show-current"]);
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    git(&project, &["add", "a.txt"]);
+    git(&project, &["commit", "-qm", "a"]);
+    git(&project, &["switch", "-q", "-c", "other", "HEAD~1"]);
+    let refused = project.run("undo --yes");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("it is on the branch {main}")), "{refused:?}");
+    git(&project, &["switch", "-q", &main]);
+    project.json("undo --yes");
+    assert!(!project.root().join("a.txt").exists());
+}
+
+#[test]
 fn undo_leaves_the_branch_that_a_person_checked_out_since() {
     for is_committed in [false, true] {
         let project = in_git();

@@ -6,6 +6,7 @@ mod commits;
 mod history;
 mod skipped_files;
 mod span;
+mod stash;
 mod work_patch;
 
 use std::collections::BTreeSet;
@@ -29,14 +30,12 @@ use ic_worktree::{TreeChanges, Workspace};
 pub(crate) use branch::is_on_another_branch;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{
-    MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, leave_stashed, leave_unstashed,
-    made_between,
-};
+use commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, made_between};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
+use stash::{leave_elsewhere, leave_unstashed};
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;
 
@@ -132,7 +131,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let is_told = attribution.are_told_by_calls(ids);
     let captures = attribution.looks;
-    leave_stashed(workspace, &mut changes, &captures)?;
+    leave_elsewhere(workspace, &mut changes, &captures)?;
     let mut commits = if is_told {
         leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)

@@ -104,15 +104,13 @@ pub(super) fn decide<'a>(
         let request = if is_exact { whole } else { cut };
         return Ok(Decided { request, planned });
     }
+    // A conflict of the set says what a person has to decide, work that lies on another branch is undone there, and work that was undone
+    // already leaves nothing but what others did. Otherwise the set cannot be told, so the cut says what is in the way.
+    let is_said =
+        |e: &Diagnosis| matches!(e.code(), Code::FileConflict | Code::PointTakenBack) || is_on_another_branch(e);
     match plan(&set) {
         Ok(planned) => Ok(Decided { request: set, planned: as_expected(planned)? }),
-        // A conflict of the set says what a person has to decide, and work that was undone already leaves nothing but what others did.
-        // Otherwise the set cannot be told, so the cut says what is in the way.
-        Err(error)
-            if matches!(error.code(), Code::FileConflict | Code::PointTakenBack) || is_on_another_branch(&error) =>
-        {
-            Err(error)
-        }
+        Err(error) if is_said(&error) => Err(error),
         Err(_) => Ok(Decided { request: cut, planned: None }),
     }
 }
@@ -193,26 +191,21 @@ fn is_only_of_thread(
     };
     let run = &planned.rollback.plan.run;
     let workspace = Workspace::of_run(kernel, run, settings)?;
+    // Where HEAD stays and the stash has nothing that the target has not, the end of the work need not be looked up.
+    let has_new = |git: &GitRestore| git.current.stash.iter().any(|entry| !git.meant.stash.contains(entry));
+    let is_still = tree.git.as_ref().is_some_and(|git| !git.plan.head && !has_new(git));
     let is_all = sole_work::is_all_of(&workspace, &thread.kin, (&tree.target, &tree.plan.steps))?
-        && !is_switched_or_stashed(kernel, &workspace, run, (&thread.last, tree.git.as_ref()))?;
+        && (is_still || !is_switched_or_stashed(kernel, &workspace, run, &thread.last)?);
     Ok(is_all.then_some(true))
 }
 
-/// Whether others switched to another branch or made an entry of the stash since this work ended. `planned`: what is known of git by now.
-fn is_switched_or_stashed(
-    kernel: &Kernel,
-    workspace: &Workspace<'_>,
-    run: &Run,
-    (last, planned): (&DispatchId, Option<&GitRestore>),
-) -> Result<bool> {
+/// Whether others switched to another branch or made an entry of the stash since this work ended.
+fn is_switched_or_stashed(kernel: &Kernel, workspace: &Workspace<'_>, run: &Run, last: &DispatchId) -> Result<bool> {
     let looks = git_around_ids(kernel, workspace, run, std::slice::from_ref(last))?;
     let Some((_, Some(left))) = looks.into_iter().next() else { return Ok(false) };
     let is_new = |commit: &String| !left.stash.iter().any(|entry| entry.commit == *commit);
-    let has_new = match planned {
-        Some(git) => git.current.stash.iter().any(|entry| is_new(&entry.commit)),
-        None => git::stash_ids(&workspace.root)?.iter().any(is_new),
-    };
-    Ok(has_new || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
+    let is_stashed = git::stash_ids(&workspace.root)?.iter().any(is_new);
+    Ok(is_stashed || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
 }
 
 /// Whether a run has work after an event that stands and is of none of these dispatches.

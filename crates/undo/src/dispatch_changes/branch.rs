@@ -4,10 +4,12 @@ use std::path::Path;
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::git::{self, GitState};
-use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::Dispatch;
 use ic_worktree::Workspace;
+
+use super::commits::{has_git, state_of};
 
 /// Errors: `branch_switched` where the work ended on another branch than it began on, and that one lacks commits of the first: then the
 /// switch took away more than the work's. Also where the present branch lacks the commit that the work was done on, because its files are not here.
@@ -17,9 +19,8 @@ pub(super) fn require_one_branch(
     looks: &[CheckpointRecord],
 ) -> Result<()> {
     let mut states = Vec::new();
-    // The looks around calls have no state of git.
-    for look in looks.iter().filter(|look| !look.link.of_call) {
-        states.extend(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git);
+    for look in looks.iter().filter(|look| has_git(look)) {
+        states.extend(state_of(workspace, look)?);
     }
     let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();

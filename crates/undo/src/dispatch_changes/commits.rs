@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::diff::{self, DiffState, Difference};
-use ic_checkpoint::git::{self, GitCommit};
+use ic_checkpoint::git::{self, GitCommit, GitState};
 use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{code, report};
 use ic_ledger::events::Hash;
-use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
+use ic_ledger::{Snapshot, path_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
@@ -258,57 +258,8 @@ impl OthersCommits {
     }
 }
 
-/// Leaves changes that came off a stash which was there before the work: they are not the work's own, and exist nowhere else by now.
-pub(super) fn leave_unstashed(
-    workspace: &Workspace<'_>,
-    changes: &mut Own,
-    captures: &[CheckpointRecord],
-) -> Result<()> {
-    let mut looks = captures.iter().filter(|look| has_git(look));
-    let (Some(first), Some(last)) = (looks.next(), looks.next_back()) else { return Ok(()) };
-    let (had, has) = (stash_of(workspace, first)?, stash_of(workspace, last)?);
-    let known = changes.paths();
-    for entry in had.iter().filter(|entry| !has.contains(entry)) {
-        let paths = git::stashed_paths(&workspace.root, entry);
-        for path in paths.into_iter().filter(|path| known.contains(path)) {
-            changes.leave(path, "it came off the stash, where others had put it");
-        }
-    }
-    Ok(())
-}
-
-/// Leaves what others put onto the stash since the work began, and the tree has no more: an undo changes no entry of the stash.
-pub(super) fn leave_stashed(workspace: &Workspace<'_>, changes: &mut Own, captures: &[CheckpointRecord]) -> Result<()> {
-    let Some(first) = captures.iter().find(|look| has_git(look)) else { return Ok(()) };
-    let (known, had) = (changes.known(), stash_of(workspace, first)?);
-    for entry in git::stash_ids(&workspace.root)?.iter().filter(|entry| !had.contains(entry)) {
-        let paths = git::stashed_paths(&workspace.root, entry).into_iter().filter(|path| known.contains(path));
-        let paths: Vec<Vec<u8>> = paths.collect();
-        // The third parent of an entry has the files that git did not track.
-        let asked = |commit: &str| paths.iter().map(|path| (commit.to_owned(), path.clone())).collect::<Vec<_>>();
-        let tracked = git::contents(&workspace.root, &asked(entry));
-        let untracked = git::contents(&workspace.root, &asked(&format!("{entry}^3")));
-        for ((path, tracked), untracked) in paths.iter().zip(tracked).zip(untracked) {
-            let before = match changes.pairs(path).first() {
-                Some((Some(DiffState::File { hash, .. }), _)) => Some(*hash),
-                _ => None,
-            };
-            let here = std::fs::read(workspace.root.join(path_from_bytes(path))).ok();
-            let is_before = |text: Option<Vec<u8>>| text.as_deref().map(hash_of) == before;
-            if is_before(here) && !is_before(tracked.or(untracked)) {
-                let short = entry.get(..12).unwrap_or(entry);
-                let why =
-                    format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {short}");
-                changes.leave_part(path.clone(), &why);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn stash_of(workspace: &Workspace<'_>, look: &CheckpointRecord) -> Result<Vec<String>> {
-    let git = CheckpointManifest::read(&workspace.objects, &look.manifest)?.git;
-    Ok(git.into_iter().flat_map(|git| git.stash).map(|entry| entry.commit).collect())
+pub(super) fn state_of(workspace: &Workspace<'_>, look: &CheckpointRecord) -> Result<Option<GitState>> {
+    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git)
 }
 
 /// The commits that were made here between the first checkpoint and the last, newest first.
@@ -330,17 +281,17 @@ fn heads_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord], at_mo
 }
 
 /// Checkpoints around a call do not record git's state.
-fn has_git(look: &CheckpointRecord) -> bool {
+pub(super) fn has_git(look: &CheckpointRecord) -> bool {
     !look.link.of_call
 }
 
-fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
+pub(super) fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
     captures.iter().rfind(|look| has_git(look))
 }
 
 fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
     let Some(look) = look else { return Ok(None) };
-    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git.and_then(|git| git.head))
+    Ok(state_of(workspace, look)?.and_then(|git| git.head))
 }
 
 /// Those of these commits that were not made during the work: a ref reached them before it, or a pull, a merge or a switch brought them.
@@ -348,7 +299,7 @@ fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[
     let Some(first) = captures.iter().find(|look| has_git(look)).filter(|_| !shas.is_empty()) else {
         return Ok(Vec::new());
     };
-    let git = CheckpointManifest::read(&workspace.objects, &first.manifest)?.git;
+    let git = state_of(workspace, first)?;
     let refs: Vec<String> = git.into_iter().flat_map(|git| git.refs).map(|(_, sha)| sha).collect();
     let mut fresh = git::not_reached(&workspace.root, shas, &refs);
     // Git is asked only if a pull, a merge, a switch or a reset led HEAD to one of them: nothing else brings commits.

@@ -8,8 +8,9 @@ use ic_ledger::Snapshot;
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-use super::commits::{OwnCommit, commits_of, leave_recorded, leave_unstashed, made_between};
+use super::commits::{OwnCommit, commits_of, leave_recorded, made_between};
 use super::span::{WorkSpan, missing};
+use super::stash::leave_unstashed;
 use super::{own_changes, recorded_by};
 
 /// What one piece of work, with what it began, made of the tree.

@@ -119,18 +119,20 @@ impl Workspace<'_> {
         }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         let settled = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten();
-        let reason = settled.as_ref().map_or_else(
-            || "changed while this was stopped".to_owned(),
-            |settled| format!("changed after checkpoint {}, when work had ended", settled.id.short()),
-        );
         let is_settled = settled.is_some();
-        for (from, to) in self.time_of_others(settled.map(|settled| settled.tree), now, &did.spans)? {
-            diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
-                if difference.change().is_some() && (is_settled || !self.is_database_now(&difference.path)) {
-                    reasons.entry(difference.path).or_insert_with(|| reason.clone());
-                }
-                Ok(())
-            })?;
+        if is_settled || !did.spans.is_empty() {
+            let reason = match &settled {
+                Some(settled) => format!("changed after checkpoint {}, when work had ended", settled.id.short()),
+                None => "changed while this was stopped".to_owned(),
+            };
+            for (from, to) in self.time_of_others(settled.map(|settled| settled.tree), now, &did.spans)? {
+                diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
+                    if difference.change().is_some() && (is_settled || !self.is_database_now(&difference.path)) {
+                        reasons.entry(difference.path).or_insert_with(|| reason.clone());
+                    }
+                    Ok(())
+                })?;
+            }
         }
         Ok(differences
             .iter()
