@@ -314,36 +314,6 @@ fn of_commands_at_once_in_one_tree_none_is_lost_and_none_has_what_another_made()
 }
 
 #[test]
-fn work_that_ends_while_the_end_of_another_is_captured_is_recorded_after_it() {
-    let project = in_git();
-    let outside = project.root().parent().expect("a parent").to_owned();
-    let (done, go) = (outside.join("done"), outside.join("go"));
-    let start = |name: &str, line: &str| {
-        let mut command = call(&project, ["exec", "--name", name, "--", "sh", "-c", line]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start ic")
-    };
-    // The short one leaves a tree that is known, so its capture stores nothing, and does not wait for the store.
-    project.write("a", "2\n");
-    ok(&project, "exec -- true");
-    project.write("a", "1\n");
-    let waits = format!("touch ready; until [ -e {} ]; do sleep 0.01; done; echo 2 > a; rm big* ready", go.display());
-    let short = start("short", &waits);
-    wait_for("both are under way", || text(&project, "ready").is_some());
-    // The capture at its end reads `a` at once, and then these files for a second.
-    let makes = format!("for n in $(seq 24); do head -c 9000000 /dev/urandom > big$n; done; touch {}", done.display());
-    let long = start("long", &makes);
-    wait_for("the long one has written", || done.exists());
-    std::thread::sleep(Duration::from_millis(50));
-    std::fs::write(&go, "").expect("write");
-    for mut one in [short, long] {
-        assert_eq!(one.wait().expect("its end").code(), Some(0));
-    }
-    let newest = &project.json("log -- a")[0];
-    let shared = &newest["file_counts"]["shared"];
-    assert_eq!((newest["title"].as_str(), shared.as_i64()), (Some("short"), Some(0)), "{newest}");
-}
-
-#[test]
 fn command_on_a_terminal_has_the_terminal() {
     let project = in_git();
     let line = "test -t 0 && test -t 1 && read answer && echo \"got $answer\" && echo made > made";
