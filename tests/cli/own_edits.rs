@@ -685,18 +685,41 @@ fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
 
 #[test]
 fn work_that_a_person_committed_on_a_branch_is_not_undone_on_another() {
+    let commit: [&[&str]; 2] = [&["add", "-A"], &["commit", "-qm", "of the agent"]];
+    let on_main: &[&[&str]] =
+        &[commit[0], commit[1], &["branch", "theirs"], &["switch", "-q", "-c", "there", "HEAD~1"]];
+    let on_new: &[&[&str]] = &[&["switch", "-q", "-c", "theirs"], commit[0], commit[1], &["switch", "-q", "-"]];
+    let moved: &[&[&str]] = &[commit[0], commit[1], &["branch", "theirs"], &["reset", "-q", "--hard", "HEAD~1"]];
+    for words in [on_main, on_new, moved] {
+        let project = in_git();
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        for words in words {
+            git(&project, words);
+        }
+        let refused = project.run("undo --yes");
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{words:?}: {refused:?}");
+        assert!(refused.stderr.contains("it is on the branch"), "{words:?}: {refused:?}");
+        git(&project, &["switch", "-q", "theirs"]);
+        project.json("undo --yes");
+        assert!(!project.root().join("a.txt").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn redo_leaves_a_branch_that_a_person_made_since() {
     let project = in_git();
-    let main = git(&project, &["branch", "--show-current"]);
-    writes(&project, "A", "write", "a.txt", "by the agent\n");
-    git(&project, &["add", "a.txt"]);
-    git(&project, &["commit", "-qm", "a"]);
-    git(&project, &["switch", "-q", "-c", "other", "HEAD~1"]);
-    let refused = project.run("undo --yes");
-    assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
-    assert!(refused.stderr.contains(&format!("it is on the branch {main}")), "{refused:?}");
-    git(&project, &["switch", "-q", &main]);
+    ask(&project, "A", "branch");
+    runs(&project, "A", "branch", || {
+        git(&project, &["branch", "topic"]);
+        project.write("a.txt", "by the agent\n");
+    });
+    stop(&project, "A");
     project.json("undo --yes");
-    assert!(!project.root().join("a.txt").exists());
+    git(&project, &["switch", "-q", "-c", "topic"]);
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    let mine = git(&project, &["rev-parse", "HEAD"]);
+    project.run("redo --yes");
+    assert_eq!(git(&project, &["rev-parse", "topic"]), mine);
 }
 
 #[test]

@@ -91,6 +91,30 @@ fn what_a_person_writes_while_a_rollback_is_stopped_is_asked_about() {
 }
 
 #[test]
+fn work_whose_files_are_skipped_is_not_undone() {
+    let world = in_git().begun();
+    let dispatch = world.cli.ok(["dispatch", "create", &world.run, "--name", "work"]);
+    world.ic(&["dispatch", "start", &dispatch]);
+    let home = world.cli.home().display().to_string();
+    let shell = format!("test -e {home}/repaired || exit 3");
+    world.ic(&["compensation", "add", &world.run, "--step", "s", "--dispatch", &dispatch, "--shell", &shell]);
+    world.write("of-the-work", "1\n");
+    world.ic(&["dispatch", "complete", &dispatch]);
+    let undone = world.cli.run(["undo", "--only", &dispatch, "--yes", "--json"]);
+    assert_eq!(undone.json()["status"], "rolling_back", "{undone:?}");
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    // What a person wrote into its file while it was stopped is in the way.
+    world.write("of-the-work", "by hand\n");
+    let id = undone.json()["rollback_id"].as_str().expect("an id").to_owned();
+    let stopped = world.cli.run(["rollback", "resume", &id, "--yes", "--json"]);
+    assert_eq!(steps(&stopped.json())[..2], pairs(&[("effects", "done"), ("tree", "failed")]), "{stopped:?}");
+    let skipped = world.cli.run(["rollback", "resume", &id, "--skip-step", "--reason", "x", "--yes", "--json"]);
+    assert_eq!((skipped.code, skipped.json()["status"].as_str()), (Some(4), Some("done")), "{skipped:?}");
+    assert_eq!(world.cli.json(["dispatch", "show", &dispatch])["rolled_back_by"], Value::Null);
+    assert_eq!(world.text("of-the-work"), "by hand\n");
+}
+
+#[test]
 fn the_text_of_a_rollback_that_stopped_says_so_first_and_names_each_effect_once() {
     let world = story();
     world.effect("last", &["exit 3"]);

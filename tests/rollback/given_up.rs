@@ -222,7 +222,9 @@ fn the_preview_of_a_resume_is_what_is_left_to_do_and_names_what_would_stop_it_ag
     let other = world.cli.ok(["run", "create", "--goal", "other", "--phases", "x,y"]);
     let dispatch = world.cli.ok(["dispatch", "create", &other]);
     world.ic(&["dispatch", "record", &dispatch, "--file", "README"]);
-    let stopped = look(&[])["refusals"][0].clone();
+    let stopped = world.cli.run(resume.iter().chain(&["--dry-run", "--json"]));
+    assert_eq!(stopped.code, Some(4), "as the real call: {stopped:?}");
+    let stopped = stopped.json()["refusals"][0].clone();
     assert_eq!((&stopped["code"], &stopped["flag"]), (&json!("file_conflict"), &json!("--force-files")));
     assert_eq!(look(&["--force-files"])["refusals"], Value::Null);
     std::fs::write(&repaired, "").expect("repair it");

@@ -35,6 +35,7 @@ pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
+pub(crate) use stash::branches_since;
 use stash::{leave_elsewhere, leave_unstashed};
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;

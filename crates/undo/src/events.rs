@@ -74,18 +74,13 @@ impl Revert {
     }
 }
 
-/// The reverts of a run's rollbacks after the event `since`, oldest first; with `by`, only those of this rollback. An undo that was aborted
+/// The reverts of a run's rollbacks after the event `from`, oldest first; with `by`, only those of this rollback. An undo that was aborted
 /// itself is one of them, because its restores count although the rollback stands again.
-pub(crate) fn reverts(
-    snapshot: &Snapshot<'_>,
-    run: &RunId,
-    since: Seq,
-    by: Option<&RollbackId>,
-) -> Result<Vec<Revert>> {
+pub(crate) fn reverts(snapshot: &Snapshot<'_>, run: &RunId, from: Seq, by: Option<&RollbackId>) -> Result<Vec<Revert>> {
     use EventType as T;
     let is = |event: &Event, kinds: &[T]| kinds.iter().any(|kind| kind.as_str() == event.event_type);
     let (mut reverts, mut open) = (Vec::new(), None);
-    ic_ledger::events::each_since(snapshot, Some(run), since, i64::MAX, |event| {
+    ic_ledger::events::each_since(snapshot, Some(run), from, i64::MAX, |event| {
         if by.is_some_and(|by| event.subject_id.as_deref() != Some(by.as_str())) {
             return Ok(ControlFlow::Continue(()));
         }

@@ -98,7 +98,7 @@ pub fn roll_back(
     })?;
     let is_done = outcome.remembered.status == RollbackStatus::Done;
     let status = match is_done {
-        true if steps::is_in_part(&outcome.steps) => LayeredStatus::RolledBackInPart,
+        true if steps::is_in_part(&outcome.remembered, &outcome.steps) => LayeredStatus::RolledBackInPart,
         true => LayeredStatus::RolledBack,
         false => LayeredStatus::RollingBack,
     };

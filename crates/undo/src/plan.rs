@@ -180,12 +180,7 @@ fn require_between_calls(snapshot: &Snapshot<'_>, parent: &Dispatch, subagent: &
         .detail("dispatch_id", subagent.id.as_str()))
 }
 
-fn of_cut(
-    snapshot: &Snapshot<'_>,
-    run: Run,
-    cut: Cut,
-    (to_phase, include_target): (&str, bool),
-) -> Result<RollbackPlan> {
+fn of_cut(snapshot: &Snapshot<'_>, run: Run, cut: Cut, (to_phase, included): (&str, bool)) -> Result<RollbackPlan> {
     let dispatches = cancel::taken_back(snapshot, &cut)?;
     // An agent goes with its dispatch, in whatever phase it joined (ADR 0007): what it still reports must count for
     // nothing.
@@ -200,7 +195,7 @@ fn of_cut(
         failed_agents,
         marked_agents,
         reinstated: reinstated(snapshot, &cut)?,
-        include_target,
+        include_target: included,
         ..RollbackPlan::empty(run, to_phase.to_owned(), cut)
     })
 }

@@ -92,7 +92,7 @@ pub(super) fn off(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> R
 pub(super) fn on(tx: &Transaction<'_>, now: Timestamp, ids: &[RollbackId]) -> Result<()> {
     for id in ids {
         let remembered = table::get(tx, id)?;
-        if steps::is_in_part(&steps::of_rollback(tx, id)?) {
+        if steps::is_in_part(&remembered, &steps::of_rollback(tx, id)?) {
             // An undo of only a part of the work had marked nothing.
             table::set_status(tx, now, id, RollbackStatus::Done)?;
             continue;

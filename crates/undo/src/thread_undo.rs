@@ -19,7 +19,8 @@
 //! A cut and an exact set restore bytes, empty directories and branches. So they are taken wherever they take nothing else.
 
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
-use ic_checkpoint::git;
+use ic_checkpoint::git::{self, Stash};
+use ic_checkpoint::manifest::PathText;
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::{Compensation, compensation};
 use ic_kernel::Kernel;
@@ -30,7 +31,7 @@ use ic_phase::Run;
 use ic_worktree::{CaptureSettings, GitRestore, RestoreWatch, Workspace, root_of};
 
 use super::apply;
-use super::dispatch_changes::{git_around_ids, is_on_another_branch};
+use super::dispatch_changes::{branches_since, git_around_ids, is_on_another_branch};
 use super::later_restores;
 use super::outcome::LayeredRollback;
 use super::plan;
@@ -191,21 +192,28 @@ fn is_only_of_thread(
     };
     let run = &planned.rollback.plan.run;
     let workspace = Workspace::of_run(kernel, run, settings)?;
-    // Where HEAD stays and the stash has nothing that the target has not, the end of the work need not be looked up.
-    let has_new = |git: &GitRestore| git.current.stash.iter().any(|entry| !git.meant.stash.contains(entry));
+    // Where HEAD stays, and no branch and no entry of the stash is new, the end of the work need not be looked up.
+    let has_new = |git: &GitRestore| {
+        let own = git.current.branch.as_ref().map(|branch| branch.0.as_slice());
+        let is_other = |name: &PathText| name.0.strip_prefix(b"refs/heads/").is_some_and(|name| Some(name) != own);
+        let is_moved = |one: &(PathText, String)| is_other(&one.0) && git.meant.refs.binary_search(one).is_err();
+        let is_put = |entry: &Stash| !git.meant.stash.contains(entry);
+        git.current.refs.iter().any(is_moved) || git.current.stash.iter().any(is_put)
+    };
     let is_still = tree.git.as_ref().is_some_and(|git| !git.plan.head && !has_new(git));
     let is_all = sole_work::is_all_of(&workspace, &thread.kin, (&tree.target, &tree.plan.steps))?
         && (is_still || !is_switched_or_stashed(kernel, &workspace, run, &thread.last)?);
     Ok(is_all.then_some(true))
 }
 
-/// Whether others switched to another branch or made an entry of the stash since this work ended.
+/// Whether others switched to another branch, or put something onto one or onto the stash, since this work ended.
 fn is_switched_or_stashed(kernel: &Kernel, workspace: &Workspace<'_>, run: &Run, last: &DispatchId) -> Result<bool> {
     let looks = git_around_ids(kernel, workspace, run, std::slice::from_ref(last))?;
     let Some((_, Some(left))) = looks.into_iter().next() else { return Ok(false) };
     let is_new = |commit: &String| !left.stash.iter().any(|entry| entry.commit == *commit);
     let is_stashed = git::stash_ids(&workspace.root)?.iter().any(is_new);
-    Ok(is_stashed || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
+    let is_put = is_stashed || !branches_since(&workspace.root, &left)?.is_empty();
+    Ok(is_put || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
 }
 
 /// Whether a run has work after an event that stands and is of none of these dispatches.

@@ -231,16 +231,10 @@ impl UndoArgs {
         self.point.as_deref().filter(|_| self.only).map(|point| work_of(point).unwrap_or(point))
     }
 
-    fn roll_back(
-        &self,
-        session: &mut CliSession,
-        kernel: &Kernel,
-        run: &Run,
-        only: Option<&str>,
-    ) -> Result<ExitStatus> {
+    fn roll_back(&self, session: &mut CliSession, kernel: &Kernel, run: &Run, one: Option<&str>) -> Result<ExitStatus> {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;
-        let to = match (only, &self.point) {
+        let to = match (one, &self.point) {
             (Some(id), _) => RollbackTarget::Only(id),
             (None, Some(point)) => RollbackTarget::Thread(point),
             (None, None) => match self.choose(session, kernel, run)? {

@@ -94,9 +94,12 @@ pub fn may_have_changed(step: &RollbackStep, all: &[RollbackStep]) -> bool {
     step.state != RollbackStepState::Pending || step.kind == StepKind::Tree && all.iter().any(is_kept)
 }
 
-/// Whether the undo of one piece of work left some of it in the tree.
-pub fn is_in_part(all: &[RollbackStep]) -> bool {
-    all.iter().any(|step| step.detail.parts_left > 0)
+/// Whether a rollback left something in the tree: a part, or of an undo of works all, because that step was skipped before it did anything.
+/// The record of a run goes back in any case.
+pub fn is_in_part(of: &RollbackRecord, all: &[RollbackStep]) -> bool {
+    let skipped = (StepKind::Tree, RollbackStepState::Skipped, 0);
+    let is_skipped = |step: &RollbackStep| (step.kind, step.state, step.detail.changes) == skipped;
+    all.iter().any(|step| step.detail.parts_left > 0 || of.is_of_works() && is_skipped(step))
 }
 
 /// A step of a rollback.

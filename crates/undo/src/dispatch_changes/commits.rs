@@ -285,7 +285,7 @@ pub(super) fn has_git(look: &CheckpointRecord) -> bool {
     !look.link.of_call
 }
 
-pub(super) fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
+fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
     captures.iter().rfind(|look| has_git(look))
 }
 

@@ -54,7 +54,7 @@ fn settle(saga: &Saga<'_>, remembered: &RollbackRecord, ord: i64) -> Result<()> 
         let dispatches = marked_dispatches(remembered);
         let agents = agent::taken_back(tx, &cut, &dispatches.iter().collect::<BTreeSet<_>>())?;
         let skips = skip::taken_back(tx, &cut, &remembered.to_phase)?;
-        if remembered.is_of_works() && steps::is_in_part(&steps::of_rollback(tx, id)?) {
+        if remembered.is_of_works() && steps::is_in_part(remembered, &steps::of_rollback(tx, id)?) {
             // If a part of the work is still in the tree, it is not undone: another undo may remove the rest. A run
             // that goes back is at its target whatever stays, and a gate there must not count what came after.
             cancel::unmark(tx, id)?;

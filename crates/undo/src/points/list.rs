@@ -147,7 +147,7 @@ pub(super) fn undone_in_part<'r>(
 ) -> Result<Vec<&'r RollbackRecord>> {
     let mut in_part = Vec::new();
     for by in rollbacks.iter().filter(|by| by.status == RollbackStatus::Done && by.is_of_works()) {
-        if steps::is_in_part(&steps::of_rollback(snapshot, &by.id)?) {
+        if steps::is_in_part(by, &steps::of_rollback(snapshot, &by.id)?) {
             in_part.push(by);
         }
     }

@@ -94,7 +94,8 @@ pub fn moved_by_others(
 
 fn moves(by: &OutsideChanges, name: &[u8]) -> bool {
     let at = |state: &GitState| state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid.clone());
-    at(&by.before).zip(at(&by.after)).is_some_and(|(before, after)| before != after)
+    // Also one that they made: what had its name before is not theirs.
+    at(&by.after).is_some_and(|after| at(&by.before) != Some(after))
 }
 
 /// Whether the restore would drop a stash entry that others made, or bring one back that they dropped.

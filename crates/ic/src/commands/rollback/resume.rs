@@ -82,12 +82,12 @@ impl RollbackResumeArgs {
         let is_partial = outcome.parts.is_partial();
         let status = outcome.remembered.status;
         // Done, but work stays in the tree: a script must not take that for a whole undo.
-        let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.steps);
+        let is_in_part = status == RollbackStatus::Done && is_in_part(&outcome.remembered, &outcome.steps);
         let is_whole = status.is_over() && !is_in_part && !is_partial && stays.is_empty();
         Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Partly })
     }
 
-    /// The dry run. It exits with 0, because the real call begins in any case; the output names what would stop it again.
+    /// The dry run. It exits as the real call would: that begins in any case, and the output names what would stop it again.
     fn look(&self, session: &mut CliSession, request: &ResumeRequest<'_>) -> Result<ExitStatus> {
         let kernel = session.kernel_to_change(None)?;
         let settings = settings(session, &kernel, &self.id)?;
@@ -97,6 +97,7 @@ impl RollbackResumeArgs {
             views::rollback::record::show(remembered, steps, false, None, None)
                 + "\n"
                 + &views::rollback::layers_plan::resuming(&resuming)
-        })
+        })?;
+        Ok(if resuming.refusals.is_empty() { ExitStatus::Done } else { ExitStatus::Partly })
     }
 }

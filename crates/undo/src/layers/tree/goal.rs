@@ -220,16 +220,11 @@ impl<'a> Goal<'a> {
 
     /// The paths of which it is not known whose a change is, where a decision lets some of them stay. The plan itself is not at hand when it is
     /// carried out, so it is asked again.
-    fn unknown_again(
-        &self,
-        site: &Site<'_, '_>,
-        request: &RestoreRequest<'_>,
-        back: Back<'_>,
-    ) -> Result<Vec<Conflict>> {
-        if !request.keep_theirs && request.decisions.is_none_or(|paths| paths.leave.is_empty()) {
+    fn unknown_again(&self, site: &Site<'_, '_>, asked: &RestoreRequest<'_>, back: Back<'_>) -> Result<Vec<Conflict>> {
+        if !asked.keep_theirs && asked.decisions.is_none_or(|paths| paths.leave.is_empty()) {
             return Ok(Vec::new());
         }
-        let look = RestoreRequest { dry_run: true, expect_plan: None, ..*request };
+        let look = RestoreRequest { dry_run: true, expect_plan: None, ..*asked };
         let deed = RestoreDeed { keep: self.keep.clone(), ..RestoreDeed::default() };
         let report = restore_into(&self.workspace, self.target.clone(), deed, &look, site.watch)?;
         Ok(others_paths::among(&self.workspace, back, &report)?.1)
@@ -273,20 +268,15 @@ impl<'a> Goal<'a> {
     }
 
     /// The detail that the journal keeps of the step.
-    pub(super) fn detail(
-        &self,
-        whole: &[PlanStep],
-        parts_left: usize,
-        outside_left: Vec<String>,
-    ) -> Result<StepDetail> {
+    pub(super) fn detail(&self, all: &[PlanStep], parts_left: usize, outside_left: Vec<String>) -> Result<StepDetail> {
         let Some(remembered) = self.covered.remembered() else { return Ok(StepDetail::default()) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
         // Of a run that goes back, the record says that its work is undone, whatever stays.
         let parts_left = parts_left + if self.work.is_some() { outside_left.len() } else { 0 };
         Ok(StepDetail {
             safety: restores.into_iter().map(|restore| restore.safety_id).collect(),
-            changes: whole.len(),
-            directories: whole.iter().filter(|step| step.is_of_directory()).count(),
+            changes: all.len(),
+            directories: all.iter().filter(|step| step.is_of_directory()).count(),
             parts_left,
             outside_left,
             ..StepDetail::default()
