@@ -112,6 +112,8 @@ fn work_whose_files_are_skipped_is_not_undone() {
     assert_eq!((skipped.code, skipped.json()["status"].as_str()), (Some(4), Some("done")), "{skipped:?}");
     assert_eq!(world.cli.json(["dispatch", "show", &dispatch])["rolled_back_by"], Value::Null);
     assert_eq!(world.text("of-the-work"), "by hand\n");
+    let shown = world.cli.ok(["rollback", "show", &id, "--format", "text"]);
+    assert!(shown.contains("is not all rolled back"), "{shown}");
 }
 
 #[test]

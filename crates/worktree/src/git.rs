@@ -150,6 +150,11 @@ impl Workspace<'_> {
         git::revert_entries(&self.root, edits, is_back)
     }
 
+    /// Git's state as a checkpoint has it; `None`: it has none.
+    pub fn git_at(&self, look: &CheckpointRecord) -> Result<Option<GitState>> {
+        Ok(CheckpointManifest::read(&self.objects, &look.manifest)?.git)
+    }
+
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
     pub fn recorded_git(&self, parent: Option<&CheckpointRecord>) -> Result<[Option<GitState>; 2]> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;

@@ -116,13 +116,10 @@ impl Workspace<'_> {
         current: &GitState,
         brought: Option<&CheckpointId>,
     ) -> Result<Vec<OutsideChanges>> {
-        let state = |look: &CheckpointRecord| {
-            CheckpointManifest::read(&self.objects, &look.manifest).map(|manifest| manifest.git)
-        };
         if let Some(id) = brought {
             let left = self.kernel.read(|snapshot| record::get(snapshot, id))?;
             let since = |before| OutsideChanges { before, after: current.clone() };
-            return Ok(state(&left)?.map(since).into_iter().collect());
+            return Ok(self.git_at(&left)?.map(since).into_iter().collect());
         }
         let elsewhere: Vec<_> = ic_ledger::other_work_trees(&self.root).into_iter().map(|other| other.top).collect();
         let own = self.rests_of(target, current, &[&self.root])?;
@@ -145,12 +142,9 @@ impl Workspace<'_> {
             is_known.then(all).transpose()
         })?;
         let Some(known) = known else { return Ok(Vec::new()) };
-        let state = |look: &CheckpointRecord| {
-            CheckpointManifest::read(&self.objects, &look.manifest).map(|manifest| manifest.git)
-        };
         let mut others: Vec<OutsideChanges> = Vec::new();
         for rest in rests(&known, run) {
-            let Some((before, after)) = state(rest.from)?.zip(state(rest.to)?) else { continue };
+            let Some((before, after)) = self.git_at(rest.from)?.zip(self.git_at(rest.to)?) else { continue };
             let between = OutsideChanges { before, after };
             if rest.is_restore {
                 // The restore moved git on its own. What others had done before to the branches and the index that it
@@ -164,7 +158,7 @@ impl Workspace<'_> {
         }
         // From the newest look until now no work was under way either: `is_told_and_ended` was asked above.
         let newest = known.looks.iter().rev().find(|look| !look.link.of_call);
-        let newest = newest.map(state).transpose()?.flatten();
+        let newest = newest.map(|newest| self.git_at(newest)).transpose()?.flatten();
         others.extend(newest.map(|before| OutsideChanges { before, after: current.clone() }));
         Ok(others)
     }

@@ -120,15 +120,10 @@ fn lies_in(place: &[u8]) -> Diagnosis {
 }
 
 /// Does some work for each step that did not fail before.
-fn pass(
-    plan: &RestorePlan,
-    failed: &mut [Option<Diagnosis>],
-    reverse: bool,
-    work: &dyn Fn(&RestoreStep) -> Result<()>,
-) {
+fn pass(plan: &RestorePlan, failed: &mut [Option<Diagnosis>], reverse: bool, act: &dyn Fn(&RestoreStep) -> Result<()>) {
     let mut one = |(step, failed): (&RestoreStep, &mut Option<Diagnosis>)| {
         if failed.is_none() {
-            *failed = work(step).err();
+            *failed = act(step).err();
         }
     };
     let steps = plan.steps.iter().zip(failed);

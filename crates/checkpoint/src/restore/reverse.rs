@@ -24,7 +24,7 @@ use crate::objects::Objects;
 use crate::restore::plan::PlannedDatabase;
 use crate::rootfs::RootDir;
 
-pub use path_reversal::MOST_MERGED;
+pub use merge::{MOST_MERGED, has_change};
 use path_reversal::{Backwards, LineConflict, PathReversal, SAME_LINES};
 use path_state::is_same;
 pub use replay::{ChangeOwner, LineDecision, Past, ReplayedPath, without_returns};

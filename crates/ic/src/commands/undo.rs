@@ -231,6 +231,7 @@ impl UndoArgs {
         self.point.as_deref().filter(|_| self.only).map(|point| work_of(point).unwrap_or(point))
     }
 
+    /// `one`: the work that alone is undone.
     fn roll_back(&self, session: &mut CliSession, kernel: &Kernel, run: &Run, one: Option<&str>) -> Result<ExitStatus> {
         let settings = session.settings_of_project(kernel, &run.project_dir)?;
         let chosen;

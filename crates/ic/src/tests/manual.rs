@@ -28,7 +28,8 @@ In JSON form an error is one line on stderr: `{\"error\": {\"code\", \"message\"
 follows it in JSON form as a line on stderr: `{\"warning\": {\"code\", \"message\"}}`. In an error it stands before the hint.
 
 A `--dry-run` exits as the real call with `--yes` and the same flags would, as far as its plan tells: 0; 4 if the plan names something
-that stays; 1, 2 or 3 if the call would be refused. A plan that is refused because it would overwrite something, or because of a step that cannot be undone, is printed with its
+that stays; 1, 2 or 3 if the call would be refused. A plan that is refused because it would overwrite something, or because of a step
+that cannot be undone, is printed with its
 `refusal` (`{code, message, hint, details}`) in JSON, and with the reason in text. For any other reason, and in `workflow rollback`, the
 error is that of the real call.
 

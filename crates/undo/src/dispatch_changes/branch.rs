@@ -9,7 +9,7 @@ use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::Dispatch;
 use ic_worktree::Workspace;
 
-use super::commits::{has_git, state_of};
+use super::commits::has_git;
 
 /// Errors: `branch_switched` where the work ended on another branch than it began on, and that one lacks commits of the first: then the
 /// switch took away more than the work's. Also where the present branch lacks the commit that the work was done on, because its files are not here.
@@ -20,7 +20,7 @@ pub(super) fn require_one_branch(
 ) -> Result<()> {
     let mut states = Vec::new();
     for look in looks.iter().filter(|look| has_git(look)) {
-        states.extend(state_of(workspace, look)?);
+        states.extend(workspace.git_at(look)?);
     }
     let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
     let id = dispatch.id.short();

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::diff::{self, DiffState, Difference};
-use ic_checkpoint::git::{self, GitCommit, GitState};
-use ic_checkpoint::manifest::CheckpointManifest;
+use ic_checkpoint::git::{self, GitCommit};
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::reverse::Own;
@@ -258,10 +257,6 @@ impl OthersCommits {
     }
 }
 
-pub(super) fn state_of(workspace: &Workspace<'_>, look: &CheckpointRecord) -> Result<Option<GitState>> {
-    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git)
-}
-
 /// The commits that were made here between the first checkpoint and the last, newest first.
 pub(super) fn made_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord]) -> Result<Vec<String>> {
     /// No more commits of one piece of work are named.
@@ -290,8 +285,7 @@ fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
 }
 
 fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
-    let Some(look) = look else { return Ok(None) };
-    Ok(state_of(workspace, look)?.and_then(|git| git.head))
+    Ok(look.map(|look| workspace.git_at(look)).transpose()?.flatten().and_then(|git| git.head))
 }
 
 /// Those of these commits that were not made during the work: a ref reached them before it, or a pull, a merge or a switch brought them.
@@ -299,7 +293,7 @@ fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[
     let Some(first) = captures.iter().find(|look| has_git(look)).filter(|_| !shas.is_empty()) else {
         return Ok(Vec::new());
     };
-    let git = state_of(workspace, first)?;
+    let git = workspace.git_at(first)?;
     let refs: Vec<String> = git.into_iter().flat_map(|git| git.refs).map(|(_, sha)| sha).collect();
     let mut fresh = git::not_reached(&workspace.root, shas, &refs);
     // Git is asked only if a pull, a merge, a switch or a reset led HEAD to one of them: nothing else brings commits.

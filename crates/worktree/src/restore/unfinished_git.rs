@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use ic_base::{Code, Diagnosis, Result, shell_word};
 use ic_checkpoint::capture::CaptureProgress;
 use ic_checkpoint::git::{self, GitState, LeftLock, StandingLock};
-use ic_checkpoint::manifest::CheckpointManifest;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::{self, RestoreRecord};
 use serde_json::Value;
@@ -85,7 +84,7 @@ impl Workspace<'_> {
 
     fn git_before(&self, restore: &RestoreRecord) -> Result<Option<GitState>> {
         let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
-        Ok(CheckpointManifest::read(&self.objects, &safety.manifest)?.git)
+        self.git_at(&safety)
     }
 
     fn locks(&self, restore: &RestoreRecord, target: &CheckpointRecord, before: Option<&GitState>) -> Result<Locks> {

@@ -94,7 +94,7 @@ pub fn moved_by_others(
 
 fn moves(by: &OutsideChanges, name: &[u8]) -> bool {
     let at = |state: &GitState| state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, oid)| oid.clone());
-    // Also one that they made: what had its name before is not theirs.
+    // One that they made counts, too: what had its name before is another branch.
     at(&by.after).is_some_and(|after| at(&by.before) != Some(after))
 }
 

@@ -7,6 +7,9 @@ use diffy::{ConflictStyle, MergeOptions};
 
 use crate::unified_diff::removed_lines;
 
+/// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
+pub const MOST_MERGED: u64 = 1 << 20;
+
 /// The side of a merge that gives the lines of a region that both sides changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MergeSide {
@@ -50,6 +53,18 @@ pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str
     MergedText { text, regions }
 }
 
+/// Whether a text has the change from one text to another, or a change of its own in the same lines; `None`: there is no file.
+pub fn has_change(text: Option<&[u8]>, (before, after): (Option<&[u8]>, Option<&[u8]>)) -> bool {
+    let (Some(text), Some(after)) = (text, after) else { return text.is_none() == after.is_none() };
+    match [text, after, before.unwrap_or_default()].map(std::str::from_utf8) {
+        [Ok(text), Ok(after), Ok(before)] if text.len().max(after.len()) as u64 <= MOST_MERGED => {
+            // Without the change it would be another text. If both changed the same lines, it cannot be told.
+            text == after || diffy::merge(after, text, before).map_or(true, |without| without != text)
+        }
+        _ => Some(text) != before,
+    }
+}
+
 /// The length of the longest run of a character that markers are made of.
 fn longest_run(text: &str) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, b'\n');
@@ -82,7 +97,7 @@ pub(super) fn lines_between(now: &str, removed: &str, kept: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MergeSide, lines_between, merge_taking};
+    use super::{MergeSide, has_change, lines_between, merge_taking};
 
     fn merged(side: MergeSide, base: &str, ours: &str, theirs: &str) -> String {
         merge_taking(side, base, ours, theirs).text
@@ -97,6 +112,21 @@ mod tests {
         assert_eq!(merged(MergeSide::Ours, BASE, ours, theirs), "ONE\ntwo\nthree\nFOUR\nfive\nSIX\n");
         assert_eq!(merged(MergeSide::Theirs, BASE, ours, theirs), "ONE\ntwo\nthree\n4\nfive\nSIX\n");
         assert_eq!(merge_taking(MergeSide::Ours, BASE, ours, theirs).regions, ["FOUR\n"]);
+    }
+
+    #[test]
+    fn change_is_found_beside_others_and_not_where_it_was_reverted() {
+        let has = |text: Option<&str>, before: Option<&str>, after: Option<&str>| {
+            has_change(text.map(str::as_bytes), (before.map(str::as_bytes), after.map(str::as_bytes)))
+        };
+        let after = BASE.replace("two", "2");
+        for (text, expected) in
+            [(BASE, false), (&after, true), (&BASE.replace("six", "6"), false), (&after.replace("six", "6"), true)]
+        {
+            assert_eq!(has(Some(text), Some(BASE), Some(&after)), expected, "{text}");
+        }
+        assert!(has(Some("new\n"), None, Some("new\n")) && !has(None, None, Some("new\n")));
+        assert!(has(None, Some(BASE), None) && !has(Some(BASE), Some(BASE), None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Read;
 use ic_base::{Code, Diagnosis, Result};
 use ic_ledger::events::Hash;
 
-use super::merge::{MergeSide, MergedText, lines_between, merge_taking};
+use super::merge::{MOST_MERGED, MergeSide, MergedText, lines_between, merge_taking};
 use super::path_state::{Content, content, is_same, looks, own_looks, with};
 use super::work_changes::{LookPair, Own};
 use crate::diff::DiffState;
@@ -13,9 +13,6 @@ use crate::objects::{Objects, hash_of};
 use crate::restore::plan::RestoreNode;
 use crate::rootfs::RootDir;
 use crate::tree::Reason;
-
-/// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
-pub const MOST_MERGED: u64 = 1 << 20;
 
 /// What becomes of a path that the work changed.
 pub(super) enum PathReversal {

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use ic_base::Result;
 use ic_ledger::events::Hash;
 
-use super::path_reversal::{Backwards, MOST_MERGED};
+use super::merge::MOST_MERGED;
+use super::path_reversal::Backwards;
 use super::path_state::{Content, content};
 use super::work_changes::Own;
 use crate::diff::{self, DiffState};

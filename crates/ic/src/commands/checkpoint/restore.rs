@@ -30,7 +30,7 @@ use crate::views::checkpoint::restore::RestoreJson;
 Exit 1 when others changed a path that would be restored: nothing is written, unless --force restores it or
 --keep-theirs leaves it. Exit 4 when some paths could not be restored: they are listed. Paths that cannot be compared,
 because the checkpoint or the tree has no content of them, are listed too. --dry-run exits as the real call with --yes
-and the same flags would begin or be refused.")]
+and the same flags would.")]
 pub(crate) struct CheckpointRestoreArgs {
     /// The checkpoint: an id, or the end of one
     ///

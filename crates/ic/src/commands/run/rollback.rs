@@ -28,8 +28,8 @@ use crate::views::rollback::RollbackJson;
 what they were when the run last left that phase. What others did to files stays, merged where both changed one. It is
 refused where they changed the same lines, or where it is not known whose a change is, and names the paths. `ic redo`
 restores what was rolled back, as far as possible. Exit 4 when a step failed: the run stays closed until
-ic rollback resume or abort ends it. --dry-run exits as the real call with --yes and the same flags would begin or be
-refused; a plan that would be refused names the reason.
+ic rollback resume or abort ends it. --dry-run exits as the real call with --yes and the same flags would; a plan that
+would be refused names the reason.
 
 --layer=code only reads: it lists commits and files by dispatch and phase, and never runs git. Revert before you
 advance again: an advance past the phase moves the cut, and only the report of the whole run (--layer=code alone) then

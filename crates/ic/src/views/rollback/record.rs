@@ -1,7 +1,7 @@
 //! Rollbacks as the ledger records them.
 
 use ic_kernel::journal::planned_rollback::{PlannedBefore, PlannedRollback};
-use ic_kernel::journal::steps::{self, RollbackStep};
+use ic_kernel::journal::steps::{self, RollbackStep, is_in_part};
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_undo::Resuming;
 use ic_worktree::Warning;
@@ -181,6 +181,7 @@ pub(crate) fn show(
     let (stands, ended) = match rollback.status {
         RollbackStatus::Aborted => ("was to be", "It was aborted: the run is where it was.\n"),
         RollbackStatus::Undone => ("was", "It was undone itself: what it had marked counts again.\n"),
+        RollbackStatus::Done if is_in_part(rollback, all) => ("is not all", ""),
         RollbackStatus::InProgress | RollbackStatus::Stopped | RollbackStatus::Done => ("is", ""),
     };
     let what = if rollback.is_of_works() {

@@ -72,11 +72,11 @@ pub(crate) fn in_the_way(error: &Diagnosis) -> String {
 fn would_be_undone(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
     let (id, run) = (rollback.id.short(), rollback.run_id.short());
-    // An undo of works moved no run, so no phase is named.
     if undone.is_rest {
         let head = styled(style::WARN, "would redo");
         return format!("{head} the rest of what {id} undid; the run {run} would stay where it is.\n");
     }
+    // An undo of works moved no run, so no phase is named.
     if let Some(works) = rollback.alone() {
         return match undone.course {
             Course::Reapply => format!("{} {id}: {works} would stay undone.\n", styled(style::WARN, "would stand")),

@@ -122,24 +122,20 @@ pub(super) fn left(work: &LayerWork) -> Vec<String> {
 }
 
 /// `files`: what calls did at the path, in the order in which it is undone or repeated. `None`: the path has the wanted state already.
-fn one(
-    site: &Site<'_, '_>,
-    (workspace, path): (&Workspace<'_>, &Path),
-    files: &[OutsideFile],
-) -> Option<OutsideChange> {
+fn one(site: &Site<'_, '_>, (workspace, path): (&Workspace<'_>, &Path), all: &[OutsideFile]) -> Option<OutsideChange> {
     //   was ── call 1 ──▶ became, was ── call 2 ──▶ became
     // An undo goes from right to left, a redo from left to right.
     let ends = |file: &OutsideFile| match (site.course.is_back(), file.became.clone()) {
         (false, became) => (became, Some(file.was.clone())),
         (true, became) => (Some(file.was.clone()), became),
     };
-    let first = files.first()?;
+    let first = all.first()?;
     let like = first.became.as_ref().unwrap_or(&first.was);
     let now = workspace.outside_now(path, like);
     let left = |why: String, action| Some(OutsideChange { path: path.to_owned(), action, left: Some(why) });
     // Each call is checked against the state that the one before leads to, so a change by others between two calls is noticed.
     let mut to = now.clone();
-    for file in files {
+    for file in all {
         let (from, into) = ends(file);
         match (from, into) {
             // An earlier attempt, or another hand, made this step already.
@@ -158,7 +154,7 @@ fn one(
     }
     let action = action(&now, &to);
     if [&now, &to].iter().any(|one| matches!(one, OutsideStanding::Unkept { .. })) {
-        let was = files.iter().flat_map(|file| [Some(&file.was), file.became.as_ref()]).flatten();
+        let was = all.iter().flat_map(|file| [Some(&file.was), file.became.as_ref()]).flatten();
         return left(was.map(reason).find(|why| !why.is_empty()).unwrap_or(NOT_KEPT).to_owned(), action);
     }
     let done =

@@ -2,7 +2,7 @@
 
 use ic_base::{CheckpointId, Code, Result};
 use ic_checkpoint::git::{self, GitState};
-use ic_checkpoint::manifest::{CheckpointManifest, PathText};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record;
 use ic_checkpoint::restore::Strategy;
 use ic_checkpoint::restore::journal::RestoreRecord;
@@ -73,8 +73,7 @@ fn restage(workspace: &Workspace<'_>, restore: &RestoreRecord, look: Look<'_>) -
 }
 
 fn state_of(workspace: &Workspace<'_>, id: &CheckpointId) -> Result<Option<GitState>> {
-    let look = workspace.kernel.read(|snapshot| record::get(snapshot, id))?;
-    Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git)
+    workspace.git_at(&workspace.kernel.read(|snapshot| record::get(snapshot, id))?)
 }
 
 /// The commits that a restore took off their branch, and that stay off it, in a sentence; `None`: it took none.
