@@ -171,6 +171,25 @@ fn killed_one_leaves_no_child_and_says_interrupted() {
     assert_eq!((text(&project, "changed"), text(&project, "never")), (None, None));
 }
 
+#[test]
+fn tree_is_looked_at_as_soon_as_a_killed_command_has_ended() {
+    // This one is given a second to end.
+    let (stubborn, project) = (in_git(), in_git());
+    let (mut first, _) = in_background(&stubborn, "trap '' TERM; sleep 1000");
+    let (mut ic, _) = in_background(&project, "echo changed > changed; sleep 1000");
+    for killed in [&mut ic, &mut first] {
+        signals::send_to("KILL", killed.id());
+        killed.wait().expect("its end");
+    }
+    wait_for("the work says so", || newest(&project)["status"] == "interrupted");
+    assert_eq!(newest(&stubborn)["status"], "running");
+    // What a person writes from then on stays.
+    project.write("mine", "by hand\n");
+    ok(&project, "undo --yes");
+    assert_eq!((text(&project, "changed"), text(&project, "mine").as_deref()), (None, Some("by hand\n")));
+    wait_for("the guard ended both", || newest(&stubborn)["status"] == "interrupted");
+}
+
 /// A command that changed a file, and was killed with ic and its guard, as by a power failure.
 fn killed_with_its_guard(project: &Project) {
     let (mut ic, command) = in_background(project, "echo changed > changed; sleep 1000");

@@ -254,6 +254,13 @@ pub fn end_group(identity: &ProcessIdentity, grace: Duration) -> Result<EndedPro
     }
 }
 
+/// Waits until this program and its guard, which leads their group, are all that lives of it, or until the limit.
+pub fn wait_for_others_of_guard(limit: Duration) -> Result<()> {
+    let guard = ProcessIdentity::of(getpgrp().as_raw_nonzero().get().unsigned_abs())?;
+    let is_alone = || guard.as_ref().map_or(Ok(true), |guard| Ok(guard.living_members()?.len() <= 2));
+    wait_for(is_alone, limit).map(drop)
+}
+
 /// The name of the program that a process, be it a zombie, runs or ran; empty where that cannot be known.
 pub fn program_name(pid: u32) -> Vec<u8> {
     entry_of(pid).ok().flatten().map_or_else(Vec::new, |entry| entry.name)

@@ -12,7 +12,7 @@ use ic_checkpoint::git;
 use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::DispatchStatus;
 use ic_dispatch::dispatch::{self, Dispatch, DispatchEnding, DispatchWork};
-use ic_dispatch::process::ProcessIdentity;
+use ic_dispatch::process::{ProcessIdentity, wait_for_others_of_guard};
 use ic_dispatch::report::DispatchReport;
 use ic_dispatch::worker::{Life, life, process_of};
 use ic_kernel::Kernel;
@@ -40,6 +40,9 @@ pub struct DirectWork<'a> {
     /// How the tree is captured; `None`: not at all.
     pub kept: Option<&'a CaptureSettings>,
 }
+
+/// How long a command may take to end when this program was killed, before its tree is looked at.
+const GRACE_OF_KILLED: Duration = Duration::from_secs(1);
 
 /// How work ends that this program could not end itself.
 const WAS_KILLED: DispatchEnding<'static> = DispatchEnding::Interrupted { error: "ic was killed" };
@@ -312,6 +315,8 @@ pub fn record_killed(kernel: &Kernel, reference: &str, kept_of: KeptOf<'_>) -> R
         return Err(Diagnosis::new(Code::WorkRunning, message).hint("wait for its end: ic wait ID"));
     }
     let kept = kept_of(&project)?;
+    // The guard asked the command to end. What is written once it has ended may be a person's.
+    wait_for_others_of_guard(GRACE_OF_KILLED)?;
     end(kernel, &work.id, &WAS_KILLED, kept.as_ref()).map(|(dispatch, _)| dispatch)
 }
 

@@ -34,10 +34,11 @@ use ic_dispatch::process::{ProcessIdentity, end_group};
 //   trap ''       ignored, and not handled: what this shell starts inherits that, so no Ctrl-C ends the recorder
 //   echo          the guard is ready
 //   read          a line dismisses it; the end of the pipe means that the caller is dead
+//   "$@"          waits until the group has ended, or for a second, before it looks at the tree
 //   >/dev/null    the caller, who read its standard output, is dead
 //   kill -KILL 0  last, because it ends this shell as well
 const GUARD: &str =
-    "trap '' HUP INT QUIT TERM TSTP; echo; read -r _ && exit 0; kill -TERM 0; sleep 1; \"$@\" >/dev/null; kill -KILL 0";
+    "trap '' HUP INT QUIT TERM TSTP; echo; read -r _ && exit 0; kill -TERM 0; \"$@\" >/dev/null; kill -KILL 0";
 
 /// What is run, and how.
 #[derive(Debug, Clone)]
