@@ -118,32 +118,6 @@ shape! {
     }
 }
 
-/// A value as a database stores it.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "only its schema is used")]
-enum ScalarJson {
-    Number(f64),
-    Text(String),
-    /// The bytes of a BLOB.
-    Bytes(Vec<u8>),
-    Null(()),
-}
-
-/// A value as a configuration sets it.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "only its schema is used")]
-enum ValueJson {
-    Number(u64),
-    Text(String),
-    Truth(bool),
-    Texts(Vec<String>),
-    Null(()),
-}
-
 /// The bytes of a path in base64; `None` if it is UTF-8.
 pub(crate) fn exact(path: &Path) -> Option<String> {
     path.to_str().is_none().then(|| STANDARD.encode(ic_ledger::path_bytes(path)))

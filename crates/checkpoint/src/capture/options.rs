@@ -30,23 +30,6 @@ pub struct CaptureOptions {
     pub ledger: PathBuf,
 }
 
-#[cfg(test)]
-impl CaptureOptions {
-    /// Those of a project without settings, with its ledger in this store.
-    pub(crate) fn for_tests(store: PathBuf) -> Self {
-        Self {
-            rules: RuleOptions::default(),
-            max_file_size: 10_000_000,
-            max_files: 1_000_000,
-            flush: Flush::Auto,
-            touched: None,
-            since: None,
-            ledger: store.join("ic.db"),
-            store,
-        }
-    }
-}
-
 /// How far a capture is, to be read from another thread.
 #[derive(Debug, Default)]
 pub struct CaptureProgress {

@@ -1,15 +1,33 @@
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ic_base::Timestamp;
 use ic_ledger::OpenOptions;
 
+use super::memory_maps::Flush;
 use super::options::{CaptureOptions, CaptureProgress};
+use super::rules::RuleOptions;
 use super::{Captured, capture};
 use crate::limit::Limit;
 use crate::objects::Objects;
 
 mod concurrent_writers;
+
+impl CaptureOptions {
+    /// Those of a project without settings, with its ledger in this store.
+    pub(crate) fn for_tests(store: PathBuf) -> Self {
+        Self {
+            rules: RuleOptions::default(),
+            max_file_size: 10_000_000,
+            max_files: 1_000_000,
+            flush: Flush::Auto,
+            touched: None,
+            since: None,
+            ledger: store.join("ic.db"),
+            store,
+        }
+    }
+}
 
 struct Project {
     dir: tempfile::TempDir,

@@ -9,7 +9,7 @@ use crate::text::{Cell, TextTable, path_text, style};
 shape! {
     struct SettingJson {
         /// Sizes in bytes, durations as text (`7d`), null for no limit.
-        #[cfg_attr(test, schemars(with = "crate::views::ValueJson"))]
+        #[cfg_attr(test, schemars(with = "crate::views::tests::ValueJson"))]
         value: Value,
         source: Source,
         /// A remark, where the effect of the setting may surprise, or something else decides it.

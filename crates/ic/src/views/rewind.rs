@@ -35,7 +35,7 @@ shape! {
         short_id: Option<String> = Some(entry.id.short().to_owned()),
         task_id: Option<String> = Some(entry.task_id.clone()),
         /// The order of the task, as the database stores it: a number or a text; a BLOB as its bytes.
-        #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
+        #[cfg_attr(test, schemars(with = "crate::views::tests::ScalarJson"))]
         snapshot_created_at: Value = scalar(&entry.deleted.snapshot_created_at),
         /// The number of deleted rows by table, in the order of deletion; null until they are deleted.
         #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]

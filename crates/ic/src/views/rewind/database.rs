@@ -16,7 +16,7 @@ shape! {
         /// The key of the task, as `ic rewind to` takes it.
         task_id: String = task.task_id.clone(),
         /// Its order, as the database stores it: a number or a text.
-        #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
+        #[cfg_attr(test, schemars(with = "crate::views::tests::ScalarJson"))]
         snapshot_created_at: Value = scalar(&task.created_at),
         /// Its git commit; null if it has none, or the configuration names no column for it.
         commit: Option<String> = task.commit.clone(),

@@ -15,7 +15,7 @@ shape! {
     pub(crate) struct RewindPreviewJson from (preview: &RewindPreview, warning: Option<&Warning>) {
         task_id: Option<String> = preview.snapshot.task_id.clone(),
         /// The order of the task, as the database stores it: a number or a text; a BLOB as its bytes.
-        #[cfg_attr(test, schemars(with = "crate::views::ScalarJson"))]
+        #[cfg_attr(test, schemars(with = "crate::views::tests::ScalarJson"))]
         snapshot_created_at: Value = scalar(&preview.snapshot.snapshot_created_at),
         /// The number of rows that would be deleted, by table in the order of deletion.
         #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, u64>"))]
