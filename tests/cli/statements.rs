@@ -86,7 +86,7 @@ const CALLS: &[&str] = &[
     "checkpoint list --conversation chat",
     "checkpoint list --workflow none --pruned",
     "checkpoint show {first}",
-    "checkpoint tree",
+    "checkpoint list --tree",
     "checkpoint diff {first}",
     "checkpoint diff @",
     "checkpoint diff @ first",

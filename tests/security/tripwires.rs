@@ -78,7 +78,7 @@ const CALLS: &[&str] = &[
     "checkpoint create --auto --settled --conversation c",
     "checkpoint list",
     "checkpoint show {second} --files",
-    "checkpoint tree",
+    "checkpoint list --tree",
     "checkpoint diff {first}",
     "checkpoint diff {first} {second} --unified",
     "checkpoint diff {first} --stat",

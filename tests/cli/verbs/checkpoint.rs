@@ -59,15 +59,22 @@ fn show() {
 }
 
 #[test]
-fn tree() {
-    Page::of("ic checkpoint tree", |project| {
-        with_history(project);
-        project.ok("checkpoint create");
-        project.ok(&format!("checkpoint restore {START} --yes"));
-        project.ok("redo --yes");
-    })
-    .does("checkpoint tree")
-    .ends();
+fn list_draws_a_branch_at_each_restore() {
+    let project = Project::new();
+    with_history(&project);
+    project.ok("checkpoint create");
+    project.ok(&format!("checkpoint restore {START} --yes"));
+    project.ok("redo --yes");
+    let drawn = project.ok("checkpoint list --tree --format text");
+    let ids = |line: &str| line.split_whitespace().find(|word| word.starts_with("0a")).map(str::to_owned);
+    let lines: Vec<(&str, Option<String>)> =
+        drawn.lines().map(|line| (&line[..line.find("0a").unwrap_or(0)], ids(line))).collect();
+    let branch: Vec<&str> = lines.iter().map(|(drawn, _)| drawn.trim_end()).collect();
+    assert_eq!(branch, ["●", "├─●", "│ ●", "│ ●", "●", "●", "●"], "{drawn}");
+    let listed: std::collections::BTreeSet<_> = lines.into_iter().filter_map(|(_, id)| id).collect();
+    let all = project.json("checkpoint list --tree");
+    let all = all.as_array().expect("a list").iter().map(|one| one["short_id"].as_str().expect("an id").to_owned());
+    assert_eq!(listed, all.collect());
 }
 
 #[test]

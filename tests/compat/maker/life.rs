@@ -229,7 +229,7 @@ impl Maker {
 
     /// What every reading verb says about the life.
     fn answers(&self) {
-        const PLAIN: &str = "run list|dispatch list|checkpoint list|checkpoint tree|rollback list|rewind list|events cursor list|\
+        const PLAIN: &str = "run list|dispatch list|checkpoint list|checkpoint list --tree|rollback list|rewind list|events cursor list|\
             events verify|gate rules|rewind status|checkpoint verify|checkpoint verify --read-data|where|config show|\
             workflow validate flow.yaml|run current|checkpoint diff before-refactor with-a-stash|health|version|session list|\
             events tail --all|blame src/login.rs|blame docs/index.md|blame sub.txt";

@@ -9,7 +9,6 @@ mod prune;
 mod purge;
 mod restore;
 mod show;
-mod tree;
 mod verify;
 
 use std::path::PathBuf;
@@ -28,7 +27,6 @@ verbs! {
         List(list::CheckpointListArgs),
         #[command(visible_alias = "info")]
         Show(show::CheckpointShowArgs),
-        Tree(tree::CheckpointTreeArgs),
         Diff(diff::CheckpointDiffArgs),
         Cat(cat::CheckpointCatArgs),
         Restore(restore::CheckpointRestoreArgs),

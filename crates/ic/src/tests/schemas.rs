@@ -99,7 +99,6 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic checkpoint create", "checkpoint"),
     ("ic checkpoint list", "checkpoint-list"),
     ("ic checkpoint show", "checkpoint"),
-    ("ic checkpoint tree", "checkpoint-list"),
     ("ic checkpoint diff", "checkpoint-diff"),
     ("ic checkpoint restore", "restore"),
     ("ic checkpoint prune", "prune"),

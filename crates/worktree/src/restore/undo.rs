@@ -54,7 +54,7 @@ pub fn undo_named(
 ) -> Result<RestoreReport> {
     let named = kernel.read(|snapshot| journal::find(snapshot, id))?.ok_or_else(|| {
         Diagnosis::new(Code::NothingToUndo, format!("The content that the undo of the restore {id} needs is lost."))
-            .hint("see what there is: ic checkpoint tree")
+            .hint("see what there is: ic checkpoint list --tree")
     })?;
     let kind = match named.kind {
         RestoreKind::Undo => RestoreKind::Redo,
@@ -187,7 +187,7 @@ fn last_of(kind: RestoreKind, restores: &[RestoreRecord]) -> Option<RestoreRecor
 fn nothing_to(kind: RestoreKind) -> Diagnosis {
     let what = kind.as_str();
     Diagnosis::new(Code::NothingToUndo, format!("There is no restore to {what} here."))
-        .hint("see what there is: ic checkpoint tree")
+        .hint("see what there is: ic checkpoint list --tree")
 }
 
 /// Errors: `foreign_root` if the restore was made in another tree.

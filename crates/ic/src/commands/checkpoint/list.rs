@@ -13,10 +13,14 @@ use crate::views::checkpoint::size::StoreSize;
   ic checkpoint list
   ic checkpoint list --run @ --json | jq -r '.[] | [.id, .phase, .created_at] | @tsv'
   ic checkpoint list --conversation \"$CHAT\"
+  ic checkpoint list --tree
   ic checkpoint list --root /home/me/before-the-move")]
 pub(crate) struct CheckpointListArgs {
     #[command(flatten)]
     selection: Selection,
+    /// Draw them as a tree, with a branch at each restore
+    #[arg(long)]
+    tree: bool,
 }
 
 impl CheckpointListArgs {
@@ -30,15 +34,17 @@ impl CheckpointListArgs {
         // JSON is printed row by row. The table for people is collected, because its columns depend on every row.
         let mut rows = views::checkpoint::CheckpointRows::new(kernel.context.now());
         let mut list = session.output.begin_list();
-        let mut is_empty = true;
+        let (mut is_empty, mut all) = (true, Vec::new());
         ic_worktree::list(&workspace, filter, |shown| {
             is_empty = false;
-            rows.push(&mut list, &shown)
+            let next = rows.push(&mut list, &shown);
+            all.extend(self.tree.then_some(shown));
+            next
         })?;
         let size = StoreSize::of(&kernel, Some(&settings)).words_if_large();
         list.end_with(|| {
             let store = size.map(|words| format!("\nstore: {words}\n")).unwrap_or_default();
-            rows.render() + &store
+            if self.tree { views::checkpoint::tree(&all) + &store } else { rows.render() + &store }
         })?;
         // Only for an empty list: work trees that were removed leave checkpoints, and a project with checkpoints of its own was not moved.
         if is_empty && self.selection.is_of_here() {
