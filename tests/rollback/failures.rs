@@ -78,16 +78,41 @@ fn what_a_person_writes_while_a_rollback_is_stopped_is_asked_about() {
     assert_eq!(steps(&refused.json())[..2], pairs(&[("effects", "done"), ("tree", "failed")]), "{refused:?}");
     let conflict = refused.json()["steps"][1]["error"].to_string();
     assert!(
-        conflict.contains("file_conflict") && conflict.contains("new (changed while this was stopped)"),
+        conflict.contains("file_conflict") && conflict.contains("src/a.rs (changed while this was stopped)"),
         "{conflict}"
     );
+    assert!(!conflict.contains("new"), "there it had nothing to restore: {conflict}");
     let id = report["rollback_id"].as_str().expect("an id");
     let shown = world.cli.ok(["rollback", "show", id, "--format", "text"]);
     assert!(shown.contains("--force-files") && shown.contains("--skip-step"), "{shown}");
     assert_eq!((world.text("src/a.rs").as_str(), world.text("new").as_str()), ("mended by hand\n", "by hand\n"));
     let done = world.cli.run(["rollback", "resume", id, "--force-files", "--yes", "--json"]);
     assert_eq!(done.json()["status"], "done", "{done:?}");
-    assert_eq!((world.read("src/a.rs"), world.read("new"), world.read("notes/todo")), (None, None, None));
+    assert_eq!((world.read("src/a.rs"), world.read("notes/todo")), (None, None));
+    assert_eq!(world.text("new"), "by hand\n");
+}
+
+#[test]
+fn what_a_person_does_in_git_while_a_rollback_is_stopped_stays() {
+    let world = story();
+    let home = world.cli.home().display().to_string();
+    world.effect("last", &[&format!("test -e {home}/repaired || exit 3")]);
+    let report = stopped(&world, "a", &[]);
+    world.write("README", "mine\n");
+    world.git(&["stash", "push", "-q", "--", "README"]);
+    world.git(&["branch", "mine"]);
+    let made = world.git(&["rev-parse", "mine", "stash@{0}"]);
+    std::fs::write(world.cli.home().join("repaired"), "").expect("a file");
+    let refused = go_on(&world, &report);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let said = refused.json()["steps"][1]["error"].to_string();
+    assert!(said.contains("foreign_commits") && said.contains("The stash was changed"), "{said}");
+    assert_eq!(world.git(&["rev-parse", "mine", "stash@{0}"]), made);
+    let id = report["rollback_id"].as_str().expect("an id");
+    let done = world.cli.run(["rollback", "resume", id, "--force-commits", "--yes", "--json"]);
+    assert_eq!(done.json()["status"], "done", "{done:?}");
+    assert_eq!(world.git(&["stash", "list"]).trim(), "");
+    assert_eq!(world.git(&["rev-parse", "mine"]).trim(), made.lines().next().expect("a commit"));
 }
 
 #[test]
@@ -339,20 +364,19 @@ fn what_a_person_changed_while_a_rollback_was_stopped_is_asked_about() {
     }
     stopped(&world, "a", &[]);
     assert!(changed(&world, "-i"));
-    for path in ["other", "mine", "fresh"] {
+    for path in ["stuck", "other", "mine", "fresh"] {
         world.write(path, "own\n");
     }
     let resume = ["rollback", "resume", &world.run, "--yes"];
     let outcome = world.cli.run(resume);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
-    assert!(outcome.stdout.contains("changed since this restore stopped"), "{outcome:?}");
+    assert!(outcome.stdout.contains("stuck (changed since this restore stopped)"), "{outcome:?}");
     for path in ["other", "mine", "fresh"] {
-        assert_eq!(world.read(path).as_deref(), Some("own\n"), "{path} stays");
+        assert!(!outcome.stdout.contains(&format!("{path} (")), "it is done there: {outcome:?}");
     }
     world.ic(&[&resume[..], &["--force-files"]].concat());
-    let left = ["stuck", "other", "mine", "fresh"].map(|path| world.read(path));
-    let old = Some("old\n".to_owned());
-    assert_eq!(left, [old.clone(), old.clone(), old, None]);
+    let left = ["stuck", "other", "mine", "fresh"].map(|path| world.text(path));
+    assert_eq!(left, ["old\n", "own\n", "own\n", "own\n"]);
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub(super) struct Brought {
     pub(super) is_compared: bool,
 }
 
+/// The checkpoints around a time in which a restore was stopped; without a second one it lasted until now.
+pub(super) type Stop<'s> = (&'s CheckpointId, Option<&'s CheckpointId>);
+
 /// What is to be restored of git's state.
 pub(super) struct WantedGit {
     /// The state to return to, before refs that others use are left out ([`GitRestore::meant`]).
@@ -206,19 +209,19 @@ impl Workspace<'_> {
     /// What restoring the git state of `target` over that of the picture would do.
     ///
     /// Branches that other work trees use stay where they are: what is done there is not this tree's to undo. `brought`: what an earlier
-    /// restore left, which this one undoes. `past`: locks that will be gone by then. Errors: those of [`git::plan`]; `foreign_commits`
-    /// unless forced.
+    /// restore left, which this one undoes. `stops`: when this one was stopped. `past`: locks that will be gone by then.
+    /// Errors: those of [`git::plan`]; `foreign_commits` unless forced.
     pub(super) fn plan_git(
         &self,
         target: &CheckpointRecord,
         shot: &Shot,
         force: bool,
-        brought: Option<&Brought>,
+        (brought, stops): (Option<&Brought>, &[Stop<'_>]),
         past: &[PathBuf],
     ) -> Result<GitRestore> {
         let current = shot.manifest.git.clone().ok_or_else(|| holds_nothing("The working tree", &target.id))?;
         let left = brought.map(|brought| &brought.left);
-        let WantedGit { meant, target: wanted, others } = self.wanted_git(target, &current, left)?;
+        let WantedGit { meant, target: wanted, others } = self.wanted_git(target, &current, left, stops)?;
         let plan =
             git::plan(&self.root, &wanted, &current, &self.objects, past).map_err(|error| naming(error, &target.id))?;
         if !force {
@@ -232,17 +235,23 @@ impl Workspace<'_> {
         Ok(GitRestore { plan, meant, target: wanted, current, kept_below: None, lost_tags })
     }
 
-    /// The state to restore over another one. `left`: what the restore left that is undone. Errors: `git_unsupported` where the checkpoint
+    /// The state to restore over another one. `left`: what the restore left that is undone; `stops` as in [`Workspace::plan_git`]. Errors: `git_unsupported` where the checkpoint
     /// has none.
     pub(super) fn wanted_git(
         &self,
         target: &CheckpointRecord,
         current: &GitState,
         left: Option<&CheckpointId>,
+        stops: &[Stop<'_>],
     ) -> Result<WantedGit> {
         let wanted = CheckpointManifest::read(&self.objects, &target.manifest)?.git;
         let wanted = wanted.ok_or_else(|| holds_nothing(&format!("Checkpoint {}", target.id.short()), &target.id))?;
-        let others = self.git_of_others(target, current, left)?;
+        let mut others = self.git_of_others(target, current, left)?;
+        if left.is_none() {
+            for (from, until) in stops {
+                others.extend(self.git_between(from, *until, current)?);
+            }
+        }
         // Where a restore is undone, `others` is one pair: from the state which that restore left to the current one.
         let meant = match others.first() {
             Some(since) if left.is_some() => git::leaving_unmoved(&wanted, current, &since.before),

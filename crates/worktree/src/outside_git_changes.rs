@@ -117,9 +117,7 @@ impl Workspace<'_> {
         brought: Option<&CheckpointId>,
     ) -> Result<Vec<OutsideChanges>> {
         if let Some(id) = brought {
-            let left = self.kernel.read(|snapshot| record::get(snapshot, id))?;
-            let since = |before| OutsideChanges { before, after: current.clone() };
-            return Ok(self.git_at(&left)?.map(since).into_iter().collect());
+            return Ok(self.git_between(id, None, current)?.into_iter().collect());
         }
         let elsewhere: Vec<_> = ic_ledger::other_work_trees(&self.root).into_iter().map(|other| other.top).collect();
         let own = self.rests_of(target, current, &[&self.root])?;
@@ -131,6 +129,19 @@ impl Workspace<'_> {
         let shared = self.rests_of(target, current, &roots)?;
         let own = own.into_iter().map(OutsideChanges::of_the_index);
         Ok(own.chain(shared.into_iter().map(OutsideChanges::of_refs)).collect())
+    }
+
+    /// What others did to git from one checkpoint to another, or until now, between which nothing but them changed it; `None`: one has no
+    /// state of git.
+    pub(super) fn git_between(
+        &self,
+        from: &CheckpointId,
+        until: Option<&CheckpointId>,
+        current: &GitState,
+    ) -> Result<Option<OutsideChanges>> {
+        let at = |id| self.git_at(&self.kernel.read(|snapshot| record::get(snapshot, id))?);
+        let after = until.map_or_else(|| Ok(Some(current.clone())), at)?;
+        Ok(at(from)?.zip(after).map(|(before, after)| OutsideChanges { before, after }))
     }
 
     /// What git was before and after each time in which no work of the run was under way in these roots, of which the first is this one.

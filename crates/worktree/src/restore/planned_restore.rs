@@ -23,6 +23,7 @@ use super::kept_plan::hash_of;
 use super::limits::LimitOwner;
 use super::moved_files;
 use super::request::{Conflict, EarlierDeeds, RestoreReport, RestoreRequest, RestoreStatus, RestoreWatch};
+use super::safety::THEIRS_SINCE;
 use super::selective_undo::{self, OthersPaths};
 use super::ties::Attained;
 use super::tree_survey::{MeantChanges, SurveyedTree};
@@ -114,7 +115,7 @@ pub(super) fn plan_report<'w>(
     let Attained { differences, lost, ties } = Workspace::attain(differences, &limits, shot, &target, strategy);
     let git = strategy
         .has_git()
-        .then(|| workspace.plan_git(&target, shot, request.force.commits, brought.as_ref(), &past))
+        .then(|| workspace.plan_git(&target, shot, request.force.commits, (brought.as_ref(), &did.stops()), &past))
         .transpose()?;
     databases.retain(|_| strategy.has_files());
     // The undo of one piece of work merges, so only what cannot be merged is in its way. A restore of a tree replaces whole paths.
@@ -124,7 +125,7 @@ pub(super) fn plan_report<'w>(
     };
     let (differences, mut mixed) =
         workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;
-    let settings = keep(&mut limits, &mut databases, (&mut conflicts, &differences), reversed.is_none(), request);
+    let theirs = keep(&mut limits, &mut databases, (&mut conflicts, &differences), reversed.is_none(), request);
     let moved = workspace.keep_moved(&mut limits, &target, &differences, request)?;
     let mut plan = workspace.plan(&differences, &limits, databases, shot, until, ties)?;
     plan.not_kept.extend(lost);
@@ -138,7 +139,7 @@ pub(super) fn plan_report<'w>(
     let not_compared = workspace.not_compared(&meant, shot, &limits, &plan, passed)?;
     // Beside the work of others it is not meant to be as the target has it.
     let lacks_any = reversed.is_none() && workspace.lacks_any(&target, &plan)?;
-    plan.skipped.extend(settings.into_iter().map(|one| (one.path, SETTINGS_STAY.to_owned())));
+    plan.skipped.extend(theirs.into_iter().map(|one| (one.path, one.reason)));
     let mut rest = selective_undo::open_conflicts(&mut plan, conflicts, (reversed, mixed), request);
     moved_files::name_moved(moved, &mut plan, &mut rest);
     let own_warnings = workspace.warnings_of(&target, &plan, request.dry_run)?;
@@ -165,9 +166,10 @@ pub(super) fn plan_report<'w>(
 /// The reason that the report names for a settings file that stays.
 const SETTINGS_STAY: &str = "settings of a client, which others changed: they stay";
 
-/// Keeps the settings of clients in a restore of the `whole` tree, and the paths in conflict that stay by decision. Returns the settings.
+/// Keeps the settings of clients in a restore of the `whole` tree, what others changed while it was stopped, and the paths in conflict that
+/// stay by decision. Returns those for which no decision is asked.
 ///
-/// They say how this machine is set up. In git, installed hooks have their file excluded; in a folder without git nothing hides it, so what
+/// Settings say how this machine is set up. In git, installed hooks have their file excluded; in a folder without git nothing hides it, so what
 /// a person or the client writes there after the work would refuse every undo. What the work itself changed there is no conflict.
 fn keep(
     limits: &mut Limits,
@@ -176,12 +178,17 @@ fn keep(
     whole: bool,
     request: &RestoreRequest<'_>,
 ) -> Vec<Conflict> {
-    let stays = |conflict: &Conflict| whole && !request.force.files && clients::is_settings(&conflict.path.0);
-    let (settings, rest): (Vec<_>, _) = std::mem::take(conflicts).into_iter().partition(stays);
+    let is_settings = |conflict: &Conflict| clients::is_settings(&conflict.path.0);
+    let stays =
+        |conflict: &Conflict| conflict.reason == THEIRS_SINCE || (!request.force.files && is_settings(conflict));
+    let (mut theirs, rest): (Vec<_>, _) = std::mem::take(conflicts).into_iter().partition(|one| whole && stays(one));
     *conflicts = rest;
-    limits.keep.extend(selective_undo::kept(&settings, differences));
+    for one in theirs.iter_mut().filter(|one| is_settings(one)) {
+        one.reason = SETTINGS_STAY.to_owned();
+    }
+    limits.keep.extend(selective_undo::kept(&theirs, differences));
     selective_undo::keep_left(limits, databases, (conflicts, differences), request);
-    settings
+    theirs
 }
 
 /// The report of a plan of which nothing more is known.

@@ -1,6 +1,6 @@
 //! What is asked of a restore, and what became of it.
 
-use super::super::git::GitRestore;
+use super::super::git::{GitRestore, Stop};
 use super::super::workspace::{Warning, Which};
 use ic_base::{CheckpointId, Diagnosis};
 use ic_checkpoint::capture::CaptureProgress;
@@ -185,4 +185,19 @@ pub struct EarlierDeeds {
     pub spans: Vec<(CheckpointId, Option<CheckpointId>)>,
     /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
     pub stopped_at: Option<CheckpointId>,
+}
+
+impl EarlierDeeds {
+    /// The checkpoints around each time in which the deed was stopped; without a second one that lasted until now.
+    pub(super) fn stops(&self) -> Vec<Stop<'_>> {
+        //   before ── the deed ── after ── stopped ── before ── the deed ── after ── stopped ── now
+        let begun = self.spans.iter().skip(1).map(|(before, _)| Some(before)).chain([None]);
+        let all = self.spans.iter().zip(begun);
+        let mut stops: Vec<_> = all.filter_map(|((_, after), until)| Some((after.as_ref()?, until))).collect();
+        if let Some(stopped_at) = &self.stopped_at {
+            stops.retain(|(_, until)| until.is_some());
+            stops.push((stopped_at, None));
+        }
+        stops
+    }
 }

@@ -1,6 +1,6 @@
 //! What refuses a restore: living workers, and what others changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use super::request::{Conflict, EarlierDeeds};
 
 /// An agent whose call has no end after this time was killed, most likely: no client lets a tool run longer.
 const LONGEST_CALL: Duration = Duration::from_mins(10);
+
+/// The reason of a path that others changed while a restore was stopped that had nothing more to do there: it stays.
+pub(super) const THEIRS_SINCE: &str = "changed while this was stopped, with nothing left to restore there: it stays";
 
 impl Workspace<'_> {
     /// Errors: `work_running`, naming the dispatches of this root that are not completed and whose processes live: what was cancelled
@@ -109,13 +112,12 @@ impl Workspace<'_> {
         }
         // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
         if let Some(stopped_at) = &did.stopped_at {
-            let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?;
-            diff::diff(&self.objects, Some(&left.tree), Some(now), &mut |difference| {
-                if difference.change().is_some() && !self.is_database_now(&difference.path) {
-                    reasons.entry(difference.path).or_insert_with(|| "changed since this restore stopped".to_owned());
-                }
-                Ok(())
-            })?;
+            let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?.tree;
+            let to_do = self.changed_paths(&left, &target.tree)?;
+            for path in self.changed_paths(&left, now)?.into_iter().filter(|path| !self.is_database_now(path)) {
+                let reason = if to_do.contains(&path) { "changed since this restore stopped" } else { THEIRS_SINCE };
+                reasons.entry(path).or_insert_with(|| reason.to_owned());
+            }
         }
         let newest = self.kernel.read(|snapshot| record::newest_of_root_until(snapshot, &self.root, until))?;
         let settled = newest.map(|newest| self.settled(newest, until)).transpose()?.flatten();
@@ -125,13 +127,16 @@ impl Workspace<'_> {
                 Some(settled) => format!("changed after checkpoint {}, when work had ended", settled.id.short()),
                 None => "changed while this was stopped".to_owned(),
             };
-            for (from, to) in self.time_of_others(settled.map(|settled| settled.tree), now, &did.spans)? {
-                diff::diff(&self.objects, Some(&from), Some(&to), &mut |difference| {
-                    if difference.change().is_some() && (is_settled || !self.is_database_now(&difference.path)) {
-                        reasons.entry(difference.path).or_insert_with(|| reason.clone());
-                    }
-                    Ok(())
-                })?;
+            let stretches = self.time_of_others(settled.map(|settled| settled.tree), now, &did.spans)?;
+            for (at, (from, to)) in stretches.iter().enumerate() {
+                // Before the deed began, nothing was to do yet that it has done since.
+                let is_begun = at > 0 || !is_settled;
+                let to_do = if is_begun { self.changed_paths(from, &target.tree)? } else { BTreeSet::new() };
+                let is_asked = |path: &Vec<u8>| is_settled || !self.is_database_now(path);
+                for path in self.changed_paths(from, to)?.into_iter().filter(is_asked) {
+                    let is_theirs = is_begun && !to_do.contains(&path);
+                    reasons.entry(path).or_insert_with(|| if is_theirs { THEIRS_SINCE.into() } else { reason.clone() });
+                }
             }
         }
         Ok(differences
@@ -141,6 +146,16 @@ impl Workspace<'_> {
                 Some(Conflict { path: PathText(difference.path.clone()), reason })
             })
             .collect())
+    }
+
+    /// The paths at which two trees differ.
+    fn changed_paths(&self, from: &Hash, to: &Hash) -> Result<BTreeSet<Vec<u8>>> {
+        let mut paths = BTreeSet::new();
+        diff::diff(&self.objects, Some(from), Some(to), &mut |difference| {
+            paths.extend(difference.change().map(|_| difference.path));
+            Ok(())
+        })?;
+        Ok(paths)
     }
 
     fn is_database_now(&self, path: &[u8]) -> bool {

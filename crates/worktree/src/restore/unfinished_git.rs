@@ -89,7 +89,7 @@ impl Workspace<'_> {
 
     fn locks(&self, restore: &RestoreRecord, target: &CheckpointRecord, before: Option<&GitState>) -> Result<Locks> {
         let Some(before) = before else { return Ok(Locks::default()) };
-        let wanted = self.wanted_git(target, before, None)?;
+        let wanted = self.wanted_git(target, before, None, &[])?;
         let plan = git::moves(&wanted.target, before);
         let all = git::locks_of(&self.root, restore.id.as_str(), Some(&plan));
         // A restore that was only prepared has started no git that takes locks: a lock there is another process's.
@@ -110,7 +110,7 @@ impl Workspace<'_> {
         let look = Purpose::look(GitPart::Look, BTreeSet::new());
         let shot = self.shoot(look, &CaptureProgress::default())?;
         // Forced: whether others' commits may leave was decided when the restore was begun.
-        let git = self.plan_git(target, &shot, true, None, past)?;
+        let git = self.plan_git(target, &shot, true, (None, &[]), past)?;
         let known = |state: &GitState, name: &[u8]| {
             state.refs.iter().find(|(known, _)| known.0 == name).map(|(_, commit)| commit.clone())
         };
