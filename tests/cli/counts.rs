@@ -82,7 +82,7 @@ fn of_a_prompt_that_was_interrupted_is_counted_what_was_seen() {
 #[test]
 fn the_counts_of_an_interrupted_prompt_stay_when_it_is_undone_and_comes_back() {
     let project = cut_off();
-    project.json("undo --yes");
+    project.json("undo --yes --force-files");
     assert_eq!(counts(&project, "begin"), created(2));
     project.json("redo --yes");
     assert_eq!(counts(&project, "begin"), created(2));

@@ -165,9 +165,9 @@ fn an_interrupted_prompt_is_the_last_one_and_is_undone_alone() {
     before(&project, "A", "a2", "Bash", json!({ "command": "make" }));
     project.write("bad.txt", "bad");
     // Interrupted: neither the end of the call nor a stop is told.
-    let plan = project.json("undo --dry-run");
+    let plan = project.json("undo --dry-run --force-files");
     assert_eq!(plan["counts"]["dispatches"], 1, "{plan}");
-    project.json("undo --yes");
+    project.json("undo --yes --force-files");
     assert!(project.root().join("good.txt").exists() && !project.root().join("bad.txt").exists());
     project.json("redo --yes");
     ask(&project, "A", "another");

@@ -513,12 +513,12 @@ fn an_undo_beside_a_call_that_runs_says_what_it_cannot_stop() {
     ask(&project, "A", "slow work");
     say(&project, &makes("A", "PreToolUse"));
     project.write("first.txt", "first\n");
-    let plan = project.ok("undo --dry-run --format text");
+    let plan = project.ok("undo --dry-run --force-files --format text");
     assert!(plan.contains("a tool call of this work may still run (Bash)"), "{plan}");
     let id = work_of(&project, "A");
     assert!(plan.contains(&format!("ic undo prompt:{} --dry-run", &id[28..])), "{plan}");
     // Who says yes at once sees no plan before it.
-    let done = project.ok("undo --yes --format text");
+    let done = project.ok("undo --yes --force-files --format text");
     assert!(done.contains("a tool call of this work may still run (Bash)"), "{done}");
     // It goes on writing; the command that was named takes that, too.
     project.write("second.txt", "second\n");
@@ -916,7 +916,14 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
             assert!(!said.contains(" named.txt"), "{plan}");
             if then.is_empty() {
-                // What runs is not undone alone.
+                // What runs is not undone alone. With all that came after it, a person is asked, too.
+                let asked = project.run("undo --yes");
+                assert_eq!(asked.error(), "file_conflict", "{asked:?}");
+                let undone = project.run("undo --yes --keep-theirs");
+                assert_eq!(undone.code, Some(4), "{undone:?}");
+                assert!(!project.root().join("named.txt").exists(), "{tool}");
+                let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
+                assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}");
                 continue;
             }
             let log = project.json("log");

@@ -224,7 +224,7 @@ fn half_a_character_is_no_reason_to_obey_nothing() {
     let answer = say("PreToolUse", guarded);
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask", "{answer}");
     project.write("a.txt", "1\n");
-    project.ok("undo --yes");
+    project.ok("undo --yes --force-files");
     let answer = say("PreToolUse", r#""tool_name":"Write","tool_input":{"file_path":"x","content":"\ud83d"}"#);
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let answer = say("PreToolUse", r#""tool_name":"Bash","tool_input":{"command":"rm -rf .env""#);

@@ -63,7 +63,10 @@ fn what_a_person_does_after_the_undo_of_running_work_stays_at_the_next_undo() {
         if is_ended {
             after(&project, "A", "a2", "Bash");
         }
-        project.json("undo --yes");
+        if !is_ended {
+            assert_eq!(clashes(&project, "undo"), ["d/f2"], "{which}");
+        }
+        project.json(if is_ended { "undo --yes" } else { "undo --yes --force-files" });
         assert_eq!(read(&project, "d/f2"), "1\n2\n3\n", "{which}");
         project.write("d/f1", "mine\n");
         project.write("mine.txt", "mine\n");
@@ -84,7 +87,7 @@ fn what_a_person_does_after_the_undo_of_running_work_is_in_no_undo_of_one_dispat
     begins(&project, "second");
     calls_make(&project, "a2");
     project.write("d/f2", "second\n");
-    project.json("undo --yes");
+    project.json("undo --yes --force-files");
     project.write("d/f1", "mine\n");
     project.write("a.txt", "mine\n1\n2\n3\nfirst\n");
     begins(&project, "third");
@@ -105,7 +108,7 @@ fn a_commit_after_the_undo_of_running_work_is_no_commit_of_that_work() {
     begins(&project, "second");
     calls_make(&project, "a2");
     project.write("d/f2", "second\n");
-    project.json("undo --yes");
+    project.json("undo --yes --force-files");
     project.write("d/f1", "mine\n");
     git(&project, &["add", "d/f1"]);
     git(&project, &["commit", "-q", "-m", "mine"]);
@@ -156,12 +159,13 @@ fn the_undo_of_running_work_that_committed_decides_as_its_preview() {
             commit(&project, "mine");
         }
         let head = git(&project, &["rev-parse", "HEAD"]);
-        let plan = project.run("undo --dry-run --json");
+        let forced = if what == "a call without an end" { " --force-files" } else { "" };
+        let plan = project.run(&format!("undo --dry-run{forced} --json"));
         let said: Value = serde_json::from_str(&plan.stdout).expect("JSON");
         assert_eq!(plan.code, Some(0), "{what}: {plan:?}");
         if is_its {
             let hash = said["plan_hash"].as_str().expect("a hash");
-            let done = project.json(&format!("undo --yes --expect-plan {hash}"));
+            let done = project.json(&format!("undo --yes{forced} --expect-plan {hash}"));
             assert_eq!(done["status"], "rolled_back", "{what}: {done}");
             assert_eq!(git(&project, &["rev-parse", "HEAD"]), base, "{what}");
             assert_eq!(read(&project, "a.txt"), "1\n", "{what}");

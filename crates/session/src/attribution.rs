@@ -140,6 +140,11 @@ impl Attribution {
         is_open && work.pid().is_none() && !is_told && !self.is_sure(path)
     }
 
+    /// Whether a tool call was cut off: its end was not told.
+    pub fn has_cut_off(&self) -> bool {
+        !self.cut_off.is_empty()
+    }
+
     /// Whether a person says that what changed at a path is the work's.
     pub fn is_sure(&self, path: &[u8]) -> bool {
         self.is_all_sure || self.sure.contains(path)

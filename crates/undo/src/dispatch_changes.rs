@@ -44,7 +44,7 @@ pub(crate) use work_patch::changes_of_work;
 const AT_ONCE: &str = "ran at the same time, and may have changed it";
 
 /// The reason for a path that is unsure: a person may have changed it too.
-const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
+pub(super) const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
 
 /// The reason for a path that is unsure because nothing told what the work did, or that it ended.
 const UNTOLD: &str = "it changed during work that tells no calls and was not completed, so it may be yours";

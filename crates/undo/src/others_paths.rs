@@ -24,7 +24,7 @@ use ic_phase::Run;
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::{Conflict, OthersPaths, RestoreReport, Workspace, root_of};
 
-use super::dispatch_changes;
+use super::dispatch_changes::{self, CUT_OFF};
 use super::unsure_changes::is_changed_since;
 
 /// Whose a change is.
@@ -34,7 +34,10 @@ enum Maker {
     Others,
     /// A person, beside several runs. Alone it goes back with the run; where others changed the path, it stays with what they did.
     Person,
+    /// The run, or others that worked at the same time.
     Unknown,
+    /// The run, or a person: it changed in or after a tool call of the run whose end was not told.
+    Unsure,
 }
 
 /// The run that goes back, and the checkpoint to which it does.
@@ -74,8 +77,10 @@ pub(super) fn among(
     // A path that is in conflict already has a reason of its own.
     let unknown = changes.iter().filter(|(path, of_path)| of_path.is_unknown() && steps.contains(path.as_slice()));
     let unknown = unknown.filter(|(path, _)| !conflicts.contains(*path));
-    let conflict =
-        |(path, _): (&Vec<u8>, &PathChanges)| Conflict { path: PathText(path.clone()), reason: facts.why_unknown() };
+    let conflict = |(path, of_path): (&Vec<u8>, &PathChanges)| {
+        let reason = if of_path.is_unsure { CUT_OFF.to_owned() } else { facts.why_unknown() };
+        Conflict { path: PathText(path.clone()), reason }
+    };
     let unknown = unknown.map(conflict).collect();
     facts.follow_renames(workspace, &mut changes)?;
     // What others alone did matters where the restore would touch it. What the run did to it matters everywhere: it may have deleted it.
@@ -113,6 +118,7 @@ struct PathChanges {
     has_run: bool,
     has_others: bool,
     has_unknown: bool,
+    is_unsure: bool,
     /// Whether the run changed it after the last checkpoint: that cannot be merged out.
     is_unseen: bool,
 }
@@ -123,12 +129,13 @@ impl PathChanges {
         self.has_run |= maker == Maker::Run;
         self.has_others |= maker == Maker::Others;
         self.has_unknown |= maker == Maker::Unknown;
+        self.is_unsure |= maker == Maker::Unsure;
         self.is_unseen |= maker == Maker::Run && change.is_none();
         self.all.extend(change.map(|change| (maker, change)));
     }
 
     fn is_unknown(&self) -> bool {
-        self.has_unknown || self.has_others && self.is_unseen
+        self.has_unknown || self.is_unsure || self.has_others && self.is_unseen
     }
 }
 
@@ -177,6 +184,7 @@ impl<'b> Facts<'b> {
     fn is_alone(&self) -> bool {
         !self.is_of_session
             && !self.is_beside
+            && !self.attribution.has_cut_off()
             && self.attribution.workers.iter().all(|one| one.run_id == self.back.run.id)
     }
 
@@ -267,13 +275,19 @@ impl<'b> Facts<'b> {
         if !makers.is_empty() {
             return match makers.iter().filter(|one| is_of_run(one)).count() {
                 0 => Maker::Others,
-                all if all == makers.len() => Maker::Run,
-                _ => Maker::Unknown,
+                all if all < makers.len() => Maker::Unknown,
+                _ if window.is_unsure(path) => Maker::Unsure,
+                _ => Maker::Run,
             };
         }
         if !window.is_idle() {
             // In the pause of a prompt its agent may have left a program running, or a person wrote: the plan warns of that.
-            return if window.owners(path).iter().any(is_of_run) { Maker::Run } else { Maker::Others };
+            return match window.owners(path).iter().any(is_of_run) {
+                // A call that edits files makes none but those that it names.
+                true if window.is_unsure(path) => Maker::Unsure,
+                true => Maker::Run,
+                false => Maker::Others,
+            };
         }
         self.maker_without_work(window, path)
     }

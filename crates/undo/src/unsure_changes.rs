@@ -21,8 +21,8 @@ pub(super) const BETWEEN_CALLS: &str = "changed_between_calls";
 /// The code of the warning about paths that changed while a prompt was under way that told no tool call.
 pub(super) const UNTOLD: &str = "no_call_told";
 
-/// Names the paths that changed between the tool calls of an agent, and those that changed in or after one that was cut off. A process that
-/// it left behind may have changed them, or a person. `alone`: the command that undoes only this work.
+/// Names the paths that changed between the tool calls of an agent: a process that a call left behind may have changed them, or a person.
+/// `alone`: the command that undoes only this work.
 pub(super) fn between_calls(
     workspace: &Workspace<'_>,
     target: &CheckpointRecord,
@@ -35,32 +35,23 @@ pub(super) fn between_calls(
     let run = target.link.run_id.as_ref();
     //   between   work was under way, and none of it was in a call
     //   untold    the same, and some of this run told no call at all
-    //   unsure    in or after a call whose end was not told
-    let (mut between, mut untold, mut unsure) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut between, mut untold) = (BTreeSet::new(), BTreeSet::new());
     for window in attribution.windows().filter(|window| !window.is_idle()) {
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
-            let is_change = difference.change().is_some();
-            if is_change && window.makers(&difference.path).is_empty() {
+            if difference.change().is_some() && window.makers(&difference.path).is_empty() {
                 let all = if attribution.has_untold_work(run, &window) { &mut untold } else { &mut between };
                 all.insert(difference.path);
-            } else if is_change && window.is_unsure(&difference.path) {
-                unsure.insert(difference.path);
             }
             Ok(())
         })?;
     }
-    // No checkpoint was taken since the last call, or since the call that was stopped, or that still runs.
+    // No checkpoint was taken since the last call.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
-        for step in steps.iter().filter(|step| !step.is_of_directory()) {
+        for step in steps.iter().filter(|step| !step.is_of_directory() && !window.is_idle()) {
             let path = step.path.0.as_slice();
-            let is_between = !window.is_idle() && window.makers(path).is_empty();
-            if (is_between || window.is_unsure(path)) && is_changed_since(workspace, last, step)? {
-                let all = match is_between {
-                    true if attribution.has_untold_work(run, &window) => &mut untold,
-                    true => &mut between,
-                    false => &mut unsure,
-                };
+            if window.makers(path).is_empty() && is_changed_since(workspace, last, step)? {
+                let all = if attribution.has_untold_work(run, &window) { &mut untold } else { &mut between };
                 all.insert(path.to_vec());
             }
         }
@@ -78,8 +69,7 @@ pub(super) fn between_calls(
     };
     let between = warning(BETWEEN_CALLS, "between the tool calls of this work", &between);
     let untold = warning(UNTOLD, "while a prompt was under way that told no tool call", &untold);
-    let unsure = warning("call_end_unknown", "in or after a tool call whose end was not told", &unsure);
-    Ok(between.into_iter().chain(untold).chain(unsure).collect())
+    Ok(between.into_iter().chain(untold).collect())
 }
 
 /// The first three of these paths, and how many more there are; `None`: there is none.
