@@ -113,7 +113,8 @@ fn one_prompt_of_three_is_undone_alone_and_the_thread_after_it() {
     assert_eq!(taken(&report), [one, three], "{report}");
     assert_eq!(read(&project, "f"), lines(&LEFT[1..]));
     project.json("redo --yes");
-    project.json("redo --yes");
+    // The undo is also named by the work that it undid.
+    project.json(&format!("redo {two} --yes"));
     assert!(has(&project, "new/two"));
 }
 

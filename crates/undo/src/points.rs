@@ -32,7 +32,9 @@ pub use other_places::elsewhere;
 pub use other_runs::{OtherRuns, others_open, prompts_outside};
 pub use place_changes::{PlaceEntry, change_at};
 pub use place_works::{newest_works, steps_back, work_back};
-pub use point_position::{PointGoal, PointPosition, place_of, resolve, taken_back_by, thread_since, work_of};
+pub use point_position::{
+    PointGoal, PointPosition, id_of_work, place_of, resolve, taken_back_by, thread_since, work_of,
+};
 pub use point_reference::{checkpoint_at, reference};
 pub(crate) use undo_target::known;
 pub use undo_target::{

@@ -1,6 +1,7 @@
 //! What a reference in a command about rollbacks names: a rollback by its id, or a run that has one.
 
 use ic_base::{Code, Diagnosis, Result};
+use ic_dispatch::dispatch;
 use ic_ledger::Snapshot;
 use ic_phase::run::{self, Run};
 
@@ -8,12 +9,14 @@ use ic_kernel::Kernel;
 use ic_kernel::journal::steps::{self, RollbackStep};
 use ic_kernel::journal::table::{self, RollbackRecord, RollbackStatus};
 
-/// The rollback that is named by its own id, or the newest one of a named run, with its steps.
+use crate::points::id_of_work;
+
+/// The rollback that is named by its own id or by that of work which it undid, or the newest one of a named run, with its steps.
 ///
 /// Errors: `rollback_not_found`, `invalid_reference`, `ambiguous_id`, `ambiguous_run`.
 pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<RollbackStep>)> {
     kernel.read(|snapshot| {
-        let remembered = table::resolve(snapshot, reference).or_else(|missing| {
+        let remembered = rollback_named(snapshot, reference).or_else(|missing| {
             let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
             // The list is oldest first.
             table::of_run(snapshot, &run.id)?.pop().ok_or(missing)
@@ -23,9 +26,18 @@ pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<Ro
     })
 }
 
+/// The rollback with this id, or the one that undid the work with it.
+fn rollback_named(snapshot: &Snapshot<'_>, reference: &str) -> Result<RollbackRecord> {
+    table::resolve(snapshot, reference).or_else(|missing| {
+        let id = id_of_work(reference).unwrap_or(reference);
+        let undone = dispatch::resolve(snapshot, id).ok().and_then(|work| work.rolled_back_by);
+        undone.map_or(Err(missing), |by| table::get(snapshot, &by))
+    })
+}
+
 /// The run whose rollback is named, also where it has none: the command decides what to say then. Errors: as [`named`].
 pub fn run_of(kernel: &Kernel, reference: &str) -> Result<Run> {
-    kernel.read(|snapshot| match table::resolve(snapshot, reference) {
+    kernel.read(|snapshot| match rollback_named(snapshot, reference) {
         Ok(remembered) => run::get(snapshot, &remembered.run_id),
         Err(missing) => run_instead(kernel, snapshot, reference, missing).map(|(run, _)| run),
     })
@@ -72,7 +84,7 @@ pub(super) fn unfinished(kernel: &Kernel, snapshot: &Snapshot<'_>, reference: &s
             "see: ic rollback list; of a workflow: ic workflow resume RUN --yes; compensations: ic compensation run RUN --yes",
         )
     };
-    match table::resolve(snapshot, reference) {
+    match rollback_named(snapshot, reference) {
         Ok(remembered) if is_open(&remembered) => Ok(remembered),
         Ok(done) => Err(over(format!("The rollback {} is {}", done.id.short(), done.status.as_str()))),
         Err(missing) => {

@@ -33,7 +33,7 @@ pub(crate) use entry::{EntryUndo, without_meaning};
 Exit 1 when the run or the tree changed since: the change is named, and nothing is done. Exit 4 when something could not be
 restored. In the meantime the run is closed; after a failure or a crash, repeat the call or run ic rollback resume.")]
 pub(crate) struct RedoArgs {
-    /// What is undone: a rollback, or its run; a restore, by its safety checkpoint; or a rewind
+    /// What is undone: a rollback, its run, or the work that it undid; a restore, by its safety checkpoint; or a rewind
     ///
     /// An id, or the end of one; of a run also @ or scope:NAME.
     #[arg(conflicts_with = "run")]

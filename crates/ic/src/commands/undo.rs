@@ -6,7 +6,7 @@ use ic_kernel::Kernel;
 use ic_kernel::journal::{Force, PathDecisions};
 use ic_phase::Run;
 use ic_undo::points::log::LogPage;
-use ic_undo::points::{ListedPoint, UndoTarget};
+use ic_undo::points::{ListedPoint, UndoTarget, id_of_work};
 use ic_undo::{JournalEntry, LayeredRequest, LayeredRollback, Layers, RollbackRequest, RollbackTarget};
 use ic_worktree::{RestoreReport, RestoreRequest, RestoreWatch, Which};
 
@@ -35,7 +35,7 @@ use crate::commands::workflow::WorkflowWatch;
   ic undo --yes
   ic undo 3f9a12c4 --yes               # that prompt, and the later ones of its session
   ic undo 3f9a12c4 --only --yes        # that prompt alone
-  ic undo @~2 --dry-run                # the last three works
+  ic undo @~2 --dry-run                # the third newest, and what came after it
   ic undo deploy --dry-run             # that step, or that checkpoint
   ic undo phase:planned --yes          # everything since phase planned
   ic undo created --run 7f3a9c21 --yes   # the whole run
@@ -228,7 +228,7 @@ impl UndoArgs {
 
     /// The work that the caller named to be undone alone, as an id or the end of one.
     fn alone(&self) -> Option<&str> {
-        self.point.as_deref().filter(|_| self.only).map(|point| work_of(point).unwrap_or(point))
+        self.point.as_deref().filter(|_| self.only).map(|point| id_of_work(point).unwrap_or(point))
     }
 
     /// `one`: the work that alone is undone.
@@ -348,14 +348,9 @@ impl UndoArgs {
     }
 }
 
-/// The work before which a point lies, by its id.
-fn work_of(point: &str) -> Option<&str> {
-    ["dispatch:", "prompt:"].iter().find_map(|kind| point.strip_prefix(kind))
-}
-
-/// As [`work_of`]. Errors: `usage` for any other point.
+/// The id of the work before which a point lies. Errors: `usage` for any other point.
 fn work_named(point: &str) -> Result<&str> {
-    work_of(point).ok_or_else(|| {
+    id_of_work(point).ok_or_else(|| {
         let message = format!("{point} is no prompt and no dispatch, so it cannot be undone alone.");
         Diagnosis::new(Code::Usage, message).hint(format!("with everything after it: ic undo {}", shell_word(point)))
     })

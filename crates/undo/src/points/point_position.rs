@@ -107,12 +107,16 @@ fn step(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointPosition>
     }
 }
 
+/// The id in a reference of a piece of work; `None`: it is another reference, or an id alone.
+pub fn id_of_work(reference: &str) -> Option<&str> {
+    ["dispatch:", "prompt:"].iter().find_map(|kind| reference.strip_prefix(kind))
+}
+
 /// The dispatch of a run that `text` names: by its id, as a point, or as `@~2`. Errors: `point_of_other_run`, and those of the lookup.
 pub fn work_of(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<Dispatch> {
     let position = steps_back(text).map(|back| newest(snapshot, run, text, back)).transpose()?;
     let named = position.as_ref().map_or(text, |position| position.reference.as_str());
-    let id = ["dispatch:", "prompt:"].iter().find_map(|kind| named.strip_prefix(kind)).unwrap_or(named);
-    let dispatch = dispatch::resolve(snapshot, id)?;
+    let dispatch = dispatch::resolve(snapshot, id_of_work(named).unwrap_or(named))?;
     if dispatch.run_id != run.id {
         let other = dispatch.run_id.short();
         return Err(of_other(run, &format!("The dispatch {}", dispatch.id.short()), other));
