@@ -44,7 +44,7 @@ pub use commits::{
 pub use deadline::{Limited, limited};
 pub use ic_refs::forget as forget_refs;
 pub use index_entries::{
-    IndexChanges, IndexEdit, StagedPath, index_changes, index_edits, paths_as_undone, unstaged_by,
+    IndexChanges, IndexEdit, StagedPath, index_changes, index_edits, paths_as_undone, staged_paths, unstaged_by,
 };
 pub use large::{blobs_of, copy_content};
 pub use linked_trees::{add_work_tree, keep_commit, remove_work_tree, write_tracked};

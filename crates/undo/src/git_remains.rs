@@ -3,14 +3,18 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::objects::hash_of;
+use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep};
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
 use ic_ledger::Snapshot;
+use ic_ledger::events::Hash;
 use ic_phase::{Run, run};
 use ic_worktree::{CaptureSettings, RestoreReport, Warning, Workspace};
 
@@ -101,6 +105,8 @@ fn left_of(
     let refs = planned.map_or_else(|| git::ref_ids(root), |git| Ok(refs_of(&git.target)))?;
     let (stash, branch) = if is_alone { (git::stash_ids(root)?, git::branch(root)) } else { Default::default() };
     let (mut found, mut staged) = (Vec::new(), Vec::new());
+    let mut told: BTreeSet<Vec<u8>> = taken_back.iter().map(|path| path.0.clone()).collect();
+    let had = looks.first().map(|(before, _)| before.stash.clone()).unwrap_or_default();
     for (before, after) in looks {
         // Without a checkpoint at the end, the state that the restore found stands for it.
         let Some(after) = after.or_else(|| restored.map(|git| git.current.clone())) else { continue };
@@ -118,9 +124,10 @@ fn left_of(
             found.extend(index.removed.iter().filter(|path| stays(path)).map(|path| removed_said(path)));
             // What one of the works had staged is not missing.
             index.unstaged.retain(|one| stays(&one.path) && !staged.contains(one));
+            told.extend(index.staged.iter().map(|one| &one.path).chain(&index.restaged).chain(&index.removed).cloned());
             staged.extend(index.made);
             found.extend(index.unstaged.iter().map(unstaged_said));
-            found.extend(index.staged.iter().take(MOST_STAGED).map(staged_said));
+            found.extend(index.staged.iter().take(MOST_STAGED).map(|one| staged_said(&one.path)));
             found.extend(more_staged(index.staged.len()));
         }
         if !changes.is_empty() {
@@ -131,6 +138,16 @@ fn left_of(
             changes.retain(|one| !others.contains(&one.name));
         }
         found.extend(changes.iter().map(RefChange::said));
+    }
+    let undone = report.filter(|_| is_alone).map(contents_undone).unwrap_or_default();
+    if !undone.is_empty() {
+        let new = stash.iter().filter(|commit| !had.iter().any(|entry| entry.commit == **commit));
+        found.extend(new.filter(|commit| !stashed(root, commit, &undone).is_empty()).map(stashed_said));
+        let staged = git::staged_paths(root)?.into_iter().filter(|path| !told.contains(path));
+        // Without a commit, a path is asked of the index.
+        let kept = with_undone(root, staged.map(|path| (String::new(), path)), &undone);
+        found.extend(kept.iter().take(MOST_STAGED).map(|path| staged_said(path)));
+        found.extend(more_staged(kept.len()));
     }
     // The looks around two works may show the same change: each of them was under way.
     found.sort();
@@ -218,9 +235,9 @@ fn more_staged(count: usize) -> Option<String> {
     ))
 }
 
-/// A sentence for a path that the work staged, and that is staged still.
-fn staged_said(one: &git::StagedPath) -> String {
-    let path = String::from_utf8_lossy(&one.path);
+/// A sentence for a path whose content the work staged, or others did since, and that is staged still.
+fn staged_said(path: &[u8]) -> String {
+    let path = String::from_utf8_lossy(path);
     let word = shell_word(&path);
     format!(
         "{path} was staged by this work or beside it, and its content stays on the index: git restore --staged -- {word}"
@@ -301,6 +318,41 @@ fn switched(
 /// Whether this branch is checked out.
 fn is_at(state: &GitState, branch: &str) -> bool {
     state.branch.as_ref().is_some_and(|at| String::from_utf8_lossy(&at.0) == branch)
+}
+
+/// The files that an undo changes, each with the content that it takes out.
+fn contents_undone(report: &RestoreReport) -> BTreeMap<&[u8], Hash> {
+    let file = |step: &'_ RestoreStep| match &step.before {
+        Some(RestoreNode::File { hash, .. }) => Some(*hash),
+        _ => None,
+    };
+    report.plan.steps.iter().filter_map(|step| Some((step.path.0.as_slice(), file(step)?))).collect()
+}
+
+/// The paths of which an entry of the stash has these contents, as after `git stash apply`.
+fn stashed(root: &Path, entry: &str, undone: &BTreeMap<&[u8], Hash>) -> Vec<Vec<u8>> {
+    // The third parent of an entry has the files that git did not track.
+    let both = |path: Vec<u8>| [(entry.to_owned(), path.clone()), (format!("{entry}^3"), path)];
+    with_undone(root, git::stashed_paths(root, entry).into_iter().flat_map(both), undone)
+}
+
+/// Those of these paths of which the commit beside them has these contents.
+fn with_undone(
+    root: &Path,
+    asked: impl Iterator<Item = (String, Vec<u8>)>,
+    undone: &BTreeMap<&[u8], Hash>,
+) -> Vec<Vec<u8>> {
+    let asked: Vec<_> = asked.filter(|(_, path)| undone.contains_key(path.as_slice())).collect();
+    let found = git::contents(root, &asked).into_iter().map(|text| text.map(|text| hash_of(&text)));
+    let has = |((_, path), hash): ((String, Vec<u8>), Option<Hash>)| {
+        (undone.get(path.as_slice()) == hash.as_ref()).then_some(path)
+    };
+    asked.into_iter().zip(found).filter_map(has).collect()
+}
+
+/// A sentence for an entry that others put onto the stash since.
+fn stashed_said(commit: &String) -> String {
+    format!("a stash entry that was made since has what is undone, and stays: git stash show -p {commit}")
 }
 
 /// A sentence for each entry of the stash that was added or removed. `now`: the commits of the entries that are there.

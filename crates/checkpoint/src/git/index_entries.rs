@@ -202,6 +202,16 @@ pub(super) fn entries(text: &[u8]) -> Entries {
     index::parse(text).0.into_iter().filter_map(entry).collect()
 }
 
+/// The paths of which the index has something else than HEAD.
+///
+/// Errors: `git_failed`.
+pub fn staged_paths(root: &Path) -> Result<BTreeSet<Vec<u8>>> {
+    if ic_ledger::git_dirs(root).is_none() {
+        return Ok(BTreeSet::new());
+    }
+    Ok(unlike_head(&Git::new(root), log::head(root).as_deref())?.into_keys().collect())
+}
+
 /// What HEAD has at each path of which the index has something else.
 fn unlike_head(git: &Git<'_>, head: Option<&str>) -> Result<BTreeMap<Vec<u8>, Entry>> {
     let said = match head {
