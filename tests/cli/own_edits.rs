@@ -240,9 +240,17 @@ fn one_prompt_is_undone_alone_where_its_branch_is_checked_out_and_nowhere_else()
     let words = format!("undo --only {id} --yes");
     // Without the layer of git nothing is to be changed in this tree, and the work is not undone by that.
     for words in [&words, "undo --yes", "undo --layer=workflow,effects,files --yes"] {
-        assert_eq!(project.refused(words).1, "branch_switched", "{words}");
+        let refused = project.run(words);
+        assert_eq!(refused.error(), "file_conflict", "{words}");
+        assert!(refused.stderr.contains("it is on the branch feature"), "{refused:?}");
     }
     assert_eq!(project.json(&format!("dispatch show {id}"))["rolled_back_by"], Value::Null);
+    // The same where another work tree has that branch.
+    let wt = project.cli.home().join("wt");
+    git(&project, &["worktree", "add", "-q", wt.to_str().expect("text"), "feature"]);
+    let refused = project.run("undo --yes");
+    assert!(refused.stderr.contains("on the branch feature: undo it in the work tree of that"), "{refused:?}");
+    git(&project, &["worktree", "remove", wt.to_str().expect("text")]);
     // A branch that has its commit has its files.
     git(&project, &["merge", "-q", "feature"]);
     project.json(&words);
@@ -582,7 +590,9 @@ fn one_prompt_is_undone_alone_on_no_other_commit_and_where_its_branch_is_gone() 
     let there = git(&project, &["rev-parse", "HEAD"]);
     git(&project, &["checkout", "-q", &main]);
     git(&project, &["checkout", "-q", "--detach"]);
-    assert_eq!(project.refused(&detached).1, "branch_switched");
+    let refused = project.run(&detached);
+    assert_eq!(refused.error(), "file_conflict");
+    assert!(refused.stderr.contains(&format!("it is in the commit {}: check that out", &there[..12])), "{refused:?}");
     git(&project, &["checkout", "-q", &there]);
     project.json(&detached);
     assert!(!project.root().join("one.txt").exists());
@@ -657,6 +667,77 @@ fn what_a_person_staged_after_the_agent_had_stopped_stays() {
 }
 
 #[test]
+fn work_of_which_a_branch_has_a_part_is_undone_in_part() {
+    let project = in_git();
+    git(&project, &["switch", "-q", "-c", "feature"]);
+    ask(&project, "A", "write");
+    runs(&project, "A", "commit", || {
+        project.write("a.txt", "a\n");
+        project.write("b.txt", "b\n");
+        git(&project, &["add", "."]);
+        git(&project, &["commit", "-qm", "both"]);
+    });
+    stop(&project, "A");
+    git(&project, &["switch", "-q", "-"]);
+    git(&project, &["checkout", "-q", "feature", "--", "b.txt"]);
+    let undone = project.run("undo --yes --json");
+    assert_eq!(undone.code, Some(4), "{undone:?}");
+    assert!(undone.stdout.contains("it is on the branch feature"), "{undone:?}");
+    assert!(!project.root().join("b.txt").exists());
+    assert_eq!(git(&project, &["show", "feature:a.txt"]), "a");
+}
+
+#[test]
+fn redo_on_another_branch_is_refused() {
+    let project = in_git();
+    project.write("kept.txt", "1\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "kept"]);
+    let main = git(&project, &["branch", "--show-current"]);
+    git(&project, &["switch", "-q", "-c", "theirs"]);
+    project.write("b.txt", "theirs\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "theirs"]);
+    writes(&project, "A", "write", "a.txt", "by the agent\n");
+    project.json("undo --yes");
+    git(&project, &["switch", "-q", &main]);
+    for dry in ["--dry-run", "--yes"] {
+        let refused = project.run(&format!("redo {dry}"));
+        assert_eq!(refused.error(), "branch_switched", "{refused:?}");
+        assert!(refused.stderr.contains(&format!("was made on theirs, and {main} is checked out")), "{refused:?}");
+        assert!(!project.root().join("a.txt").exists());
+    }
+    // A branch that has all that the other one had is as good.
+    git(&project, &["switch", "-q", "-c", "more", "theirs"]);
+    project.json("redo --yes");
+    assert_eq!(read(&project, "a.txt"), "by the agent\n");
+}
+
+#[test]
+fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
+    let undone = |then: &[&[&str]]| {
+        let project = in_git();
+        project.write("kept.txt", "1\n");
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        writes(&project, "A", "write", "a.txt", "by the agent\n");
+        then.iter().for_each(|words| drop(git(&project, words)));
+        let undone = project.run("undo --yes --format text");
+        let stays = if then.is_empty() { 0 } else { 4 };
+        assert_eq!((undone.code, project.root().join("a.txt").exists()), (Some(stays), false), "{undone:?}");
+        (undone.stderr, project)
+    };
+    let (said, project) = undone(&[&["add", "-A"]]);
+    assert!(said.contains("its content stays on the index: git restore --staged -- a.txt"), "{said}");
+    assert!(git(&project, &["diff", "--cached", "--", "a.txt"]).contains("by the agent"));
+    let (said, project) = undone(&[&["stash", "push", "-q", "-u"], &["stash", "apply", "-q"]]);
+    let entry = git(&project, &["rev-parse", "stash@{0}"]);
+    assert!(said.contains(&format!("and stays: git stash show -p {entry}")), "{said}");
+    let (said, _) = undone(&[]);
+    assert_eq!(said, "");
+}
+
+#[test]
 fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
     for stashed in ["stash push -q -u", "stash push -q -u -- a.txt"] {
         let project = in_git();
@@ -706,6 +787,27 @@ fn work_that_a_person_committed_on_a_branch_is_not_undone_on_another() {
 }
 
 #[test]
+fn work_that_a_person_reverted_is_undone_whatever_a_branch_has_of_the_file() {
+    for is_there in [false, true] {
+        let project = in_git();
+        let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");
+        project.write("kept.txt", &text("2", "8"));
+        git(&project, &["add", "kept.txt"]);
+        git(&project, &["commit", "-qm", "kept"]);
+        writes(&project, "A", "write", "kept.txt", &text("two", "8"));
+        // On the branch the file differs by a person's line, with the agent's or without it.
+        git(&project, &["switch", "-q", "-c", "theirs"]);
+        project.write("kept.txt", &text(if is_there { "two" } else { "2" }, "eight"));
+        git(&project, &["commit", "-qam", "theirs"]);
+        git(&project, &["switch", "-q", "-"]);
+        let undone = project.run("undo --yes");
+        assert_eq!(undone.stderr.contains("it is on the branch theirs"), is_there, "{undone:?}");
+        assert_eq!(undone.code, Some(i32::from(is_there)), "{undone:?}");
+        assert_eq!(read(&project, "kept.txt"), text("2", "8"));
+    }
+}
+
+#[test]
 fn redo_leaves_a_branch_that_a_person_made_since() {
     let project = in_git();
     ask(&project, "A", "branch");
@@ -718,8 +820,8 @@ fn redo_leaves_a_branch_that_a_person_made_since() {
     git(&project, &["switch", "-q", "-c", "topic"]);
     git(&project, &["commit", "-q", "--allow-empty", "-m", "mine"]);
     let mine = git(&project, &["rev-parse", "HEAD"]);
-    project.run("redo --yes");
-    assert_eq!(git(&project, &["rev-parse", "topic"]), mine);
+    project.json("redo --yes");
+    assert_eq!((git(&project, &["rev-parse", "topic"]), read(&project, "a.txt").as_str()), (mine, "by the agent\n"));
 }
 
 #[test]
@@ -792,7 +894,7 @@ fn work_that_was_rebased_under_another_name_can_be_undone_alone() {
     stop(&project, "A");
     let words = format!("undo --only {} --yes", work_of(&project, "A"));
     git(&project, &["checkout", "-q", "-b", "other", "HEAD~1"]);
-    assert_eq!(project.refused(&words).1, "branch_switched");
+    assert_eq!(project.refused(&words).1, "file_conflict");
     git(&project, &["commit", "-q", "--allow-empty", "-m", "more"]);
     git(&project, &["cherry-pick", "work"]);
     project.json(&words);

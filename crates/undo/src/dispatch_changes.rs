@@ -27,7 +27,7 @@ use ic_session::attribution::{Attribution, Window};
 use ic_session::outside_files;
 use ic_worktree::{TreeChanges, Workspace};
 
-pub(crate) use branch::is_on_another_branch;
+pub(crate) use branch::require_branch_of_undo;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, made_between};
@@ -35,7 +35,7 @@ pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
-pub(crate) use stash::branches_since;
+pub(crate) use stash::is_branch_since;
 use stash::{leave_elsewhere, leave_unstashed};
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;

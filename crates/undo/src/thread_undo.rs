@@ -31,7 +31,7 @@ use ic_phase::Run;
 use ic_worktree::{CaptureSettings, GitRestore, RestoreWatch, Workspace, root_of};
 
 use super::apply;
-use super::dispatch_changes::{branches_since, git_around_ids, is_on_another_branch};
+use super::dispatch_changes::{git_around_ids, is_branch_since};
 use super::later_restores;
 use super::outcome::LayeredRollback;
 use super::plan;
@@ -107,8 +107,7 @@ pub(super) fn decide<'a>(
     }
     // A conflict of the set says what a person has to decide, work that lies on another branch is undone there, and work that was undone
     // already leaves nothing but what others did. Otherwise the set cannot be told, so the cut says what is in the way.
-    let is_said =
-        |e: &Diagnosis| matches!(e.code(), Code::FileConflict | Code::PointTakenBack) || is_on_another_branch(e);
+    let is_said = |error: &Diagnosis| matches!(error.code(), Code::FileConflict | Code::PointTakenBack);
     match plan(&set) {
         Ok(planned) => Ok(Decided { request: set, planned: as_expected(planned)? }),
         Err(error) if is_said(&error) => Err(error),
@@ -212,7 +211,7 @@ fn is_switched_or_stashed(kernel: &Kernel, workspace: &Workspace<'_>, run: &Run,
     let Some((_, Some(left))) = looks.into_iter().next() else { return Ok(false) };
     let is_new = |commit: &String| !left.stash.iter().any(|entry| entry.commit == *commit);
     let is_stashed = git::stash_ids(&workspace.root)?.iter().any(is_new);
-    let is_put = is_stashed || !branches_since(&workspace.root, &left)?.is_empty();
+    let is_put = is_stashed || is_branch_since(&workspace.root, &left)?;
     Ok(is_put || git::branch(&workspace.root) != left.branch.map(|branch| branch.0))
 }
 
@@ -244,8 +243,9 @@ fn can_be_set(request: &LayeredRequest<'_>) -> bool {
 
 /// Whether a plan that restores a whole tree would take what others did, or a person, or is refused because of that.
 fn takes_others(by_whole: &Result<LayeredRollback>) -> bool {
-    // The set can be undone beside an agent of another session that is at work.
-    const OF_OTHERS: [Code; 4] = [Code::FileConflict, Code::ForeignCommits, Code::BranchSwitched, Code::WorkRunning];
+    // The set can be undone beside an agent of another session that is at work, and beside a work tree that has the branch.
+    const OF_OTHERS: [Code; 5] =
+        [Code::FileConflict, Code::ForeignCommits, Code::BranchSwitched, Code::WorkRunning, Code::GitUnsupported];
     let is_of_others = |error: &Diagnosis| OF_OTHERS.contains(&error.code());
     match by_whole {
         Err(error) => is_of_others(error),

@@ -70,17 +70,6 @@ pub fn not_reached(root: &Path, commits: &[String], refs: &[String]) -> Vec<Stri
     }
 }
 
-/// Whether HEAD has the change of each commit to which `to` leads and `from` does not, under another name: it was rebased, or picked.
-pub fn has_changes(root: &Path, from: &str, to: &str) -> bool {
-    if ic_ledger::git_dirs(root).is_none() || from == to {
-        return false;
-    }
-    // `-` stands before a commit whose change HEAD has, `+` before one whose change it lacks. No line means that HEAD has
-    // the commits themselves.
-    let said = answer(&Git::new(root), &["cherry", "HEAD", to, from]);
-    said.is_some_and(|said| !said.is_empty() && said.lines().all(|line| line.starts_with('-')))
-}
-
 /// What each of these commits has at a path, in their order; `None`: nothing, or nothing that could be asked for.
 pub fn contents(root: &Path, asked: &[(String, Vec<u8>)]) -> Vec<Option<Vec<u8>>> {
     // There is one question a line, so a name with a line break would be two.

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::{CheckpointId, Code, Diagnosis, Result, RollbackId};
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::manifest::PathText;
-use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_dispatch::Dispatch;
 use ic_worktree::Workspace;
 
 use super::commits::has_git;
 
 /// Errors: `branch_switched` where the work ended on another branch than it began on, and that one lacks commits of the first: then the
-/// switch took away more than the work's. Also where the present branch lacks the commit that the work was done on, because its files are not here.
+/// switch took away more than the work's.
 pub(super) fn require_one_branch(
     workspace: &Workspace<'_>,
     dispatch: &Dispatch,
@@ -22,43 +22,40 @@ pub(super) fn require_one_branch(
     for look in looks.iter().filter(|look| has_git(look)) {
         states.extend(workspace.git_at(look)?);
     }
-    let (Some(first), Some(last)) = (states.first(), states.last()) else { return Ok(()) };
-    let id = dispatch.id.short();
-    if !has_commits_of(&workspace.root, first, last) {
-        let message = format!(
-            "The dispatch {id} began on {} and ended on {}, so what it did to the files cannot be told from that switch.",
-            branch_name(first.branch.as_ref()),
-            branch_name(last.branch.as_ref())
-        );
-        let hint = format!("undo it with all that came after it, and switch back: ic undo dispatch:{id} --dry-run");
-        return Err(Diagnosis::new(Code::BranchSwitched, message)
-            .hint(hint)
-            .detail("dispatch_id", dispatch.id.as_str()));
-    }
-    let here = git::branch(&workspace.root);
-    let is_here = here.is_some() && here == last.branch.as_ref().map(|branch| branch.0.clone());
-    let ends = first.head.as_deref().zip(last.head.as_deref());
-    if is_here
-        // Without commits its files are in the tree or on the stash: git brings them along.
-        || first.head == last.head
-        // A branch that is gone was merged or thrown away, and cannot be checked out.
-        || !has_branch(&workspace.root, last)
-        || has_commit(&workspace.root, last.head.as_deref())
-        || ends.is_some_and(|(from, to)| git::has_changes(&workspace.root, from, to))
-    {
+    let Some((first, last)) = states.first().zip(states.last()) else { return Ok(()) };
+    if has_commits_of(&workspace.root, first, last) {
         return Ok(());
     }
-    let (its, here) = (branch_name(last.branch.as_ref()), branch_name(here.map(PathText).as_ref()));
-    let message = format!("The dispatch {id} worked on {its}, and {here} is checked out, which has not got that.");
+    let id = dispatch.id.short();
+    let [began, ended] = [first, last].map(|state| branch_name(state.branch.as_ref()));
+    let message = format!(
+        "The dispatch {id} began on {began} and ended on {ended}, so what it did to the files cannot be told from that switch."
+    );
     Err(Diagnosis::new(Code::BranchSwitched, message)
-        .hint("check that branch out, and undo it there")
-        .detail("dispatch_id", dispatch.id.as_str())
+        .hint(format!("undo it with all that came after it, and switch back: ic undo dispatch:{id} --dry-run"))
+        .detail("dispatch_id", dispatch.id.as_str()))
+}
+
+/// Errors: `branch_switched` where the present branch lacks the commit on which an undo left the tree: a redo would write there what belongs
+/// to another branch.
+pub(crate) fn require_branch_of_undo(workspace: &Workspace<'_>, undo: &RollbackId, left: &CheckpointId) -> Result<()> {
+    let left = workspace.git_at(&workspace.kernel.read(|snapshot| record::get(snapshot, left))?)?;
+    let Some((its, here)) = left.and_then(|left| elsewhere(&workspace.root, &left)) else { return Ok(()) };
+    let message =
+        format!("The undo {} was made on {its}, and {here} is checked out, which has not got that.", undo.short());
+    Err(Diagnosis::new(Code::BranchSwitched, message)
+        .hint("check that branch out, and redo it there")
+        .detail("rollback_id", undo.as_str())
         .detail("branch", its))
 }
 
-/// Whether this is the refusal of work that lies on a branch which is not checked out.
-pub(crate) fn is_on_another_branch(error: &Diagnosis) -> bool {
-    error.code() == Code::BranchSwitched && error.details().contains_key("branch")
+/// The branch of a state of git and the present one, for a message, if the present one lacks the commit of that state.
+fn elsewhere(root: &Path, then: &GitState) -> Option<(String, String)> {
+    let here = git::branch(root);
+    let is_here = here.is_some() && here == then.branch.as_ref().map(|branch| branch.0.clone());
+    // A branch that is gone was merged or thrown away, and cannot be checked out.
+    let is_elsewhere = !is_here && has_branch(root, then) && !has_commit(root, then.head.as_deref());
+    is_elsewhere.then(|| (branch_name(then.branch.as_ref()), branch_name(here.map(PathText).as_ref())))
 }
 
 /// Whether work ended on the branch on which it began, or on a commit that has the one on which it began: what else it has was brought by

@@ -1,5 +1,6 @@
-//! What of a piece of work is on the stash, or on a branch that is not checked out: an undo of it leaves that, and names it.
+//! What of a piece of work is on the stash, or in a commit that is not checked out: an undo of it leaves that, and names it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ic_base::Result;
@@ -28,31 +29,64 @@ pub(super) fn leave_unstashed(workspace: &Workspace<'_>, changes: &mut Own, look
     Ok(())
 }
 
-/// Leaves what was put onto the stash since the work began, or onto a branch that is not checked out, and the tree has no more: an undo
-/// changes neither.
+/// Leaves what was put onto the stash since the work began, or onto a branch or commit that is not checked out, and the tree has no more: an
+/// undo changes none of these.
 pub(super) fn leave_elsewhere(workspace: &Workspace<'_>, changes: &mut Own, looks: &[CheckpointRecord]) -> Result<()> {
     let root = &workspace.root;
-    let first = looks.iter().find(|look| has_git(look)).map(|first| workspace.git_at(first));
-    let Some(first) = first.transpose()?.flatten() else { return Ok(()) };
+    let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
+    let Some((first, last)) = ends else { return Ok(()) };
+    let Some((first, last)) = workspace.git_at(first)?.zip(workspace.git_at(last)?) else { return Ok(()) };
     let is_new = |commit: &&String| !first.stash.iter().any(|entry| entry.commit == **commit);
     for entry in git::stash_ids(root)?.iter().filter(is_new) {
-        let short = entry.get(..12).unwrap_or(entry);
-        let why = format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {short}");
+        let why =
+            format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {}", short(entry));
         // The third parent of an entry has the files that git did not track.
         let untracked = format!("{entry}^3");
         leave_committed(workspace, changes, &[entry, &untracked], &git::stashed_paths(root, entry), &why);
     }
+    let in_use = git::branches_in_use_elsewhere(root)?;
+    let mut all = Vec::new();
     for (branch, tip) in branches_since(root, &first)? {
-        let why = format!("it is on the branch {branch}: check that out, and undo it there");
-        let paths: Vec<Vec<u8>> = changes.known().into_iter().collect();
-        leave_committed(workspace, changes, &[&tip], &paths, &why);
+        let way = if is_in_use(&in_use, &branch) {
+            "undo it in the work tree of that"
+        } else {
+            "check that out, and undo it there"
+        };
+        all.push((tip, format!("it is on the branch {branch}: {way}")));
+    }
+    // What was committed on no branch.
+    let here: Vec<String> = git::head(root).into_iter().collect();
+    let is_left = |head: &&String| !git::not_reached(root, std::slice::from_ref(*head), &here).is_empty();
+    let own = last.head.as_ref().filter(|_| last.branch.is_none() && first.head != last.head);
+    if let Some(head) = own.filter(is_left) {
+        all.push((head.clone(), format!("it is in the commit {}: check that out, and undo it there", short(head))));
+    }
+    let paths: Vec<Vec<u8>> = changes.known().into_iter().collect();
+    for (commit, why) in &all {
+        leave_committed(workspace, changes, &[commit], &paths, why);
     }
     Ok(())
 }
 
-/// The branches that were made or moved since git was so, and their tips: those that are checked out nowhere, and have commits that HEAD has
-/// not.
-pub(crate) fn branches_since(root: &Path, then: &GitState) -> Result<Vec<(String, String)>> {
+/// Whether a branch is made or moved since git was so that has commits which HEAD has not, and is checked out nowhere.
+pub(crate) fn is_branch_since(root: &Path, then: &GitState) -> Result<bool> {
+    let found = branches_since(root, then)?;
+    // What another work tree has is told there.
+    let in_use = if found.is_empty() { BTreeSet::new() } else { git::branches_in_use_elsewhere(root)? };
+    Ok(found.iter().any(|(branch, _)| !is_in_use(&in_use, branch)))
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// Whether another work tree has a branch checked out.
+fn is_in_use(in_use: &BTreeSet<String>, branch: &str) -> bool {
+    in_use.contains(&format!("refs/heads/{branch}"))
+}
+
+/// The other branches that were made or moved since git was so and have commits that HEAD has not, and their tips.
+fn branches_since(root: &Path, then: &GitState) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for (name, tip) in git::ref_ids(root)? {
         let Some(branch) = name.strip_prefix("refs/heads/").map(str::to_owned) else { continue };
@@ -63,10 +97,9 @@ pub(crate) fn branches_since(root: &Path, then: &GitState) -> Result<Vec<(String
     let here = git::branch(root);
     found.retain(|(branch, _)| here.as_deref() != Some(branch.as_bytes()));
     if !found.is_empty() {
-        let in_use = git::branches_in_use_elsewhere(root)?;
         let tips: Vec<String> = found.iter().map(|(_, tip)| tip.clone()).collect();
         let more = git::not_reached(root, &tips, &git::head(root).into_iter().collect::<Vec<_>>());
-        found.retain(|(branch, tip)| more.contains(tip) && !in_use.contains(&format!("refs/heads/{branch}")));
+        found.retain(|(_, tip)| more.contains(tip));
     }
     Ok(found)
 }

@@ -109,8 +109,8 @@ impl Look<'_> {
 
 /// The changes to files and git's state that are to be reverted, when nothing refuses it; `None`: there are none.
 ///
-/// Errors: `file_conflict` if others changed or recorded since what the rollback restored; `foreign_commits`, `work_running`: nothing is
-/// changed. With `force` none of them.
+/// Errors: `branch_switched` on another branch than that of the rollback; `file_conflict` if others changed or recorded since what the
+/// rollback restored; `foreign_commits`, `work_running`: nothing is changed. With `force` none of them.
 fn to_put_back<'k>(
     kernel: &'k Kernel,
     settings: &'k CaptureSettings,
@@ -160,6 +160,10 @@ fn own_of<'k>(
     let tree = TreeBack { workspace, restores, effects, of_works, settled: None };
     if look.force.files {
         return Ok(tree);
+    }
+    let left = tree.restores.last().and_then(|last| last.restored_id.as_ref());
+    if let Some(left) = left.filter(|_| look.course == Course::Undo) {
+        dispatch_changes::require_branch_of_undo(&tree.workspace, &remembered.id, left)?;
     }
     tree.require_own(look).map_err(|error| tree.explained(remembered, has_undone, error))?;
     Ok(tree)
