@@ -22,7 +22,7 @@ pub use call::{NewCall, OF_COMMANDS, ToolCall};
 pub use prompt::{
     NewPrompt, Prompt, are_any as are_any_prompts, begin as begin_prompt, by_prompt_id, end as end_prompt,
     first_of_session, hold, latest, needed_checkpoints, newest, of_checkpoint as prompt_of_checkpoint,
-    of_dispatch as prompt_of, of_session, own_runs, own_runs_of, standing,
+    of_dispatch as prompt_of, of_session, own_runs_of, standing,
 };
 pub use table::{
     AgentSession, NewSession, REFERENT, begin, by_client, end, get, go_on, is_own_run, list, of_own_run, of_project,

@@ -172,21 +172,10 @@ pub fn standing(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<V
     snapshot.query_all(&sql, &[&path_bytes(project), &limit], from_row)
 }
 
-/// The runs that were made for sessions in a project, the one with the newest prompt first.
-pub fn own_runs(snapshot: &Snapshot<'_>, project: &Path, limit: i64) -> Result<Vec<RunId>> {
-    snapshot.query_all(
-        // The prompts decide: a session that is resumed names only its newest run.
-        "SELECT d.run_id FROM prompts p JOIN sessions s ON s.id = p.session_id JOIN dispatches d ON d.id = p.dispatch_id \
-         WHERE s.project_dir = $1 AND p.owns_run = 1 GROUP BY d.run_id ORDER BY max(p.seq) DESC LIMIT $2",
-        &[&path_bytes(project), &limit],
-        |row| row.get(0).map(RunId::from_ledger),
-    )
-}
-
 /// The runs that were made for a session.
 pub fn own_runs_of(snapshot: &Snapshot<'_>, session: &SessionId) -> Result<Vec<RunId>> {
     snapshot.query_all(
-        // The prompts decide, for the same reason as above.
+        // The prompts decide: a session that is resumed names only its newest run.
         "SELECT DISTINCT d.run_id FROM prompts p JOIN dispatches d ON d.id = p.dispatch_id \
          WHERE p.session_id = $1 AND p.owns_run = 1",
         &[&session.as_str()],

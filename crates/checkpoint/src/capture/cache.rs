@@ -386,6 +386,7 @@ fn put_line(out: &mut Vec<u8>, line: &CacheLine<'_>) {
 }
 
 #[cfg(fuzzing)]
+#[path = "cache/tests/fuzz.rs"]
 pub mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -45,57 +45,37 @@ impl Man {
 /// Errors: `invalid_value` if `directory` is no directory and cannot be made. If it or a page cannot be written, nothing is changed.
 fn write(pages: &[ManualPage], directory: &Path) -> Result<Vec<String>> {
     // Remembered, so that a failure leaves no empty directory behind.
-    let is_new = make(directory)?;
-    let changed: Vec<&ManualPage> = pages
-        .iter()
-        .filter(|page| fs::read(directory.join(&page.name)).ok().as_deref() != Some(page.text.as_bytes()))
-        .collect();
-    if !changed.is_empty() {
-        // The stage is within the directory, because a rename works within one file system only.
-        let stage = directory.join(format!(".ic-man-{}", std::process::id()));
-        let result = lay(&changed, directory, &stage);
-        // After a failure the stage may contain pages; its name begins with a dot, so that man does not find it if it stays.
-        let _ = fs::remove_dir_all(&stage);
-        if result.is_err() && is_new {
-            let _ = fs::remove_dir(directory);
-        }
-        result?;
+    let is_new = !directory.is_dir();
+    fs::create_dir_all(directory).or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Err(not_a_directory(directory, "is not a directory")),
+        _ => Err(error).while_doing(|| format!("making the directory {}", directory.display())),
+    })?;
+    let is_same =
+        |page: &&ManualPage| fs::read(directory.join(&page.name)).is_ok_and(|text| text == page.text.as_bytes());
+    let changed: Vec<&ManualPage> = pages.iter().filter(|page| !is_same(page)).collect();
+    let result = if changed.is_empty() { Ok(()) } else { lay(&changed, directory) };
+    if result.is_err() && is_new {
+        let _ = fs::remove_dir(directory);
     }
-    Ok(changed.iter().map(|page| page.name.clone()).collect())
+    result.map(|()| changed.iter().map(|page| page.name.clone()).collect())
 }
 
-/// Makes the directory if it is missing; returns whether it was.
-fn make(directory: &Path) -> Result<bool> {
-    match fs::create_dir(directory) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(false),
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            fs::create_dir_all(directory).while_doing(|| format!("making the directory {}", directory.display()))?;
-            Ok(true)
-        }
-        Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
-            Err(not_a_directory(directory, "is not a directory"))
-        }
-        Err(e) => Err(e).while_doing(|| format!("making the directory {}", directory.display())),
-    }
-}
-
-/// Writes all pages into `stage`, then renames each. After the first rename, only a failure of the directory itself leaves some pages old.
-fn lay(pages: &[&ManualPage], directory: &Path, stage: &Path) -> Result<()> {
+/// Writes all pages, then renames each. After the first rename, only a failure of the directory itself leaves some pages old.
+fn lay(pages: &[&ManualPage], directory: &Path) -> Result<()> {
     // A directory in the place of a page would fail its rename after other pages were replaced.
-    for page in pages {
-        let place = directory.join(&page.name);
-        if place.is_dir() {
-            return Err(not_a_directory(&place, "is a directory, where a page belongs"));
-        }
+    if let Some(place) = pages.iter().map(|page| directory.join(&page.name)).find(|place| place.is_dir()) {
+        return Err(not_a_directory(&place, "is a directory, where a page belongs"));
     }
-    fs::create_dir(stage).while_doing(|| format!("writing into {}", directory.display()))?;
+    // The stage is within the directory, because a rename works within one file system only. Its name begins with a dot, so that man does
+    // not find it if it stays.
+    let stage = tempfile::Builder::new().prefix(".ic-man-").tempdir_in(directory);
+    let stage = stage.while_doing(|| format!("writing into {}", directory.display()))?;
+    let staged = |page: &ManualPage| stage.path().join(&page.name);
     for page in pages {
-        fs::write(stage.join(&page.name), &page.text).while_doing(|| format!("writing {}", page.name))?;
+        fs::write(staged(page), &page.text).while_doing(|| format!("writing {}", page.name))?;
     }
     for page in pages {
-        let place = directory.join(&page.name);
-        fs::rename(stage.join(&page.name), &place).while_doing(|| format!("writing {}", place.display()))?;
+        fs::rename(staged(page), directory.join(&page.name)).while_doing(|| format!("writing {}", page.name))?;
     }
     Ok(())
 }

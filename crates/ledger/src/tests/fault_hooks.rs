@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+#[cfg(feature = "server")]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use crate::faults::FaultMode;
 
@@ -12,19 +14,23 @@ static LOG: Mutex<Option<File>> = Mutex::new(None);
 /// A bit for each [`Mode`].
 static MODES: AtomicU8 = AtomicU8::new(0);
 
-pub(super) fn turn_on(mode: FaultMode) {
+/// From now on this process works in this mode, too.
+pub fn turn_on(mode: FaultMode) {
     MODES.fetch_or(1 << mode as u8, Ordering::Relaxed);
 }
 
-pub(super) fn is_on(mode: FaultMode) -> bool {
+/// Whether [`turn_on`] was called with it.
+pub(crate) fn is_on(mode: FaultMode) -> bool {
     MODES.load(Ordering::Relaxed) & 1 << mode as u8 != 0
 }
 
-pub(super) fn abort_before(n: i64) {
+/// The process aborts before its `n`-th statement from now on, counted from 1.
+pub fn abort_before(n: i64) {
     LEFT.store(n, Ordering::Relaxed);
 }
 
-pub(super) fn log_to(file: File) {
+/// Every statement is written to `file`, one a line.
+pub fn log_to(file: File) {
     if let Ok(mut log) = LOG.lock() {
         *log = Some(file);
     }
@@ -32,13 +38,16 @@ pub(super) fn log_to(file: File) {
 
 static UNTIL_CONFLICT: AtomicI64 = AtomicI64::new(0);
 
-pub(super) fn conflict_before(n: i64) {
+/// Another transaction is in the way of the `n`-th statement from now on that goes to a server, counted from 1.
+pub fn conflict_before(n: i64) {
     UNTIL_CONFLICT.store(n, Ordering::Relaxed);
 }
 
+#[cfg(feature = "server")]
 static CHANCE: AtomicU64 = AtomicU64::new(0);
 
 /// Whether one of twenty comes, by chance.
+#[cfg(feature = "server")]
 fn is_one_of_twenty() -> bool {
     let mut x = CHANCE.load(Ordering::Relaxed);
     if x == 0 {
@@ -50,14 +59,17 @@ fn is_one_of_twenty() -> bool {
     (x >> 32).is_multiple_of(20)
 }
 
-pub(super) fn is_conflict_due() -> bool {
+/// Whether another transaction is in the way of the statement that comes now, as [`conflict_before`] or [`FaultMode::Serializable`] say.
+#[cfg(feature = "server")]
+pub(crate) fn is_conflict_due() -> bool {
     if is_on(FaultMode::Serializable) && is_one_of_twenty() {
         return true;
     }
     UNTIL_CONFLICT.load(Ordering::Relaxed) > 0 && UNTIL_CONFLICT.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
-pub(super) fn statement(sql: &str) {
+/// Called before each statement, once more after each commit, and before each step of making a ledger.
+pub(crate) fn statement(sql: &str) {
     if LEFT.load(Ordering::Relaxed) > 0 && LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
         std::process::abort();
     }

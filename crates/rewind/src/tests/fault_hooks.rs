@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use ic_base::{Code, Diagnosis, Result};
 
 #[derive(Clone, Copy)]
-pub(super) enum InjectedFault {
+enum InjectedFault {
     Fail,
     Abort,
 }
@@ -15,16 +15,28 @@ thread_local! {
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) fn arm(n: u64, fault: InjectedFault) {
+/// The process aborts before the `n`-th statement of this thread from now on, counted from 1; 0: never.
+pub fn abort_before(n: u64) {
+    arm(n, InjectedFault::Abort);
+}
+
+/// The `n`-th statement of this thread from now on fails with `io_error`, counted from 1; 0: none does.
+pub fn fail_before(n: u64) {
+    arm(n, InjectedFault::Fail);
+}
+
+fn arm(n: u64, fault: InjectedFault) {
     LEFT.set((n, fault));
     LOG.take();
 }
 
-pub(super) fn log() -> Vec<String> {
+/// The statements of this thread since the last call, or since a fault was asked for.
+pub fn log() -> Vec<String> {
     LOG.take()
 }
 
-pub(super) fn statement(sql: &str) -> Result<()> {
+/// Called before each statement and before each step that changes a file.
+pub(crate) fn statement(sql: &str) -> Result<()> {
     LOG.with_borrow_mut(|log| log.push(sql.to_owned()));
     let (left, fault) = LEFT.get();
     LEFT.set((left.saturating_sub(1), fault));
