@@ -307,7 +307,7 @@ fn what_was_undone_in_part_is_said_to_be_so_wherever_it_is_told_of() {
     assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), " agent\n two\n");
     // The command that was named finishes it, and then all of it is undone.
     project.json(&format!("undo --only {id} --force-files --yes"));
-    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), "one\ntwo\n");
+    assert_eq!(std::fs::read_to_string(project.root().join("a.txt")).expect("a file"), "one\n two\n");
     let text = project.ok("log --format text");
     assert!(text.contains("undone") && !text.contains("in part"), "{text}");
     assert!(!project.ok("status --format text").contains("in part"));

@@ -64,6 +64,32 @@ pub(crate) fn removed_lines(old: &[u8], new: &[u8]) -> BTreeSet<usize> {
     changed.flat_map(|op| op.old_range()).collect()
 }
 
+/// The changes from `base` to `own`, and those to `others` of lines that `own` has not changed.
+pub(crate) fn merged_by_lines(base: &str, own: &str, others: &str) -> String {
+    let [base, own, others] = [base, own, others].map(|text| lines(text.as_bytes()));
+    let (of_own, of_others) = (changes(&base, &own), changes(&base, &others));
+    let meets = |(one, other): (&Range<usize>, &Range<usize>)| one.start < other.end && other.start < one.end;
+    // An insertion between lines meets none of them.
+    let is_apart = |old: &Range<usize>| old.is_empty() || !of_own.iter().any(|(own, _)| meets((own, old)));
+    let apart = of_others.into_iter().filter(|(old, _)| is_apart(old)).map(|(old, new)| (old, &others[new]));
+    let mut all: Vec<_> = of_own.iter().map(|(old, new)| (old.clone(), &own[new.clone()])).chain(apart).collect();
+    all.sort_by_key(|(range, _)| range.start);
+    let (mut merged, mut at) = (Vec::new(), 0);
+    for (range, new) in all {
+        merged.extend(base.get(at..range.start).unwrap_or_default().iter().chain(new).copied());
+        at = at.max(range.end);
+    }
+    merged.extend(&base[at..]);
+    // The last line of a text may have no newline, and need not be the last one of the merge.
+    let mut text = String::new();
+    for line in merged {
+        let is_open = !text.is_empty() && !text.ends_with('\n');
+        text.push_str(if is_open { "\n" } else { "" });
+        text.push_str(&String::from_utf8_lossy(line));
+    }
+    text
+}
+
 /// Gives a patch of the file `path` to `line`, one line at a time, each with its newline.
 ///
 /// That a last line has no newline is said by a line of its own, of that line's kind. Errors: those of `line`.
@@ -127,6 +153,19 @@ pub fn unified_within(
     header(&[b"+++ ", &after, name_end(&after), b"\n"])?;
     let (from, to) = (lines(from), lines(to));
     hunks(compare(&from, &to, deadline), (&from, &to), line)
+}
+
+/// Where two texts differ, as lines of the one and of the other. Of as many lines as before, each is a change of its own.
+fn changes(old: &[&[u8]], new: &[&[u8]]) -> Vec<(Range<usize>, Range<usize>)> {
+    let changed = compare(old, new, DEADLINE).into_iter().filter(|op| op.tag() != DiffTag::Equal);
+    let parts = |op: DiffOp| {
+        let (old, new) = (op.old_range(), op.new_range());
+        if old.len() != new.len() {
+            return vec![(old, new)];
+        }
+        old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)).collect()
+    };
+    changed.flat_map(parts).collect()
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {

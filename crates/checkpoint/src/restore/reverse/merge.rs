@@ -1,22 +1,26 @@
-//! The merge of two texts where both changed the same or neighbouring lines: one side gives the lines of each such region, and everything
-//! outside of them is merged as usual.
+//! The merge of two texts where both changed the same or neighbouring lines: one side decides about each such region, and everything outside
+//! of them is merged as usual.
 
 use std::collections::BTreeSet;
 
 use diffy::{ConflictStyle, MergeOptions};
 
-use crate::unified_diff::removed_lines;
+use crate::unified_diff::{merged_by_lines, removed_lines};
 
 /// The largest text that is merged, in bytes: a merge is made in memory, and larger files are rarely written by hand.
 pub const MOST_MERGED: u64 = 1 << 20;
 
-/// The side of a merge that gives the lines of a region that both sides changed.
+/// What becomes of a region that both sides of a merge changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MergeSide {
     /// What stands there now.
     Ours,
     /// What the merge brings.
     Theirs,
+    /// As `Ours`, with the other side's changes of neighbouring lines.
+    OursByLines,
+    /// As `Theirs`, with the other side's changes of neighbouring lines.
+    TheirsByLines,
 }
 
 /// Two texts merged, and what our side has in each region that both had changed.
@@ -31,21 +35,28 @@ pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str
     // No text has a run of this length, so whatever looks like a marker is one.
     let length = [base, ours, theirs].into_iter().map(longest_run).max().unwrap_or_default().max(6) + 1;
     let mut options = MergeOptions::new();
-    options.set_conflict_marker_length(length).set_conflict_style(ConflictStyle::Merge);
+    options.set_conflict_marker_length(length).set_conflict_style(ConflictStyle::Diff3);
     let marked = match options.merge(base, ours, theirs) {
         Ok(text) => return MergedText { text, regions: Vec::new() },
         Err(marked) => marked,
     };
     let line_of = |sign: &str, name: &str| format!("{}{name}\n", sign.repeat(length));
-    let [begin, middle, end] = [line_of("<", " ours"), line_of("=", ""), line_of(">", " theirs")];
+    let [begin, was, middle, end] =
+        [line_of("<", " ours"), line_of("|", " original"), line_of("=", ""), line_of(">", " theirs")];
     let (mut text, mut regions, mut rest) = (String::with_capacity(ours.len()), Vec::new(), marked.as_str());
     // Each marker ends with its name, so it is found at its end where a last line without a newline stands right before it.
     while let Some((before, region)) = rest.split_once(&begin) {
-        // Each region has all three markers, so the defaults are never used.
-        let (of_ours, region) = region.split_once(&middle).unwrap_or((region, ""));
+        // Each region has all four markers, so the defaults are never used.
+        let (of_ours, region) = region.split_once(&was).unwrap_or((region, ""));
+        let (of_base, region) = region.split_once(&middle).unwrap_or((region, ""));
         let (of_theirs, after) = region.split_once(&end).unwrap_or((region, ""));
         text.push_str(before);
-        text.push_str(if side == MergeSide::Ours { of_ours } else { of_theirs });
+        text.push_str(&match side {
+            MergeSide::Ours => of_ours.to_owned(),
+            MergeSide::Theirs => of_theirs.to_owned(),
+            MergeSide::OursByLines => merged_by_lines(of_base, of_ours, of_theirs),
+            MergeSide::TheirsByLines => merged_by_lines(of_base, of_theirs, of_ours),
+        });
         regions.push(of_ours.to_owned());
         rest = after;
     }
@@ -71,7 +82,7 @@ fn longest_run(text: &str) -> usize {
     for byte in text.bytes() {
         run = if byte == last { run + 1 } else { 1 };
         last = byte;
-        if matches!(byte, b'<' | b'=' | b'>') {
+        if matches!(byte, b'<' | b'|' | b'=' | b'>') {
             longest = longest.max(run);
         }
     }
@@ -112,6 +123,21 @@ mod tests {
         assert_eq!(merged(MergeSide::Ours, BASE, ours, theirs), "ONE\ntwo\nthree\nFOUR\nfive\nSIX\n");
         assert_eq!(merged(MergeSide::Theirs, BASE, ours, theirs), "ONE\ntwo\nthree\n4\nfive\nSIX\n");
         assert_eq!(merge_taking(MergeSide::Ours, BASE, ours, theirs).regions, ["FOUR\n"]);
+    }
+
+    #[test]
+    fn neighbouring_lines_of_the_other_side_stay_and_the_same_lines_do_not() {
+        let ours = "one\nTWO\nthree\nfour\nfive\nsix\n";
+        let by_lines = |theirs: &str| merged(MergeSide::OursByLines, BASE, ours, theirs);
+        for two in ["two", "2"] {
+            let theirs = format!("one\n{two}\n3\nfour\nfive\nsix\n");
+            assert_eq!(by_lines(&theirs), "one\nTWO\n3\nfour\nfive\nsix\n");
+        }
+        // What was added right below lines that go stays.
+        let added = format!("{BASE}of others");
+        assert_eq!(merged(MergeSide::TheirsByLines, BASE, &added, "one\ntwo\nthree\n"), "one\ntwo\nthree\nof others");
+        let open = "one\ntwo\nthree\nfour\nfive\nsix";
+        assert_eq!(merged(MergeSide::OursByLines, BASE, open, &added), format!("{BASE}of others"));
     }
 
     #[test]

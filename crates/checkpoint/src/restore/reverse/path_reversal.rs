@@ -55,7 +55,7 @@ pub(super) struct Backwards<'o> {
     /// Where the states stand that no checkpoint holds yet.
     pub(super) root: Option<&'o RootDir>,
     pub(super) own: &'o Own,
-    /// The side that decides about lines that both sides of a merge changed; `None`: such lines are a conflict.
+    /// Which side decides about lines that both sides of a merge changed; `None`: such lines are a conflict.
     pub(super) side: Option<MergeSide>,
 }
 
@@ -64,7 +64,7 @@ pub(super) const SAME_LINES: &str = "others changed the same lines since";
 
 /// What becomes of a path where only lines conflict.
 pub(super) struct LineConflict {
-    /// Without the work; in the conflicting regions as it was before the work.
+    /// Without the work; in the conflicting regions, too, with what others made of neighbouring lines.
     pub(super) taken: Option<DiffState>,
     /// Without the work where that is no conflict; the conflicting regions stay as they are now. `None`: that cannot be told.
     pub(super) left: Option<DiffState>,
@@ -87,7 +87,7 @@ impl Backwards<'_> {
     ) -> Result<Option<LineConflict>> {
         // Both ways take the same kind of steps. They differ only in the side that gives the lines in conflict.
         let way = |pairs: &[LookPair], side| Self { side: Some(side), ..*self }.back(path, pairs, now);
-        let PathReversal::To { state: taken, mut texts, .. } = way(ways[0], MergeSide::Theirs)? else {
+        let PathReversal::To { state: taken, mut texts, .. } = way(ways[0], MergeSide::TheirsByLines)? else {
             return Ok(None);
         };
         let PathReversal::To { state: left, texts: more, .. } = way(ways[1], MergeSide::Ours)? else { return Ok(None) };

@@ -46,7 +46,7 @@ pub enum ChangeOwner {
 /// What a person decided about lines that work changed, and others after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineDecision {
-    /// They are to be as they were before the work.
+    /// They are to be as they were before the work. Neighbouring lines of others stay.
     Take,
     /// They stay as others left them.
     Leave,
@@ -56,7 +56,7 @@ impl LineDecision {
     /// The side that has these lines where a change of others is applied to the file without the work.
     fn side(self) -> MergeSide {
         match self {
-            Self::Take => MergeSide::Ours,
+            Self::Take => MergeSide::OursByLines,
             Self::Leave => MergeSide::Theirs,
         }
     }

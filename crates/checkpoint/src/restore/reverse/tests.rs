@@ -113,7 +113,7 @@ fn neighbouring_lines_are_one_conflict_and_others_are_none() {
         }
         lines
     };
-    assert_eq!(taken, with(&[10]));
+    assert_eq!(taken, with(&[4, 10]));
     let mut wanted = with(&[4, 10]);
     "work".clone_into(&mut wanted[3]);
     assert_eq!(left, wanted);
