@@ -162,9 +162,9 @@ fn what_was_undone_goes_no_further_and_the_next_prompt_hears_of_it() {
             is_denied.then(|| of_claude.as_str().or_else(|| answer["reason"].as_str()).expect("a reason").to_owned())
         };
         say(&project, &Said::new(client, "s-1", prompt).prompt("p-1", "Add a \"login\"\n\u{1b}[31mplease"));
-        project.write("login.txt", "1");
         assert_eq!(say(&project, &Said::new(client, "s-1", call)), Value::Null, "it may");
-        project.ok("undo --reason 'the wrong file' --yes");
+        project.write("login.txt", "1");
+        project.ok("undo --reason 'the wrong file' --force-files --yes");
         let refused = reason(&say(&project, &Said::new(client, "s-1", call))).expect("it is refused");
         assert!(
             refused.contains("undone") && refused.contains("login") && refused.contains("the wrong file"),

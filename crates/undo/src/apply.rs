@@ -156,7 +156,9 @@ pub(super) fn planned_by_cut(
         PointGoal::Phase { name, include_target } => plan::make(snapshot, run, &name, include_target),
         PointGoal::Place(place) => plan::make_at(snapshot, run, place),
         PointGoal::Works(chosen) => {
-            let plan = plan::make_of_works(snapshot, run, &chosen)?;
+            // A person may have stopped the call in which the newest of them is.
+            let in_calls = matches!(request.to, RollbackTarget::Since(_));
+            let plan = plan::make_of_works(snapshot, run, &chosen, in_calls)?;
             Ok(RollbackPlan { is_exact, ..plan })
         }
     }

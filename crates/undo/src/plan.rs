@@ -92,18 +92,23 @@ fn at_the_end(run: &Run, place: &PointPosition, error: Diagnosis) -> Diagnosis {
 }
 
 /// Plans to undo what these dispatches did, with the work that they began, and nothing else. The run stays where it is, and so does what
-/// others did since. `chosen`: oldest first, not empty.
+/// others did since. `chosen`: oldest first, not empty. `in_calls`: also those that are in the middle of a tool call.
 ///
 /// Errors: `point_taken_back` if one of them was rolled back already, `work_running` if one is at work, or a subagent of it is in the middle
 /// of a tool call, `run_not_active`, `rolling_back`.
-pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatch]) -> Result<RollbackPlan> {
+pub(super) fn make_of_works(
+    snapshot: &Snapshot<'_>,
+    run: Run,
+    chosen: &[Dispatch],
+    in_calls: bool,
+) -> Result<RollbackPlan> {
     // In a completed run, too, work can be undone. The run stays completed.
     if run.status != RunStatus::Completed {
         run.require_active()?;
     }
     let mut works: Vec<Dispatch> = Vec::new();
     for one in chosen {
-        require_takeable(snapshot, one)?;
+        require_takeable(snapshot, one, in_calls)?;
         let begun = dispatch::descendants(snapshot, &one.id)?;
         begun.iter().try_for_each(|begun| require_between_calls(snapshot, one, begun))?;
         works.extend(std::iter::once(one.clone()).chain(begun));
@@ -127,7 +132,7 @@ pub(super) fn make_of_works(snapshot: &Snapshot<'_>, run: Run, chosen: &[Dispatc
 }
 
 /// Errors: `point_taken_back` if work was rolled back already, `work_running` if it is at work.
-fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<()> {
+fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch, in_call: bool) -> Result<()> {
     let id = dispatch.id.short();
     if let Some(by) = &dispatch.rolled_back_by {
         let by = by.short();
@@ -146,7 +151,7 @@ fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<()> 
         .hint(hint)
         .detail("dispatch_id", dispatch.id.as_str()));
     }
-    if dispatch.status == DispatchStatus::Running && !is_between_calls(snapshot, dispatch)? {
+    if dispatch.status == DispatchStatus::Running && !is_told(snapshot, dispatch, in_call)? {
         return Err(Diagnosis::new(
             Code::WorkRunning,
             format!("The dispatch {id} is still running, so its changes are not known yet."),
@@ -160,11 +165,11 @@ fn require_takeable(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<()> 
     Ok(())
 }
 
-/// Whether work runs whose client reports each call, and none of them is under way: it changes nothing until its next call, which is
-/// refused.
-fn is_between_calls(snapshot: &Snapshot<'_>, dispatch: &Dispatch) -> Result<bool> {
+/// Whether the client of running work reports each call, and none of them is under way, unless that is allowed: it changes nothing until
+/// its next call, which is refused.
+fn is_told(snapshot: &Snapshot<'_>, dispatch: &Dispatch, in_call: bool) -> Result<bool> {
     let is_told = !call::told_by_calls(snapshot, std::iter::once(&dispatch.id))?.is_empty();
-    Ok(is_told && !call::is_running(snapshot, &dispatch.id)?)
+    Ok(is_told && (in_call || !call::is_running(snapshot, &dispatch.id)?))
 }
 
 /// Errors: `work_running` if a subagent is in the middle of a tool call: it would write into what is being undone. Between two calls it is

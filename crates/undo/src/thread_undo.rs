@@ -21,6 +21,7 @@
 use ic_base::{Code, Diagnosis, DispatchId, Result, Seq};
 use ic_checkpoint::git::{self, Stash};
 use ic_checkpoint::manifest::PathText;
+use ic_checkpoint::record::CheckpointLink;
 use ic_dispatch::{Dispatch, dispatch};
 use ic_effects::{Compensation, compensation};
 use ic_kernel::Kernel;
@@ -28,6 +29,8 @@ use ic_kernel::journal::{LayerName, PathDecisions};
 use ic_ledger::Snapshot;
 use ic_ledger::events::Cut;
 use ic_phase::Run;
+use ic_session::call;
+use ic_worktree::auto::TakenTree;
 use ic_worktree::{CaptureSettings, GitRestore, RestoreWatch, Workspace, root_of};
 
 use super::apply;
@@ -81,21 +84,28 @@ pub(super) fn decide<'a>(
         preflight::require_expected(&planned.rollback, request.base.expect_plan)?;
         Ok(Some(planned))
     };
+    if thread.is_in_call {
+        look(kernel, settings, request)?;
+    }
     if thread.is_beside_others {
         return Ok(Decided { request: set, planned: None });
     }
     // Rows go with cuts only. An undo of works would leave them without a word.
     let exact = to(RollbackTarget::Exactly(thread.first));
-    let is_same = settings.state.is_none() && kernel.read(|snapshot| is_same_record(kernel, snapshot, &cut, &exact))?;
+    let works = if thread.is_in_call { &set } else { &exact };
+    let is_same = settings.state.is_none() && kernel.read(|snapshot| is_same_record(kernel, snapshot, &cut, works))?;
     let whole = if is_same { exact } else { cut.clone() };
     // Whether others are in the way is asked without the flags that decide about them.
     let mut undecided = whole.clone();
     (undecided.force.files, undecided.keep_theirs) = (false, false);
     undecided.decisions = PathDecisions::default();
+    // What changed in or after a call that a person stopped may be theirs, in git, too: no checkpoint tells that.
+    let is_unbounded = is_same && thread.is_in_call;
     // This plans the exact set if the record allows it, and otherwise the cut. Both restore the tree to the same
     // checkpoint.
-    let by_whole = plan(&undecided);
-    if let Some(is_told) = is_only_of_thread(kernel, settings, &by_whole, &thread)? {
+    let by_whole = if is_unbounded { None } else { Some(plan(&undecided)) };
+    let alone = by_whole.as_ref().map(|whole| is_only_of_thread(kernel, settings, whole, &thread));
+    if let Some((is_told, by_whole)) = alone.transpose()?.flatten().zip(by_whole) {
         // What an agent did without a call is known to a cut alone.
         let is_exact = is_same && is_told;
         let is_decided = request.force.files || request.keep_theirs || !request.decisions.is_empty();
@@ -125,6 +135,17 @@ struct Thread<'a> {
     last: DispatchId,
     /// Whether the cut before it covers work or restores of others too, or would bring back work that an undo took out.
     is_beside_others: bool,
+    /// Whether one of them is in the middle of a tool call, as far as its client says.
+    is_in_call: bool,
+}
+
+/// Records the tree in the middle of a tool call, if no checkpoint shows it yet. Without that, what changed since the call began is unknown.
+fn look(kernel: &Kernel, settings: &CaptureSettings, request: &LayeredRequest<'_>) -> Result<()> {
+    let run = kernel.read(|snapshot| kernel.run(snapshot, request.base.run))?;
+    let root = root_of(&run.project_dir);
+    let link = CheckpointLink { run_id: Some(run.id.clone()), ..CheckpointLink::default() };
+    let taken = TakenTree::look_for_call(kernel, Some(settings), root.clone(), link, false);
+    kernel.write(|tx, now| taken.record_news(tx, now, &root, run.epoch)).map(drop)
 }
 
 /// The thread that begins with a point; `None` where the point is not before a prompt.
@@ -144,7 +165,12 @@ fn thread_of<'a>(kernel: &Kernel, snapshot: &Snapshot<'_>, run: &str, point: &'a
         || later_restores::is_any_of_others(snapshot, &root_of(&run.project_dir), seq)?;
     let kin: Vec<Vec<DispatchId>> = works.iter().map(|work| dispatch::kin(snapshot, work)).collect::<Result<_>>()?;
     let kin = kin.concat();
-    Ok(Some(Thread { first: point, kin, last, is_beside_others }))
+    let mut is_in_call = false;
+    for one in &kin {
+        // Of a process it is known whether it runs.
+        is_in_call = is_in_call || call::is_running(snapshot, one)? && dispatch::get(snapshot, one)?.pid().is_none();
+    }
+    Ok(Some(Thread { first: point, kin, last, is_beside_others, is_in_call }))
 }
 
 /// Whether a cut changes nothing in the record but what an undo of works does: no phase, no record of others.

@@ -1,6 +1,5 @@
 //! What others than the work that goes back did to git: between two pieces of it, and since.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, Code, Diagnosis, Result, RunId, Seq};
@@ -12,7 +11,7 @@ use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::table;
 use ic_ledger::Snapshot;
 use ic_session::attribution::{Attribution, Window};
-use ic_session::{ToolCall, call};
+use ic_session::call;
 
 use super::workspace::Workspace;
 
@@ -42,18 +41,6 @@ fn is_told_and_ended(snapshot: &Snapshot<'_>, run: &RunId, since: Seq) -> Result
     let work = told_since(snapshot, run, since)?;
     let ended = work.iter().map(|work| has_ended(snapshot, work)).collect::<Result<Vec<_>>>()?;
     Ok(!work.is_empty() && ended.iter().all(|has_ended| *has_ended))
-}
-
-/// The first calls of running work whose end was not told: what is committed from then on is recorded only as that work ends.
-fn open_calls(snapshot: &Snapshot<'_>, work: &[Dispatch]) -> Result<Vec<ToolCall>> {
-    let mut open = Vec::new();
-    for work in work {
-        if !has_ended(snapshot, work)? {
-            let calls = call::of_dispatch(snapshot, &work.id)?;
-            open.extend(calls.into_iter().find(|call| call.finished_at.is_none()));
-        }
-    }
-    Ok(open)
 }
 
 /// A time between two looks at git in which no work of a run was under way.
@@ -196,13 +183,13 @@ impl Workspace<'_> {
             }
             let others = code::commits_of_others(snapshot, &own, &new_commits)?;
             let mut foreign: Vec<_> = others.into_iter().map(|(commit, run)| (commit, Some(run))).collect();
-            // Agents tell of each commit that they make: one of which none told is a person's, or another program's.
+            // Agents tell of each commit that they make, as the call ends that made it: one of which none told is a person's, or another
+            // program's.
             // `own` begins with the target's run; where the target has none, it is the caller's alone.
             let work = told_since(snapshot, &own[0], target.seq)?;
             if foreign.is_empty() && brought.is_none() && !work.is_empty() {
-                let in_calls = self.committed_in(&open_calls(snapshot, &work)?, &new_commits);
                 for commit in &new_commits {
-                    if !in_calls.contains(commit) && !code::is_recorded(snapshot, commit)? {
+                    if !code::is_recorded(snapshot, commit)? {
                         foreign.push((commit.clone(), None));
                     }
                 }
@@ -225,15 +212,5 @@ impl Workspace<'_> {
             target.id.short()
         ))
         .detail("commits", listed))
-    }
-
-    /// Those of these commits that were made since one of the calls began. Where git's log of what is checked out does not say, all may be.
-    fn committed_in(&self, calls: &[ToolCall], commits: &[String]) -> HashSet<String> {
-        let mut made = HashSet::new();
-        for call in calls {
-            let since = call.head_log_start.and_then(|start| git::committed_since(&self.root, start));
-            made.extend(since.unwrap_or_else(|| commits.to_vec()));
-        }
-        made
     }
 }

@@ -81,6 +81,10 @@ fn at_end(snapshot: &Snapshot<'_>, root: &Path, dispatch: &Dispatch) -> Result<O
         return Ok(Some(look));
     }
     let calls = call::of_dispatch(snapshot, &dispatch.id)?;
+    // What a call did that runs, or was stopped, the newest checkpoint shows. The end of its work is none that was reported.
+    if calls.last().is_some_and(|call| call.finished_at.is_none()) {
+        return record::newest_of_root_until(snapshot, root, dispatch.finished_seq.unwrap_or(Seq::MAX));
+    }
     let last = calls.iter().filter_map(|call| call.ended_seq).fold(dispatch.place(), Seq::max);
     record::look_since(snapshot, root, last)
 }

@@ -117,7 +117,9 @@ impl<'a> Goal<'a> {
         };
         let (workspace, target) = (&self.workspace, self.target.clone());
         if let Some(work) = &self.work {
-            return restore_without(workspace, target, work.clone(), &request, site.watch);
+            let mut report = restore_without(workspace, target, work.clone(), &request, site.watch)?;
+            report.warnings.extend(self.running_call(site.kernel)?);
+            return Ok(report);
         }
         // These ran until the fence ended them. Without them the attribution would see work that had ended, unlike
         // the preview.
@@ -202,7 +204,9 @@ impl<'a> Goal<'a> {
             for call in call::not_told_of_end(snapshot, since)? {
                 let work = dispatch::get(snapshot, &call.dispatch_id)?;
                 let is_running = call.ended_seq.is_none() || called_off.contains(&work.id);
-                if is_running && work.run_id == self.covered.run.id {
+                let works = &self.covered.cut.works;
+                let is_its = works.is_empty() || works.contains(&work.id);
+                if is_running && is_its && work.run_id == self.covered.run.id {
                     let after = work.work.parent_id.as_ref().unwrap_or(&work.id).short().to_owned();
                     let tool = ic_base::title(&call.tool);
                     return Ok(Some(Warning {
