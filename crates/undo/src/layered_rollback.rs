@@ -91,7 +91,9 @@ pub fn roll_back(
     // From here on the calling dispatch may itself be marked as rolled back, and must still finish this.
     kernel.accept_late();
     // Only a caller that insists on a plan is held to what it saw: otherwise a rollback never loses to an advance.
-    let seen = request.base.expect_plan.map(|_| &begun.parts);
+    // An exact undo of works is, too: what others do until it is done is theirs.
+    let is_held = request.base.expect_plan.is_some() || begun.rollback.plan.is_exact;
+    let seen = is_held.then_some(&begun.parts);
     let drive = Drive { saga: &saga, id: &id, force: request.force, seen, turned: None, watch };
     let outcome = drive.to_its_end(Some(sink)).map(RollbackOutput::from).map_err(|error| {
         error.hint(format!("the run stays closed; resume it: ic rollback resume {} --yes", id.short()))

@@ -3,10 +3,11 @@
 //! What the undo of effects has restored already is no difference: less than the plan may be done, but nothing else. A call that resumes a
 //! rollback was told of the failure, and does what is there now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{Code, Diagnosis, Result};
 use ic_checkpoint::git::GitRestorePlan;
+use ic_checkpoint::restore::plan::RestoreStep;
 use ic_ledger::path_from_bytes;
 use ic_worktree::RestoreReport;
 
@@ -26,6 +27,13 @@ pub(super) fn require_tree(seen: &RestoreReport, now: &RestoreReport) -> Result<
         n => format!(", and {n} more"),
     };
     Err(changed(&format!("{first}{others}")))
+}
+
+/// The paths that are to be restored now, and were not, or from another state.
+pub(super) fn changed_since(seen: &RestoreReport, now: &RestoreReport) -> BTreeSet<Vec<u8>> {
+    let known: BTreeMap<_, _> = seen.plan.steps.iter().map(|step| (&step.path, &step.before)).collect();
+    let is_new = |step: &&RestoreStep| known.get(&step.path) != Some(&&step.before);
+    now.plan.steps.iter().filter(is_new).map(|step| step.path.0.clone()).collect()
 }
 
 fn more_of_git(seen: Option<&GitRestorePlan>, now: &GitRestorePlan) -> Vec<String> {

@@ -35,7 +35,7 @@ impl LayerDriver for TreeLayer {
             index_entries::make_again(site, step)?;
             return outside_files::go(site, step, work).map(|_| StepDetail::default());
         }
-        let goal = Goal::of(site)?;
+        let mut goal = Goal::of(site)?;
         // This is asked before the restore, whose report leaves out what an earlier attempt did.
         let earlier = goal.restored_before(site.is_dry())?;
         let mut report = match goal.restore_as_seen(site, work.seen.take()) {

@@ -29,6 +29,9 @@ use crate::refusals::command_alone;
 use crate::rollback_marks::cancelled_dispatches;
 use crate::unsure_changes;
 
+/// The reason of a path that others changed after the plan was made, and before it was carried out.
+const CHANGED_MEANWHILE: &str = "others changed it while this was being undone";
+
 /// What a restore of the whole tree leaves to others.
 #[derive(Default)]
 struct Beside {
@@ -236,7 +239,7 @@ impl<'a> Goal<'a> {
 
     /// Restores the tree as the caller approved it in a plan: less may be done by now, but nothing else. `taken`: the capture of the tree
     /// with which the layer before ended.
-    pub(super) fn restore_as_seen(&self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<RestoreReport> {
+    pub(super) fn restore_as_seen(&mut self, site: &Site<'_, '_>, taken: Option<Shot>) -> Result<RestoreReport> {
         let dry_run = site.is_dry();
         let Some(seen) = site.seen.and_then(|seen| seen.tree.as_ref()) else {
             return self.restore(site, dry_run, None, taken);
@@ -245,9 +248,20 @@ impl<'a> Goal<'a> {
         // then exactly that one.
         match self.restore(site, dry_run, Some(&seen.plan_hash), taken) {
             Err(error) if error.code() == Code::PlanChanged => {
-                let now = self.restore(site, true, None, None)?;
+                let mut now = self.restore(site, true, None, None)?;
+                let mut theirs = BTreeSet::new();
+                if self.covered.cut.is_of_works() && self.work.is_none() {
+                    // The tree goes back exactly but for what others did since the plan was made.
+                    theirs = plan_approval::changed_since(seen, &now);
+                    self.keep.extend(theirs.iter().cloned());
+                    now = self.restore(site, true, None, None)?;
+                }
                 plan_approval::require_tree(seen, &now)?;
-                self.restore(site, dry_run, Some(&now.plan_hash), None)
+                let mut done = self.restore(site, dry_run, Some(&now.plan_hash), None)?;
+                let meant = seen.plan.steps.iter().filter(|step| theirs.contains(&step.path.0));
+                done.parts_left.extend(meant.clone().map(|step| step.path.clone()));
+                done.plan.skipped.extend(meant.map(|step| (step.path.clone(), CHANGED_MEANWHILE.to_owned())));
+                Ok(done)
             }
             done => done,
         }
