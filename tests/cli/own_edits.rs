@@ -667,6 +667,64 @@ fn what_a_person_staged_after_the_agent_had_stopped_stays() {
 }
 
 #[test]
+fn what_a_person_made_between_two_calls_comes_back_where_a_later_call_removed_it() {
+    let project = in_git();
+    project.write("f.txt", "1\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "f"]);
+    ask(&project, "A", "write");
+    runs(&project, "A", "echo", || project.write("made.txt", "by the agent\n"));
+    project.write("mine.txt", "mine\n");
+    project.write("f.txt", "1\nmine\n");
+    runs(&project, "A", "rm", || {
+        std::fs::remove_file(project.root().join("mine.txt")).expect("a file");
+        git(&project, &["checkout", "-q", "f.txt"]);
+    });
+    stop(&project, "A");
+    project.json("undo --yes");
+    assert!(!project.root().join("made.txt").exists());
+    assert_eq!([read(&project, "mine.txt"), read(&project, "f.txt")], ["mine\n", "1\nmine\n"]);
+}
+
+#[test]
+fn stashed_work_that_later_work_changed_too_is_not_undone() {
+    let project = in_git();
+    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");
+    project.write("f.txt", &text("2", "8"));
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "f"]);
+    writes(&project, "A", "first", "f.txt", &text("two", "8"));
+    let first = work_of(&project, "A");
+    writes(&project, "A", "second", "f.txt", &text("two", "eight"));
+    git(&project, &["stash", "-q"]);
+    let refused = project.run(&format!("undo --only {first} --yes"));
+    assert!(refused.code != Some(0) && format!("{refused:?}").contains("it is on the stash"), "{refused:?}");
+    git(&project, &["stash", "pop", "-q"]);
+    project.json(&format!("undo --only {first} --yes"));
+    assert_eq!(read(&project, "f.txt"), text("2", "eight"));
+}
+
+#[test]
+fn write_through_a_link_of_the_project_is_undone() {
+    let project = in_git();
+    project.write("d/f.txt", "1\n");
+    std::os::unix::fs::symlink("d/f.txt", project.root().join("link")).expect("a link");
+    std::os::unix::fs::symlink("d", project.root().join("dir")).expect("a link");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "links"]);
+    ask(&project, "A", "write");
+    for (n, file) in ["link", "dir/new.txt"].into_iter().enumerate() {
+        let path = project.root().join(file);
+        before(&project, "A", &n.to_string(), "Write", json!({ "file_path": &path, "content": "agent\n" }));
+        std::fs::write(path, "agent\n").expect("write it");
+        after(&project, "A", &n.to_string(), "Write");
+    }
+    stop(&project, "A");
+    project.json("undo --yes");
+    assert_eq!((read(&project, "d/f.txt").as_str(), project.root().join("d/new.txt").exists()), ("1\n", false));
+}
+
+#[test]
 fn work_of_which_a_branch_has_a_part_is_undone_in_part() {
     let project = in_git();
     git(&project, &["switch", "-q", "-c", "feature"]);

@@ -124,6 +124,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     }
     let began = (span.range.0, span.since);
     let work = history::PathWork { ids, began, undone_at: None, decided: None, by_others: &by_others };
+    let made = changes.clone();
     history::replay(workspace, &work, &mut changes)?;
     let known = changes.known();
     let by_effects = met.effects.iter().flat_map(TreeChanges::made);
@@ -132,7 +133,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let is_told = attribution.are_told_by_calls(ids);
     let captures = attribution.looks;
-    leave_elsewhere(workspace, &mut changes, &captures)?;
+    leave_elsewhere(workspace, (&made, &mut changes), &captures)?;
     let mut commits = if is_told {
         leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)

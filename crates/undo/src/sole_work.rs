@@ -29,17 +29,20 @@ pub(super) fn is_all_of(
         let makers = window.makers(path);
         !makers.is_empty() && makers.iter().all(|one| is_theirs(one)) && !window.is_unsure(path)
     };
-    let paths: HashSet<&[u8]> = steps.iter().map(|step| step.path.0.as_slice()).collect();
+    // A path counts that the restore changes, or that these works changed: what others made of it between their calls may be gone.
+    let mut known: HashSet<Vec<u8>> = steps.iter().map(|step| step.path.0.clone()).collect();
+    let mut of_others: HashSet<Vec<u8>> = HashSet::new();
     for window in attribution.windows().filter(|window| window.from.tree != window.to.tree) {
-        let mut is_all = true;
         diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
-            let is_meant = difference.change().is_some() && paths.contains(difference.path.as_slice());
-            is_all &= !is_meant || is_sure(&window, &difference.path);
+            if difference.change().is_some() {
+                let is_sure = is_sure(&window, &difference.path);
+                if is_sure { &mut known } else { &mut of_others }.insert(difference.path);
+            }
             Ok(())
         })?;
-        if !is_all {
-            return Ok(false);
-        }
+    }
+    if !known.is_disjoint(&of_others) {
+        return Ok(false);
     }
     // What no checkpoint shows yet.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {

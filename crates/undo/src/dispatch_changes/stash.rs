@@ -31,7 +31,13 @@ pub(super) fn leave_unstashed(workspace: &Workspace<'_>, changes: &mut Own, look
 
 /// Leaves what was put onto the stash since the work began, or onto a branch or commit that is not checked out, and the tree has no more: an
 /// undo changes none of these.
-pub(super) fn leave_elsewhere(workspace: &Workspace<'_>, changes: &mut Own, looks: &[CheckpointRecord]) -> Result<()> {
+///
+/// `made`: what the work changed, before it was replayed with what others did.
+pub(super) fn leave_elsewhere(
+    workspace: &Workspace<'_>,
+    (made, changes): (&Own, &mut Own),
+    looks: &[CheckpointRecord],
+) -> Result<()> {
     let root = &workspace.root;
     let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
     let Some((first, last)) = ends else { return Ok(()) };
@@ -42,7 +48,7 @@ pub(super) fn leave_elsewhere(workspace: &Workspace<'_>, changes: &mut Own, look
             format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {}", short(entry));
         // The third parent of an entry has the files that git did not track.
         let untracked = format!("{entry}^3");
-        leave_committed(workspace, changes, &[entry, &untracked], &git::stashed_paths(root, entry), &why);
+        leave_committed(workspace, (made, changes), &[entry, &untracked], &git::stashed_paths(root, entry), &why);
     }
     let in_use = git::branches_in_use_elsewhere(root)?;
     let mut all = Vec::new();
@@ -61,9 +67,9 @@ pub(super) fn leave_elsewhere(workspace: &Workspace<'_>, changes: &mut Own, look
     if let Some(head) = own.filter(is_left) {
         all.push((head.clone(), format!("it is in the commit {}: check that out, and undo it there", short(head))));
     }
-    let paths: Vec<Vec<u8>> = changes.known().into_iter().collect();
+    let paths: Vec<Vec<u8>> = made.known().into_iter().collect();
     for (commit, why) in &all {
-        leave_committed(workspace, changes, &[commit], &paths, why);
+        leave_committed(workspace, (made, changes), &[commit], &paths, why);
     }
     Ok(())
 }
@@ -105,8 +111,14 @@ fn branches_since(root: &Path, then: &GitState) -> Result<Vec<(String, String)>>
 }
 
 /// Leaves those of these paths at which the tree has not what the work changed, and the first of these commits that has the path has it.
-fn leave_committed(workspace: &Workspace<'_>, changes: &mut Own, commits: &[&String], paths: &[Vec<u8>], why: &str) {
-    let (root, known) = (&workspace.root, changes.known());
+fn leave_committed(
+    workspace: &Workspace<'_>,
+    (made, changes): (&Own, &mut Own),
+    commits: &[&String],
+    paths: &[Vec<u8>],
+    why: &str,
+) {
+    let (root, known) = (&workspace.root, made.known());
     let paths: Vec<&Vec<u8>> = paths.iter().filter(|path| known.contains(*path)).collect();
     let asked = paths.iter().flat_map(|path| commits.iter().map(|commit| ((*commit).clone(), (*path).clone())));
     let found = git::contents(root, &asked.collect::<Vec<_>>());
@@ -116,7 +128,7 @@ fn leave_committed(workspace: &Workspace<'_>, changes: &mut Own, commits: &[&Str
         _ => None,
     };
     for (path, found) in paths.into_iter().zip(found.chunks(commits.len())) {
-        let pairs = changes.pairs(path);
+        let pairs = made.pairs(path);
         let [before, after] =
             [pairs.first().map(|pair| &pair.0), pairs.last().map(|pair| &pair.1)].map(|one| one.and_then(text));
         let has = |found: Option<&[u8]>| has_change(found, (before.as_deref(), after.as_deref()));

@@ -53,7 +53,7 @@ impl ClientCall {
         // `path` may also be an address of the web.
         let whole = files.iter().filter(|(_, file)| !file.contains("://"));
         let whole = whole.map(|(from, file)| plain(&from.join(file))).collect();
-        let named = files.iter().filter_map(|(from, file)| below(from, file, root));
+        let named = files.iter().flat_map(|(from, file)| [below(from, file, root), through_links(from, file, root)]);
         let mut outside: Vec<PathBuf> = files
             .iter()
             // A path that masking would change holds a secret: it is not recorded at all, since a masked path names another file.
@@ -63,7 +63,9 @@ impl ClientCall {
         // A file that is named twice, as in two parts of a patch, is looked at only once.
         outside.sort();
         outside.dedup();
-        let paths: Vec<String> = named.filter(|path| mask(path) == *path).collect();
+        let mut paths: Vec<String> = named.flatten().filter(|path| mask(path) == *path).collect();
+        // Most paths lead through no link, and are what they lead to.
+        paths.dedup();
         let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
             // The first line of a patch says nothing, so its files describe it.
             _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
@@ -99,6 +101,14 @@ fn below(directory: &Path, file: &str, root: &Path) -> Option<String> {
         relative(&parent.join(plain.file_name()?))
     })?;
     path.to_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// As [`below`], of the file to which the links of a path lead: a tool writes there.
+fn through_links(directory: &Path, file: &str, root: &Path) -> Option<String> {
+    let plain = plain(&directory.join(Some(file).filter(|file| !file.contains("://"))?));
+    let new = || Some(std::fs::canonicalize(plain.parent()?).ok()?.join(plain.file_name()?));
+    let path = std::fs::canonicalize(&plain).ok().or_else(new)?;
+    path.strip_prefix(root).ok()?.to_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// A path without `.` and `..`, resolved by its text alone: links are not looked at, and the file need not exist.
