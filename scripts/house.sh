@@ -22,22 +22,22 @@ export LC_ALL=C.UTF-8
 measures='
 crates|19|21|crates, without those for tests
 floors|9|9|crates on the longest path of dependencies
-lines|93189|72000|lines of product code
+lines|93175|72000|lines of product code
 modules|0|0|modules named by a function word or a participle
 types|0|20|names that two public types or more share
-comments|0.0500|0.05|plain comments a line of code
+comments|0.0516|0.05|plain comments a line of code
 docs|2|50|doc comments of three words or fewer
 circles|0|0|circles of imports over more than two files
 words|0|0|phrases of scripts/words.txt
 clients|2|6|files that name one client (OpenCode)
-status.functions|255|250|run status
-status.files|54|40|
+status.functions|254|250|run status
+status.files|53|40|
 status.crates|7|7|
-advance.functions|1103|900|run advance
-advance.files|152|90|
+advance.functions|1101|900|run advance
+advance.files|151|90|
 advance.crates|9|8|
 undo.functions|2276|1400|undo --yes of one dispatch
-undo.files|299|130|
+undo.files|298|130|
 undo.crates|15|10|
 '
 

@@ -97,16 +97,14 @@ fn left_of(
         let works = undone.work.iter().filter(|work| work.work.parent_id.is_none());
         git_around(kernel, &workspace, &undone.run, works)?
     };
-    if looks.is_empty() {
-        return Ok(Vec::new());
-    }
+    let Some((first, _)) = looks.first() else { return Ok(Vec::new()) };
+    let had = first.stash.clone();
     // Git is asked once for all works. Before git is restored, the repository cannot tell what will be left, but the target can.
     let (root, planned) = (&workspace.root, restored.filter(|_| !is_done));
     let refs = planned.map_or_else(|| git::ref_ids(root), |git| Ok(refs_of(&git.target)))?;
     let (stash, branch) = if is_alone { (git::stash_ids(root)?, git::branch(root)) } else { Default::default() };
     let (mut found, mut staged) = (Vec::new(), Vec::new());
     let mut told: BTreeSet<Vec<u8>> = taken_back.iter().map(|path| path.0.clone()).collect();
-    let had = looks.first().map(|(before, _)| before.stash.clone()).unwrap_or_default();
     for (before, after) in looks {
         // Without a checkpoint at the end, the state that the restore found stands for it.
         let Some(after) = after.or_else(|| restored.map(|git| git.current.clone())) else { continue };
@@ -139,8 +137,8 @@ fn left_of(
         }
         found.extend(changes.iter().map(RefChange::said));
     }
-    let undone = report.filter(|_| is_alone).map(contents_undone).unwrap_or_default();
-    if !undone.is_empty() {
+    if let (Some(report), true) = (report, is_alone) {
+        let undone = contents_undone(report);
         let new = stash.iter().filter(|commit| !had.iter().any(|entry| entry.commit == **commit));
         found.extend(new.filter(|commit| !stashed(root, commit, &undone).is_empty()).map(stashed_said));
         let staged = git::staged_paths(root)?.into_iter().filter(|path| !told.contains(path));

@@ -137,7 +137,9 @@ impl<'a> Goal<'a> {
             None if request.mine => (OthersPaths::default(), Vec::new()),
             None => {
                 // Whether others are in the way is asked without the decisions about that.
-                let mut report = self.restore_beside(site, &undecided(&request), Beside::default(), None)?;
+                let force = Force { files: false, ..request.force };
+                let undecided = RestoreRequest { force, keep_theirs: false, decisions: None, ..request };
+                let mut report = self.restore_beside(site, &undecided, Beside::default(), None)?;
                 let (others, unknown) = others_paths::among(workspace, back, &report)?;
                 // An exact undo of works is planned only to learn whether others are in its way.
                 let is_told = self.covered.cut.is_of_works() && !others.paths().is_empty();
@@ -300,12 +302,6 @@ impl<'a> Goal<'a> {
             ..StepDetail::default()
         })
     }
-}
-
-/// The same request, as a preview in which nothing is decided about what others did.
-fn undecided<'r>(request: &RestoreRequest<'r>) -> RestoreRequest<'r> {
-    let force = Force { files: false, ..request.force };
-    RestoreRequest { force, keep_theirs: false, decisions: None, ..*request }
 }
 
 /// Whether anything is decided about what others did.
