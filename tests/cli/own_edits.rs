@@ -779,7 +779,9 @@ fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
         git(&project, &["add", "kept.txt"]);
         git(&project, &["commit", "-qm", "kept"]);
         writes(&project, "A", "write", "a.txt", "by the agent\n");
-        then.iter().for_each(|words| drop(git(&project, words)));
+        for words in then {
+            git(&project, words);
+        }
         let undone = project.run("undo --yes --format text");
         let stays = if then.is_empty() { 0 } else { 4 };
         assert_eq!((undone.code, project.root().join("a.txt").exists()), (Some(stays), false), "{undone:?}");

@@ -184,7 +184,7 @@ fn keep(
     let (mut theirs, rest): (Vec<_>, _) = std::mem::take(conflicts).into_iter().partition(|one| whole && stays(one));
     *conflicts = rest;
     for one in theirs.iter_mut().filter(|one| is_settings(one)) {
-        one.reason = SETTINGS_STAY.to_owned();
+        SETTINGS_STAY.clone_into(&mut one.reason);
     }
     limits.keep.extend(selective_undo::kept(&theirs, differences));
     selective_undo::keep_left(limits, databases, (conflicts, differences), request);
