@@ -33,7 +33,7 @@ fn reads_of_a_full_disk(with_logs: bool) {
         &["checkpoint", "show", &id],
         &["checkpoint", "cat", &id, "file"],
         &["checkpoint", "diff", &id],
-        &["checkpoint", "tree"],
+        &["checkpoint", "list", "--tree"],
         &["checkpoint", "restore", &id, "--dry-run"],
         &["checkpoint", "prune", "--older-than", "0s", "--keep-last", "1", "--dry-run"],
         &["events", "verify"],

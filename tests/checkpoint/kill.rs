@@ -83,7 +83,9 @@ impl TwoStates {
 
     /// Reads work, and say that there is something to finish.
     fn assert_readable(&self, is_interrupted: bool, when: &str) {
-        for read in [vec!["list"], vec!["show", &self.ids[0]], vec!["tree"], vec!["diff", &self.ids[0], &self.ids[1]]] {
+        for read in
+            [vec!["list"], vec!["show", &self.ids[0]], vec!["list", "--tree"], vec!["diff", &self.ids[0], &self.ids[1]]]
+        {
             let arguments = ["checkpoint"].into_iter().chain(read).chain(["--format", "text"]);
             let CliOutcome { code, stderr, .. } = self.cli.run(arguments.clone());
             let shown: Vec<_> = arguments.collect();
