@@ -687,6 +687,23 @@ fn what_a_person_made_between_two_calls_comes_back_where_a_later_call_removed_it
 }
 
 #[test]
+fn lines_that_a_person_wrote_below_those_of_the_work_stay_when_it_is_taken_out() {
+    let project = in_git();
+    project.write("f.txt", "1\n");
+    writes(&project, "A", "append", "f.txt", "1\nagent\n");
+    project.write("f.txt", "1\nagent\nmine\n");
+    let id = work_of(&project, "A");
+    assert_eq!(project.refused("undo --yes").1, "file_conflict");
+    let undone = project.ok(&format!("undo {id} --force-files --yes --format text"));
+    assert!(undone.contains("the same lines since: 2\n"), "{undone}");
+    // Nothing of the person's was replaced, and the report does not say so.
+    assert!(undone.contains("the very same lines or file, if anything"), "{undone}");
+    assert_eq!(read(&project, "f.txt"), "1\nmine\n");
+    project.json("redo --yes");
+    assert_eq!(read(&project, "f.txt"), "1\nagent\nmine\n");
+}
+
+#[test]
 fn stashed_work_that_later_work_changed_too_is_not_undone() {
     let project = in_git();
     let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");

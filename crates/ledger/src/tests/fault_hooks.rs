@@ -11,7 +11,7 @@ use crate::faults::FaultMode;
 
 static LEFT: AtomicI64 = AtomicI64::new(0);
 static LOG: Mutex<Option<File>> = Mutex::new(None);
-/// A bit for each [`Mode`].
+/// A bit for each [`FaultMode`].
 static MODES: AtomicU8 = AtomicU8::new(0);
 
 /// From now on this process works in this mode, too.

@@ -126,7 +126,7 @@ fn replaced(tree: &RestoreReport, safety: &CheckpointId) -> String {
     };
     let path = shell_word(&String::from_utf8_lossy(&first.0));
     format!(
-        "  what others made of the same (CONFLICT) was replaced; ic redo brings it back, or of one file alone: \
+        "  at CONFLICT, what others made of the very same lines or file, if anything, was replaced; ic redo brings it back, or of one file alone: \
          ic checkpoint restore {} --path {path} --yes\n",
         safety.short()
     )
