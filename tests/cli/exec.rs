@@ -190,9 +190,11 @@ fn tree_is_looked_at_as_soon_as_a_killed_command_has_ended() {
     wait_for("the guard ended both", || newest(&stubborn)["status"] == "interrupted");
 }
 
-/// A command that changed a file, and was killed with ic and its guard, as by a power failure.
-fn killed_with_its_guard(project: &Project) {
-    let (mut ic, command) = in_background(project, "echo changed > changed; sleep 1000");
+/// A command that changed a file, which its line names or not, and was killed with ic and its guard, as by a power failure.
+fn killed_with_its_guard(project: &Project, names: bool) {
+    let line = if names { "echo changed > changed" } else { "echo changed | dd of=changed status=none" };
+    let (mut ic, command) = in_background(project, &format!("{line}; : > ready; sleep 1000"));
+    wait_for("the file", || text(project, "ready").is_some());
     let guard = getpgid(Some(command)).expect("the group of the command");
     signals::send_to("KILL", ic.id());
     signals::send_to("KILL", guard.as_raw_nonzero().get().unsigned_abs());
@@ -203,25 +205,27 @@ fn killed_with_its_guard(project: &Project) {
 
 #[test]
 fn the_run_of_a_killed_command_that_was_undone_ends_with_the_next_command() {
-    let project = in_git();
-    killed_with_its_guard(&project);
-    ok(&project, "undo --yes");
-    assert_eq!(text(&project, "changed"), None);
-    exec(&project, &[], "echo later > later");
-    let runs = project.json("run list");
-    let states: Vec<&Value> = runs.as_array().expect("a list").iter().map(|run| &run["status"]).collect();
-    assert_eq!(states, ["completed", "completed"], "{runs}");
-    // What was undone is undone, and is not ended a second time.
-    let works = project.json("dispatch list");
-    assert!(works[0]["rolled_back_by"].is_string(), "{works}");
-    ok(&project, "undo --yes");
-    assert_eq!((text(&project, "later"), text(&project, "changed")), (None, None));
+    for names in [true, false] {
+        let project = in_git();
+        killed_with_its_guard(&project, names);
+        ok(&project, "undo --yes");
+        assert_eq!(text(&project, "changed"), None, "named: {names}");
+        exec(&project, &[], "echo later > later");
+        let runs = project.json("run list");
+        let states: Vec<&Value> = runs.as_array().expect("a list").iter().map(|run| &run["status"]).collect();
+        assert_eq!(states, ["completed", "completed"], "{runs}");
+        // What was undone is undone, and is not ended a second time.
+        let works = project.json("dispatch list");
+        assert!(works[0]["rolled_back_by"].is_string(), "{works}");
+        ok(&project, "undo --yes");
+        assert_eq!((text(&project, "later"), text(&project, "changed")), (None, None));
+    }
 }
 
 #[test]
 fn work_whose_guard_is_gone_too_is_ended_by_the_next_command() {
     let project = in_git();
-    killed_with_its_guard(&project);
+    killed_with_its_guard(&project, true);
     exec(&project, &[], "echo later > later");
     let all = project.json("dispatch list");
     let states: Vec<&Value> = all.as_array().expect("a list").iter().map(|work| &work["status"]).collect();

@@ -1092,15 +1092,15 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             let said: String = [&plan["warnings"], &files["warnings"], &files["conflicts"], &files["skipped"]]
                 .map(ToString::to_string)
                 .concat();
-            assert!(said.contains("unnamed.txt") && said.contains("notes.txt"), "{plan}");
-            assert_eq!(said.contains("\"named.txt"), tool == "Edit", "{plan}");
+            let names = ["\"named.txt", "unnamed.txt", "notes.txt"];
+            assert!(names.iter().all(|name| said.contains(name)), "{plan}");
             if then.is_empty() {
                 // What runs is not undone alone. With all that came after it, a person is asked, too.
                 let asked = project.run("undo --yes");
                 assert_eq!(asked.error(), "file_conflict", "{asked:?}");
                 let undone = project.run("undo --yes --keep-theirs");
                 assert_eq!(undone.code, Some(4), "{undone:?}");
-                assert_eq!(project.root().join("named.txt").exists(), tool == "Edit", "{tool}");
+                assert_eq!(read(&project, "named.txt"), "its\n", "{tool}");
                 assert!(project.ok("log --format text").contains("undone in part"));
                 let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
                 assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}");
@@ -1110,23 +1110,30 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             let mut entries = log.as_array().expect("a list").iter();
             let entry = entries.find(|one| one["title"] == "do it").expect("the prompt's");
             let id = entry["reference"].as_str().and_then(|one| one.strip_prefix("prompt:")).expect("its id");
-            if tool == "Edit" {
-                // An edit changes what it names, and nothing else: the rest is a person's. It may not have run at all.
-                let refused = project.run(&format!("undo --only {id} --yes"));
-                assert!(refused.error() == "file_conflict" && !refused.stderr.contains("notes.txt"), "{refused:?}");
-                let undone = project.run(&format!("undo --only {id} --yes --force-files"));
-                assert_eq!(undone.code, Some(0), "{undone:?}");
-            } else {
-                let refused = project.run(&format!("undo --only {id} --yes"));
-                assert_eq!(refused.error(), "file_conflict", "{refused:?}");
-                let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
-                assert_eq!(undone.code, Some(4), "{undone:?}");
-            }
-            assert!(!project.root().join("named.txt").exists(), "{tool}");
+            // An edit changes what it names, and nothing else: the rest is a person's. It may not have run at all. What a shell names, a
+            // person may have changed since.
+            let refused = project.run(&format!("undo --only {id} --yes"));
+            assert_eq!(refused.error(), "file_conflict", "{refused:?}");
+            assert_eq!(refused.stderr.contains("unnamed.txt"), tool == "Bash", "{refused:?}");
+            let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
+            assert_eq!(undone.code, Some(4), "{undone:?}");
+            assert_eq!(read(&project, "named.txt"), "its\n", "{tool}");
             let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
             assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}");
         }
     }
+}
+
+#[test]
+fn own_edit_of_a_file_that_a_stopped_shell_names_is_asked_about() {
+    let project = in_git();
+    ask(&project, "A", "do it");
+    before(&project, "A", "1", "Bash", json!({ "command": "seq 9 > f.txt" }));
+    project.write("f.txt", "1\n2\nmine\n3\n");
+    assert_eq!(project.run("undo --yes").error(), "file_conflict");
+    assert_eq!(read(&project, "f.txt"), "1\n2\nmine\n3\n");
+    project.json("undo --yes --force-files");
+    assert!(!project.root().join("f.txt").exists());
 }
 
 #[test]

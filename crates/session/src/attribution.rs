@@ -49,9 +49,10 @@ pub struct Attribution {
 /// The last call of each agent whose work did not end by itself, if the call's own end was not reported: a person stopped it, or it still
 /// runs. Work that ended by itself has no running calls.
 fn cut_off_of(workers: &[Dispatch], calls: &[ToolCall]) -> HashSet<CallId> {
-    let came_to_its_end = |call: &ToolCall| {
+    // Of a process it is known whether it runs, and a look at the tree is taken once it is seen to have ended.
+    let is_told = |call: &ToolCall| {
         let mut all = workers.iter().filter(|worker| worker.id == call.dispatch_id);
-        all.any(|worker| worker.status == DispatchStatus::Completed)
+        all.any(|worker| worker.status == DispatchStatus::Completed || worker.pid().is_some())
     };
     let has_next = |call: &ToolCall| {
         let is_next =
@@ -60,7 +61,7 @@ fn cut_off_of(workers: &[Dispatch], calls: &[ToolCall]) -> HashSet<CallId> {
         calls.iter().any(|one| is_same(one) && is_next(one))
     };
     let cut_off = calls.iter().filter(|call| call.finished_at.is_none());
-    cut_off.filter(|call| !came_to_its_end(call) && !has_next(call)).map(|call| call.id.clone()).collect()
+    cut_off.filter(|call| !is_told(call) && !has_next(call)).map(|call| call.id.clone()).collect()
 }
 
 impl Attribution {
@@ -107,7 +108,7 @@ impl Attribution {
             }
         }
         let cut_off = cut_off_of(&workers, &calls);
-        let named = NamedPaths::of(snapshot, &workers, &calls, (&told, &cut_off))?;
+        let named = NamedPaths::of(snapshot, &workers, &calls, &told)?;
         Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
     }
 

@@ -25,11 +25,11 @@ impl NamedPaths {
         snapshot: &Snapshot<'_>,
         workers: &[Dispatch],
         calls: &[ToolCall],
-        (told, cut_off): (&HashSet<DispatchId>, &HashSet<CallId>),
+        told: &HashSet<DispatchId>,
     ) -> Result<Self> {
         let mut named = Self::default();
-        // Work that was alone needs no name, unless a person may have changed something at the same time.
-        if workers.len() < 2 && cut_off.is_empty() {
+        // Work that was alone needs no name.
+        if workers.len() < 2 {
             return Ok(named);
         }
         for file in code::named_by(snapshot, workers.iter().map(|worker| &worker.id))? {

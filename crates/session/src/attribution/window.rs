@@ -77,16 +77,10 @@ impl<'a> Window<'a> {
         in_calls
     }
 
-    /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and none names the path. A
-    /// person may have changed it after that.
+    /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and a person may have changed the
+    /// path after that, also one that the call names.
     pub fn is_unsure(&self, path: &[u8]) -> bool {
-        // A tool that edits files is done at once, so one that was stopped ran not at all, most likely: it waited for a permission.
-        let names = |call: &&ToolCall| {
-            let written = self.named.written.get(&call.id).into_iter().flatten();
-            let names = call.paths.iter().filter(|_| !call.is_confined()).chain(written);
-            names.into_iter().any(|name| is_named(name.as_bytes(), path))
-        };
-        self.is_unsure && !self.sure.contains(path) && !self.calls.iter().any(names)
+        self.is_unsure && !self.sure.contains(path)
     }
 
     /// Whether it is later than the cut of a rollback.
