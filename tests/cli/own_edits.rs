@@ -1137,6 +1137,29 @@ fn own_edit_of_a_file_that_a_stopped_shell_names_is_asked_about() {
 }
 
 #[test]
+fn file_that_the_work_renamed_after_an_edit_of_others_stays_with_its_new_name() {
+    let nine = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let mixed = nine.replace('5', "mine\n5");
+    for renamed in [mixed.clone(), format!("agent\n{mixed}")] {
+        let project = in_git();
+        ask(&project, "A", "make it");
+        runs(&project, "A", "make", || project.write("old.txt", nine));
+        project.write("old.txt", &mixed);
+        runs(&project, "A", "rename", || {
+            std::fs::remove_file(project.root().join("old.txt")).expect("a file");
+            project.write("new.txt", &renamed);
+        });
+        stop(&project, "A");
+        assert_eq!(clashes(&preview(&project, "undo")), ["new.txt", "old.txt"]);
+        let undone = project.run("undo --yes --keep-theirs");
+        assert_eq!((undone.code, read(&project, "new.txt")), (Some(4), renamed), "{undone:?}");
+        project.json("redo --yes");
+        project.json("undo --yes --force-files");
+        assert!(!project.root().join("new.txt").exists());
+    }
+}
+
+#[test]
 fn a_commit_after_a_call_that_was_stopped_is_recorded_for_no_work() {
     let project = in_git();
     stopped(&project, "Bash", &json!({ "command": "echo its > named.txt; make" }));

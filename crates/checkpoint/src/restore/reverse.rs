@@ -39,6 +39,8 @@ pub struct Reversed {
     /// Paths that cannot be merged, and why. Their differences lead to what stood there before the work; where only lines conflict, to the
     /// file without the work, in which these lines are as they were before it.
     pub conflicts: Vec<(Vec<u8>, String)>,
+    /// Of those, the paths that are as before the work already: what others did there is gone.
+    pub as_before: HashSet<Vec<u8>>,
     /// Of those where only lines conflict, what the path is without the rest of the work while these lines stay.
     pub without_lines: BTreeMap<Vec<u8>, DiffState>,
     /// Paths that stay as they are, and why: nothing of the work is there, or what others need.
@@ -102,6 +104,7 @@ pub fn reverse<'o>(objects: &'o Objects, now: Now<'o>, own: &'o Own) -> Result<R
     for (path, pairs) in changes {
         work.step_back(path, pairs)?;
     }
+    work.hold_new_names();
     // They were made by work that is undone by now, and stood only for what others had in them.
     for path in &own.of_undone {
         let now = work.finder.find(path)?;
@@ -283,6 +286,20 @@ impl Work<'_> {
         }
     }
 
+    /// What the work renamed while what others did to it is in conflict has their lines under its new name: it is decided with the old one.
+    fn hold_new_names(&mut self) {
+        let own = self.backwards.own;
+        let conflicts = self.reversed.conflicts.iter().map(|(path, _)| path.as_slice());
+        let renamed = own.names_of_work(self.backwards, conflicts);
+        for (path, name) in renamed {
+            let goes = |(now, to): &LookPair| now.is_some() && to.is_none();
+            if self.wanted.get(&name).is_some_and(goes) && !own.stays.contains_key(&name) {
+                let why = format!("it was {}, which others changed", String::from_utf8_lossy(&path));
+                self.reversed.conflicts.push((name, why));
+            }
+        }
+    }
+
     fn conflict_of_lines(&mut self, path: &[u8], now: Option<DiffState>, found: LineConflict, why: String) {
         let LineConflict { taken, left, is_open, lines, texts } = found;
         self.reversed.texts.extend(texts);
@@ -362,11 +379,13 @@ impl Work<'_> {
     }
 
     fn done(self) -> Reversed {
-        let changes = self.wanted.into_iter().filter(|(_, (now, to))| !is_same(now.as_ref(), to.as_ref()));
-        let differences = changes.map(|(path, (before, after))| Difference { path, before, after });
+        let (as_before, changes): (Vec<_>, Vec<_>) =
+            self.wanted.into_iter().partition(|(_, (now, to))| is_same(now.as_ref(), to.as_ref()));
+        let differences = changes.into_iter().map(|(path, (before, after))| Difference { path, before, after });
         // A path is in the way once, for what was found first.
         let (mut seen, mut conflicts) = (HashSet::new(), self.reversed.conflicts);
         conflicts.retain(|(path, _)| seen.insert(path.clone()));
-        Reversed { differences: differences.collect(), conflicts, ..self.reversed }
+        let as_before = as_before.into_iter().map(|(path, _)| path).filter(|path| seen.contains(path)).collect();
+        Reversed { differences: differences.collect(), conflicts, as_before, ..self.reversed }
     }
 }

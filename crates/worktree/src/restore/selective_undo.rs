@@ -42,6 +42,8 @@ pub(super) struct SelectiveUndo {
     /// Paths that the work changed, and of which no checkpoint holds content.
     unkept: Vec<(PathText, String)>,
     texts: Vec<Vec<u8>>,
+    /// The paths in conflict that are as before the work already.
+    as_before: HashSet<Vec<u8>>,
     /// Of conflicts of lines alone, what the path becomes where these lines stay.
     without_lines: BTreeMap<Vec<u8>, DiffState>,
 }
@@ -87,6 +89,7 @@ impl Workspace<'_> {
             parts: reversed.parts.iter().map(|(path, _)| PathText(path.clone())).collect(),
             left: reversed.left.into_iter().chain(reversed.parts).map(|(path, why)| (PathText(path), why)).collect(),
             texts: reversed.texts,
+            as_before: reversed.as_before,
             without_lines: reversed.without_lines,
         };
         Ok((reversed.differences, back))
@@ -235,18 +238,18 @@ pub(super) fn open_conflicts(
     let kept: Vec<PathText> = kept.map(|conflict| conflict.path.clone()).collect();
     let is_step = |conflict: &Conflict| plan.steps.iter().any(|step| step.path == conflict.path);
     let (mut open, without_a_step): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_step);
-    let Some(SelectiveUndo { texts, mut parts, conflicts: of_work, .. }) = back.or(mixed) else {
+    let Some(SelectiveUndo { texts, mut parts, conflicts: of_work, as_before, .. }) = back.or(mixed) else {
         return Rest { conflicts: open, ..Rest::default() };
     };
     parts.extend(kept);
     for one in without_a_step.into_iter().filter(|one| of_work.contains(one)) {
         match request.decision(&one.path.0) {
             // What has no place to come back into stays even where a decision lets the others go.
-            Some(LineDecision::Take) => {
+            Some(LineDecision::Take) if !as_before.contains(&one.path.0) => {
                 parts.push(one.path.clone());
                 plan.skipped.push((one.path, one.reason));
             }
-            Some(LineDecision::Leave) => {}
+            Some(_) => {}
             None => open.push(one),
         }
     }

@@ -11,7 +11,7 @@ use ic_ledger::events::Hash;
 use super::merge::MOST_MERGED;
 use super::path_reversal::Backwards;
 use super::path_state::{Content, content};
-use super::work_changes::Own;
+use super::work_changes::{LookPair, Own};
 use crate::diff::{self, DiffState};
 use crate::objects::Objects;
 
@@ -54,6 +54,26 @@ impl Own {
             names.entry(path).or_insert_with(|| vec![new]);
         }
         Ok(names)
+    }
+
+    /// The names that the work itself gave to what it removed last at these paths: what it is, by what it was.
+    pub(super) fn names_of_work<'p>(
+        &self,
+        backwards: Backwards<'_>,
+        paths: impl Iterator<Item = &'p [u8]>,
+    ) -> HashMap<Vec<u8>, Vec<u8>> {
+        let moved = |path: &[u8], state: &DiffState| Moved { path: path.to_vec(), content: content(state) };
+        let removed = |path: &[u8]| match self.pairs(path).last() {
+            Some((Some(file @ DiffState::File { size: 1.., .. }), None)) => Some(moved(path, file)),
+            _ => None,
+        };
+        let made = |(path, pairs): (&Vec<u8>, &Vec<LookPair>)| match pairs.first() {
+            Some((None, Some(file @ DiffState::File { size: 1.., .. }))) => Some(moved(path, file)),
+            _ => None,
+        };
+        let gone: Vec<Moved> = paths.filter_map(removed).collect();
+        let come: Vec<Moved> = if gone.is_empty() { Vec::new() } else { self.changes.iter().filter_map(made).collect() };
+        new_names(backwards, &gone, &come, |_| true)
     }
 
     /// The paths of the work, and the names that its files have by now.
@@ -100,13 +120,23 @@ fn renames(
         }
         Ok(())
     })?;
-    let mut names = same(&gone, &come);
+    Ok(new_names(backwards, &gone, &come, |path| own.contains(path)))
+}
+
+/// The new names of files that go, of those that `may_be_changed` also where only half of the lines came with it.
+fn new_names(
+    backwards: Backwards<'_>,
+    gone: &[Moved],
+    come: &[Moved],
+    may_be_changed: impl Fn(&Vec<u8>) -> bool,
+) -> HashMap<Vec<u8>, Vec<u8>> {
+    let mut names = same(gone, come);
     let taken: HashSet<&Vec<u8>> = names.values().collect();
     let come: Vec<&Moved> = come.iter().filter(|one| !taken.contains(&one.path)).collect();
-    let is_changed = |one: &&Moved| own.contains(&one.path) && !names.contains_key(&one.path);
+    let is_changed = |one: &&Moved| may_be_changed(&one.path) && !names.contains_key(&one.path);
     let changed: Vec<&Moved> = gone.iter().filter(is_changed).collect();
     names.extend(alike(backwards, &changed, come));
-    Ok(names)
+    names
 }
 
 /// The files that came with the content of one that went, by that. Of more with the same content, one with the same last name first.
