@@ -203,3 +203,33 @@ fn a_commit_of_a_call_marks_no_work_that_had_ended() {
     assert_eq!(by(&work_of(&project, "A")), done["rollback_id"], "{done}");
     assert_eq!(by(&idle), Value::Null, "{done}");
 }
+
+#[test]
+fn what_git_keeps_of_a_running_prompt_is_named_by_preview_and_undo() {
+    // The words of git, and what the undo names of them; empty: the index goes back with the file.
+    for (words, named) in [
+        ("tag t", "git tag -d t"),
+        ("branch b", "git branch -D b"),
+        ("branch -D old", "git branch old "),
+        ("add second.txt", ""),
+    ] {
+        let project = after_one_prompt();
+        git(&project, &["branch", "old"]);
+        begins(&project, "second");
+        calls(&project, "a2", || {
+            project.write("second.txt", "second\n");
+            git(&project, &words.split(' ').collect::<Vec<_>>());
+        });
+        project.write("mine.txt", "mine\n");
+        let [preview, undone] = ["--dry-run", "--yes"].map(|flag| project.run(&format!("undo {flag} --json")));
+        let remains = |said: &str| {
+            let said: Value = serde_json::from_str(said).expect("JSON");
+            said["warnings"].to_string()
+        };
+        let said = remains(&undone.stdout);
+        assert_eq!((preview.code, remains(&preview.stdout)), (undone.code, said.clone()), "{words}");
+        let expected = if named.is_empty() { (Some(0), said == "null") } else { (Some(4), said.contains(named)) };
+        assert_eq!((undone.code, true), expected, "{words}: {said}");
+        assert_eq!(git(&project, &["status", "--short"]), "M a.txt\n?? mine.txt", "{words}");
+    }
+}

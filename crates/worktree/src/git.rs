@@ -158,6 +158,18 @@ impl Workspace<'_> {
         Ok(CheckpointManifest::read(&self.objects, &look.manifest)?.git)
     }
 
+    /// Git's state now, to be compared: nothing of it is kept. `None`: there is none.
+    ///
+    /// Errors: `git_failed`, `git_busy`.
+    pub fn git_now(&self) -> Result<Option<GitState>> {
+        let AskedGit::State(found) = git::ask(&self.root)? else { return Ok(None) };
+        let writer = self.objects.looker(self.kernel.context.now())?;
+        let state = found.keep(&self.root, PackBase::default(), &writer, true, &mut false)?;
+        // Its index is in memory, for as long as this workspace lives.
+        writer.expose()?;
+        Ok(Some(state))
+    }
+
     /// What was recorded of git before a picture that follows `parent`: the newest state, and that of the parent where it is another one.
     pub fn recorded_git(&self, parent: Option<&CheckpointRecord>) -> Result<[Option<GitState>; 2]> {
         let newest = self.kernel.read(|snapshot| record::newest_of_root(snapshot, &self.root))?;

@@ -109,7 +109,8 @@ pub(super) fn missing(dispatch: &Dispatch, when: &str) -> Diagnosis {
     .detail("dispatch_id", dispatch.id.as_str())
 }
 
-/// Git's state before a piece of work, and after it; `None` for the second: it has not ended, or no checkpoint shows its end.
+/// Git's state before a piece of work, and after it, which is the present one where no look was taken since; `None` for the second: the
+/// checkpoint of its end is pruned, or has no state of git.
 type GitEnds = (GitState, Option<GitState>);
 
 /// As [`git_around`], of dispatches by their ids.
@@ -134,10 +135,14 @@ pub(crate) fn git_around<'w>(
         let is_kept = look.pruned_at.is_none();
         if is_kept { Ok(CheckpointManifest::read(&workspace.objects, &look.manifest)?.git) } else { Ok(None) }
     };
-    let mut found = Vec::new();
+    let (mut found, mut now) = (Vec::new(), None);
     for work in works {
         let Some((before, after)) = kernel.read(|snapshot| ends(snapshot, workspace, run, work))? else { continue };
-        let after = after.as_ref().map(state).transpose()?.flatten();
+        let after = match (&after, &now) {
+            (Some(look), _) => state(look)?,
+            (None, Some(now)) => Option::clone(now),
+            (None, None) => now.insert(workspace.git_now()?).clone(),
+        };
         found.extend(state(&before)?.map(|before| (before, after)));
     }
     Ok(found)
