@@ -111,6 +111,12 @@ fn what_a_person_does_in_git_while_a_rollback_is_stopped_stays() {
     let id = report["rollback_id"].as_str().expect("an id");
     let done = world.cli.run(["rollback", "resume", id, "--force-commits", "--yes", "--json"]);
     assert_eq!(done.json()["status"], "done", "{done:?}");
+    // What it moved in git is said, also later.
+    let shown = world.cli.ok(["rollback", "show", id, "--format", "text"]);
+    for said in ["stash 1 entry taken off, and kept", "main "] {
+        assert!(done.json()["steps"][1]["made"]["git_moves"].to_string().contains(said), "{done:?}");
+        assert!(shown.contains(said), "{shown}");
+    }
     assert_eq!(world.git(&["stash", "list"]).trim(), "");
     assert_eq!(world.git(&["rev-parse", "mine"]).trim(), made.lines().next().expect("a commit"));
 }

@@ -33,6 +33,9 @@ pub struct StepDetail {
     /// Of the tree: how many of them are directories.
     #[serde(skip_serializing_if = "is_zero")]
     pub directories: usize,
+    /// Of the tree: what moved in git, in words: `HEAD → main`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub git_moves: Vec<String>,
     /// Of the tree: at how many paths something of the works stays.
     #[serde(skip_serializing_if = "is_zero")]
     pub parts_left: usize,

@@ -16,7 +16,7 @@ use ic_checkpoint::restore::plan::RestoreStep as PlanStep;
 use ic_checkpoint::tree::Reason;
 use ic_kernel::journal::steps::{self, StepEvent};
 use ic_kernel::journal::{Course, RollbackStep, StepDetail};
-use ic_worktree::{RestoreReport, RestoreStatus};
+use ic_worktree::{GitRestore, RestoreReport, RestoreStatus};
 
 use super::layer::{LayerDriver, LayerWork, Site};
 use crate::leaving_commits;
@@ -73,6 +73,8 @@ impl LayerDriver for TreeLayer {
         if !forced.is_empty() {
             detail.outside_forced = forced;
         }
+        let moves = report.git.iter().flat_map(GitRestore::moves).map(|(what, how)| format!("{what} {how}"));
+        detail.git_moves = step.detail.git_moves.iter().cloned().chain(moves).collect();
         if let Some(own) = &goal.work {
             let paths = own.paths();
             index_entries::take_back(site, step, (&goal.workspace, &paths), &mut report, &mut detail)?;

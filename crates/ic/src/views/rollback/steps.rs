@@ -48,6 +48,9 @@ struct MadeJson {
     /// For `tree`: the number of paths that were restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_count: Option<usize>,
+    /// For `tree`: what moved in git: branches, tags, HEAD, the index, the stash. Left out if nothing did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    git_moves: Vec<String>,
     /// For `tree`: the safety checkpoint of its last restore, with the content before.
     #[serde(skip_serializing_if = "Option::is_none")]
     safety_checkpoint_id: Option<String>,
@@ -68,7 +71,8 @@ impl From<&RollbackStep> for MadeJson {
             },
             StepKind::Tree => {
                 let safety_checkpoint_id = detail.safety.last().map(ToString::to_string);
-                Self { path_count: Some(detail.changes), safety_checkpoint_id, ..nothing }
+                let git_moves = detail.git_moves.clone();
+                Self { path_count: Some(detail.changes), git_moves, safety_checkpoint_id, ..nothing }
             }
             StepKind::Data => Self { deleted_row_counts: Some(detail.rows.clone().unwrap_or_default()), ..nothing },
             StepKind::Settle => nothing,
@@ -170,7 +174,9 @@ fn about(step: &RollbackStep) -> String {
         }
         StepKind::Tree => {
             let kept = detail.safety.last().map(|id| format!("; the old content is in checkpoint {}", id.short()));
-            format!("{} restored{}", counted(detail.changes, "path"), kept.unwrap_or_default())
+            let moves: Vec<_> = detail.git_moves.iter().map(|one| plain(one)).collect();
+            let moves = if moves.is_empty() { String::new() } else { format!("; git: {}", moves.join(", ")) };
+            format!("{} restored{moves}{}", counted(detail.changes, "path"), kept.unwrap_or_default())
         }
         StepKind::Data => format!("{} deleted", counted(detail.deleted(), "row")),
         StepKind::Settle => String::new(),
