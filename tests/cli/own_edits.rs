@@ -789,6 +789,30 @@ fn redo_on_another_branch_is_refused() {
 }
 
 #[test]
+fn redo_of_commits_on_another_branch_at_the_same_commit_is_refused() {
+    let project = in_git();
+    project.write("kept.txt", "1\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "kept"]);
+    let main = git(&project, &["branch", "--show-current"]);
+    ask(&project, "A", "commit");
+    runs(&project, "A", "commit", || {
+        project.write("kept.txt", "agent\n");
+        git(&project, &["commit", "-qam", "agent"]);
+    });
+    stop(&project, "A");
+    let made = git(&project, &["rev-parse", "HEAD"]);
+    project.json("undo --yes");
+    git(&project, &["switch", "-q", "-c", "other"]);
+    let refused = project.run("redo --yes");
+    assert_eq!((refused.error().as_str(), read(&project, "kept.txt")), ("branch_switched", "1\n".to_owned()));
+    assert!(refused.stderr.contains(&format!("took commits off {main}, and other is checked out")), "{refused:?}");
+    git(&project, &["switch", "-q", &main]);
+    project.json("redo --yes");
+    assert_eq!((git(&project, &["rev-parse", "HEAD"]), git(&project, &["status", "--short"])), (made, String::new()));
+}
+
+#[test]
 fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
     let undone = |then: &[&[&str]]| {
         let project = in_git();

@@ -72,7 +72,7 @@ fn what_git_took_away_and_brought_back_is_undone_and_redone() {
 }
 
 #[test]
-fn what_came_back_with_a_change_of_a_person_is_named_and_counts_as_left() {
+fn what_came_back_with_a_change_of_a_person_is_asked_about() {
     let (world, id) = with_work();
     world.git(&["stash", "-q"]);
     world.write("f", &text(&[(2, "PERSON")]));
@@ -82,8 +82,15 @@ fn what_came_back_with_a_change_of_a_person_is_named_and_counts_as_left() {
     look(&world);
     let before = world.text("f");
     assert_eq!(before, text(&[(2, "PERSON"), (20, "AGENT")]));
-    let report = undone_in_part(&world, &id, &[]);
-    assert_eq!(world.text("f"), before, "nothing of the person is lost");
+    let words = ["undo", "--only", &id, "--yes", "--json"];
+    let refused = world.cli.run(words);
+    assert_eq!((refused.error().as_str(), world.text("f")), ("file_conflict", before.clone()));
     let why = "others made it so again since, or brought it back";
-    assert_eq!(stays(&report), [("f".to_owned(), why.to_owned())], "{report}");
+    assert!(refused.stderr.contains(why), "{refused:?}");
+    let report = undone_in_part(&world, &id, &["--keep-theirs"]);
+    assert_eq!((world.text("f"), stays(&report)), (before.clone(), vec![("f".to_owned(), format!("kept: {why}"))]));
+    undone(&world, &id, &["--force-files"]);
+    assert_eq!(world.text("f"), text(&[(2, "PERSON")]), "nothing of the person is lost");
+    world.cli.ok(["redo", "--yes"]);
+    assert_eq!(world.text("f"), before);
 }

@@ -431,3 +431,15 @@ fn lines_that_others_set_back_since_the_undo_are_theirs() {
         assert_eq!(world.read("a.txt").as_deref(), Some(redone.map_or(SEVEN, String::as_str)), "{line}");
     }
 }
+
+#[test]
+fn force_brings_nothing_of_other_undone_work_back() {
+    let world = with_base("a.txt", SEVEN);
+    let other = did(&world, "other", || world.write("a.txt", &SEVEN.replace("six", "SIX")));
+    let own = did(&world, "own", || world.write("a.txt", &SEVEN.replace("six", "SIX").replace("one", "ONE")));
+    undone(&world, &other, &[]);
+    did(&world, "gone", || world.remove("a.txt"));
+    assert!(done(&world, &["undo", "--only", &own, "--yes", "--json"], "it is gone").is_none());
+    undone(&world, &own, &["--force-files"]);
+    assert_eq!(world.read("a.txt").as_deref(), Some(SEVEN));
+}

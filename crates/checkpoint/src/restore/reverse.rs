@@ -185,16 +185,21 @@ impl Work<'_> {
                 if let Some(why) = own.clashes.get(path).filter(|_| !is_as_it_was) {
                     return self.conflict(path, pairs, now, why.clone());
                 }
-                if is_as_it_was && (again || self.is_made_again(path, now.as_ref())?) {
-                    let (list, why) = if own.is_of_nobody(path) {
-                        (&mut self.reversed.left, "it is the same without this work")
-                    } else if own.by_persons.contains(path) {
+                let without = if is_as_it_was { self.without_returned(path, now.as_ref())? } else { None };
+                if is_as_it_was && (again || without.is_some()) {
+                    let why = if own.is_of_nobody(path) {
+                        "it is the same without this work"
+                    } else if let Some((without, more)) = without.filter(|_| own.by_persons.contains(path)) {
                         // Whether they wrote it anew, or git brought it back with what they wrote, is not known.
-                        (&mut self.reversed.parts, "others made it so again since, or brought it back")
+                        let why = "others made it so again since, or brought it back".to_owned();
+                        self.reversed.conflicts.push((path.to_vec(), why));
+                        self.reversed.texts.extend(more);
+                        self.wanted.insert(path.to_vec(), (now, without));
+                        return Ok(());
                     } else {
-                        (&mut self.reversed.left, "others made it so again since")
+                        "others made it so again since"
                     };
-                    list.push((path.to_vec(), why.to_owned()));
+                    self.reversed.left.push((path.to_vec(), why.to_owned()));
                 } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.last_name(path)) {
                     let name = String::from_utf8_lossy(name);
                     let why = format!("others renamed it to {name} since, which is not changed");
@@ -241,14 +246,16 @@ impl Work<'_> {
         Ok(paths)
     }
 
-    /// Whether a path would be another if what the work is known to have changed there were not made again by others.
-    fn is_made_again(&self, path: &[u8], now: Option<&DiffState>) -> Result<bool> {
-        let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(false) };
+    /// What a path is without what the work is known to have changed there, and the texts merged for that. `None`: others did not make it
+    /// again.
+    fn without_returned(&self, path: &[u8], now: Option<&DiffState>) -> Result<Option<(Option<DiffState>, Vec<Vec<u8>>)>> {
+        let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(None) };
         // The changes are taken out as if others had done nothing. If that would change the path, others made it so again.
         let alone = Own::default();
-        let backwards = Backwards { own: &alone, ..self.backwards };
-        let back = backwards.back(path, pairs, now)?;
-        Ok(matches!(back, PathReversal::To { state, .. } if !is_same(now, state.as_ref())))
+        Ok(match (Backwards { own: &alone, ..self.backwards }).back(path, pairs, now)? {
+            PathReversal::To { state, texts, .. } if !is_same(now, state.as_ref()) => Some((state, texts)),
+            _ => None,
+        })
     }
 
     /// A conflict, unless others changed what the work only gave another name: then both stay.
@@ -267,8 +274,13 @@ impl Work<'_> {
             return Ok(());
         }
         self.reversed.conflicts.push((path.to_vec(), why));
-        let first = pairs.first().and_then(|(before, _)| before.clone());
-        self.wanted.insert(path.to_vec(), (now, first));
+        let own = self.backwards.own;
+        let before_clash = own.before_clash.get(path).cloned();
+        if let Some(Some(DiffState::File { hash, .. })) = &before_clash {
+            self.reversed.texts.extend(own.texts.get(hash).cloned());
+        }
+        let first = || pairs.first().and_then(|(before, _)| before.clone());
+        self.wanted.insert(path.to_vec(), (now, before_clash.unwrap_or_else(first)));
         Ok(())
     }
 

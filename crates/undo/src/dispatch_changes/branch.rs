@@ -36,26 +36,36 @@ pub(super) fn require_one_branch(
         .detail("dispatch_id", dispatch.id.as_str()))
 }
 
-/// Errors: `branch_switched` where the present branch lacks the commit on which an undo left the tree: a redo would write there what belongs
-/// to another branch.
-pub(crate) fn require_branch_of_undo(workspace: &Workspace<'_>, undo: &RollbackId, left: &CheckpointId) -> Result<()> {
-    let left = workspace.git_at(&workspace.kernel.read(|snapshot| record::get(snapshot, left))?)?;
-    let Some((its, here)) = left.and_then(|left| elsewhere(&workspace.root, &left)) else { return Ok(()) };
-    let message =
-        format!("The undo {} was made on {its}, and {here} is checked out, which has not got that.", undo.short());
+/// Errors: `branch_switched` where the present branch is not the one that an undo moved, or lacks the commit on which the undo left the tree:
+/// a redo would write there what belongs to another branch. `before` and `left`: the checkpoints around the undo.
+pub(crate) fn require_branch_of_undo(
+    workspace: &Workspace<'_>,
+    undo: &RollbackId,
+    [before, left]: [&CheckpointId; 2],
+) -> Result<()> {
+    let state = |id| workspace.git_at(&workspace.kernel.read(|snapshot| record::get(snapshot, id))?);
+    let Some(left) = state(left)? else { return Ok(()) };
+    let (root, here) = (&workspace.root, git::branch(&workspace.root).map(PathText));
+    let is_here = here.is_some() && here == left.branch;
+    // A branch that is gone was merged or thrown away, and cannot be checked out.
+    if is_here || !has_branch(root, &left) {
+        return Ok(());
+    }
+    let [its, here] = [branch_name(left.branch.as_ref()), branch_name(here.as_ref())];
+    let id = undo.short();
+    let is_moved = left.branch.is_some()
+        && state(before)?.is_some_and(|before| before.branch == left.branch && before.head != left.head);
+    let message = if is_moved {
+        format!("The undo {id} took commits off {its}, and {here} is checked out.")
+    } else if !has_commit(root, left.head.as_deref()) {
+        format!("The undo {id} was made on {its}, and {here} is checked out, which has not got that.")
+    } else {
+        return Ok(());
+    };
     Err(Diagnosis::new(Code::BranchSwitched, message)
         .hint("check that branch out, and redo it there")
         .detail("rollback_id", undo.as_str())
         .detail("branch", its))
-}
-
-/// The branch of a state of git and the present one, for a message, if the present one lacks the commit of that state.
-fn elsewhere(root: &Path, then: &GitState) -> Option<(String, String)> {
-    let here = git::branch(root);
-    let is_here = here.is_some() && here == then.branch.as_ref().map(|branch| branch.0.clone());
-    // A branch that is gone was merged or thrown away, and cannot be checked out.
-    let is_elsewhere = !is_here && has_branch(root, then) && !has_commit(root, then.head.as_deref());
-    is_elsewhere.then(|| (branch_name(then.branch.as_ref()), branch_name(here.map(PathText).as_ref())))
 }
 
 /// Whether work ended on the branch on which it began, or on a commit that has the one on which it began: what else it has was brought by

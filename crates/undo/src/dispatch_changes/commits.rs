@@ -40,8 +40,8 @@ ic_base::words! {
         Merge = "merge",
         /// Others worked at the same time: it may be theirs.
         Shared = "shared",
-        /// The present HEAD does not have it.
-        Rewritten = "rewritten",
+        /// The present HEAD does not have it: it is on another branch, or was rewritten.
+        Elsewhere = "elsewhere",
     }
 }
 
@@ -49,7 +49,7 @@ impl OwnCommit {
     /// What a person must know before it is reverted: the first of these that applies.
     pub fn state(&self) -> CommitState {
         match &self.commit {
-            commit if !commit.is_reached => CommitState::Rewritten,
+            commit if !commit.is_reached => CommitState::Elsewhere,
             commit if commit.is_merge => CommitState::Merge,
             _ if self.is_shared => CommitState::Shared,
             commit if commit.is_pushed => CommitState::Pushed,

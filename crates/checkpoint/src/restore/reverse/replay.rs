@@ -125,12 +125,17 @@ impl Own {
             self.by_persons.insert(path.to_vec());
         }
         let mut found = end(replay, history)?;
-        if let (Err(_), Some(undone)) = (&found, undone) {
+        if let Some(undone) = undone {
             // What an undo took out comes back as it was, if that is still so; otherwise as its decision tells it from what others did since.
-            if is_as_it_was(history, undone.at) {
+            // By its history, the path is the same without the work where it was taken out though others had made it again.
+            let is_as_it_was = match &found {
+                Ok((end, _)) => is_same(end.without.as_ref(), end.with.as_ref()) && is_unchanged_since(history, undone.at),
+                Err(_) => is_as_it_was(history, undone.at),
+            };
+            if is_as_it_was {
                 return Ok(());
             }
-            if undone.decided.is_some() {
+            if found.is_err() && undone.decided.is_some() {
                 found = end(Replay { decision: undone.decided, ..replay }, history)?;
             }
         }
@@ -138,7 +143,11 @@ impl Own {
             Ok(end) => end,
             Err(why) => {
                 self.clash(path, history, replay.is_undone, why);
-                return if replay.is_undone { self.know_ways(replay, history) } else { Ok(()) };
+                if replay.is_undone {
+                    self.know_before_clash(replay, history)?;
+                    self.know_ways(replay, history)?;
+                }
+                return Ok(());
             }
         };
         self.texts.extend(by_hash(texts));
@@ -147,6 +156,19 @@ impl Own {
         self.replayed.insert(path.to_vec(), known);
         if !has_others(history) {
             self.alone.insert(path.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Knows what a path with a clash was without the work right before the clash, and without what is undone by now: a decision against
+    /// others leads there.
+    fn know_before_clash(&mut self, replay: Replay<'_>, history: &[Past]) -> Result<()> {
+        for before in (1..history.len()).rev() {
+            if let Ok((end, texts)) = end(replay, &history[..before])? {
+                self.texts.extend(by_hash(texts));
+                self.before_clash.insert(replay.path.to_vec(), end.without);
+                break;
+            }
         }
         Ok(())
     }
@@ -188,8 +210,12 @@ fn state_at(history: &[Past], at: Seq) -> Option<&DiffState> {
 /// have nothing.
 fn is_as_it_was(history: &[Past], at: Seq) -> bool {
     let Some(Past { change: (_, now), .. }) = history.last() else { return false };
-    let is_of_nobody = || history.iter().filter(|past| past.seq > at).all(|past| past.whose == ChangeOwner::Undone);
-    is_same(now.as_ref(), state_at(history, at)) && (now.is_none() || is_of_nobody())
+    is_same(now.as_ref(), state_at(history, at)) && (now.is_none() || is_unchanged_since(history, at))
+}
+
+/// Whether nothing that stands changed a path since an event.
+fn is_unchanged_since(history: &[Past], at: Seq) -> bool {
+    history.iter().filter(|past| past.seq > at).all(|past| past.whose == ChangeOwner::Undone)
 }
 
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there

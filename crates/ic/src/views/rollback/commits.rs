@@ -1,6 +1,6 @@
 //! The commits of a rollback.
 
-use ic_undo::{LeavingCommit, OwnCommit};
+use ic_undo::{CommitState, LeavingCommit, OwnCommit};
 
 use crate::text::{Cell, TextTable, style};
 
@@ -30,7 +30,8 @@ shape! {
         subject: String = ic_base::title(&one.commit.subject),
         author: String = ic_base::title(&one.commit.author),
         /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: others made it, or
-        /// worked at the same time while it was not recorded for this dispatch; `rewritten`: it is not in the history of HEAD.
+        /// worked at the same time while it was not recorded for this dispatch; `elsewhere`: it is not in the history of HEAD, as on
+        /// another branch, or after a rebase.
         status: &'static str as ic_undo::CommitState = one.state().as_str(),
         /// The command that makes a commit which undoes it; null if it is not in the history of HEAD, or others may have made it.
         revert: Option<String> = one.revert(),
@@ -80,7 +81,10 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
 /// The commits of one dispatch, which its undo does not move. `is_planned`: whether to say how to revert them instead. Once the tree has
 /// changed, git refuses a revert.
 pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
-    let mut out = ", which stay where they are; what they changed is undone in the tree\n".to_owned();
+    let is_here = commits.iter().any(|one| one.state() != CommitState::Elsewhere);
+    let where_they_are =
+        if is_here { "what they changed is undone in the tree" } else { "what is checked out has none of them" };
+    let mut out = format!(", which stay where they are; {where_they_are}\n");
     let mut table = TextTable::headless();
     for one in commits.iter().take(SHOWN) {
         let commit = &one.commit;

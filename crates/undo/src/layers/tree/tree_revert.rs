@@ -162,8 +162,9 @@ fn own_of<'k>(
         return Ok(tree);
     }
     let left = tree.restores.last().and_then(|last| last.restored_id.as_ref());
-    if let Some(left) = left.filter(|_| look.course == Course::Undo) {
-        dispatch_changes::require_branch_of_undo(&tree.workspace, &remembered.id, left)?;
+    let around = tree.restores.first().zip(left).map(|(first, left)| [&first.safety_id, left]);
+    if let Some(around) = around.filter(|_| look.course == Course::Undo) {
+        dispatch_changes::require_branch_of_undo(&tree.workspace, &remembered.id, around)?;
     }
     tree.require_own(look).map_err(|error| tree.explained(remembered, has_undone, error))?;
     Ok(tree)
