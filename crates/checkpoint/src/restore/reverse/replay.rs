@@ -299,7 +299,13 @@ impl Moment {
             ChangeOwner::Undone => Ok(None),
             ChangeOwner::Work => {
                 let has_without = self.without.is_some();
-                match changed(replay, (self.with.as_ref(), None), &past.change, texts)? {
+                // Lines that were taken with undone work are the work's no more. Where nothing was decided, they stand in place of what is
+                // undone.
+                let mut step = changed(replay, (self.with.as_ref(), replay.earlier), &past.change, texts)?;
+                if matches!(step, PathStep::Conflict(_)) && replay.is_undone {
+                    step = changed(replay, (self.with.as_ref(), Some(LineDecision::Leave)), &past.change, texts)?;
+                }
+                match step {
                     // It changed what is undone by now, and was left in its place: without the work neither of the two stands, and what
                     // came of it is what stood there then. To bring it back would bring back the other, too; and what would go is for a
                     // person to decide.
