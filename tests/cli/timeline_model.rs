@@ -201,6 +201,7 @@ impl Story {
         self.done.push(format!("undo {set:?} {flag}: {:?}", outcome.code));
         let (when, now) = (format!("{:#?}\n{outcome:?}", self.done), lines_of(&self.project));
         assert_eq!(outcome.code, Some(if takes { 0 } else { 4 }), "{when}");
+        self.assert_nothing_undone_is_back(lines, &when);
         let of_set = self.texts_of(|owner| owner.is_some_and(|prompt| set.contains(&prompt)));
         // Where an earlier decision was about the same lines, only the whole file can be left, and the report names no lines of it.
         let is_whole = outcome.stdout.contains("kept: others changed the same lines since\"");
@@ -250,6 +251,7 @@ impl Story {
         let theirs = lines.iter().filter(|line| !of_set.contains(line.as_str()));
         let lost: Vec<&String> = theirs.filter(|line| !now.contains(line)).collect();
         assert!(lost.is_empty(), "lines of others are lost: {lost:?}: {when}");
+        self.assert_nothing_undone_is_back(lines, when);
         if !is_met {
             self.assert_standing(when);
         }
@@ -258,6 +260,14 @@ impl Story {
             assert_eq!(self.project.root().join(file).exists(), !prompt.is_undone, "{file} of {at}: {when}");
             let directory = self.project.root().join(format!("d{at}"));
             assert_eq!(directory.exists(), !prompt.is_undone, "its directory: {when}");
+        }
+    }
+
+    /// An undo brings no line of a prompt back that was undone before. `lines`: what stood there before it.
+    fn assert_nothing_undone_is_back(&self, lines: &[String], when: &str) {
+        let undone = self.texts_of(|owner| self.is_out(owner));
+        for (was, is) in lines.iter().zip(lines_of(&self.project)) {
+            assert!(*was == is || !undone.contains(is.as_str()), "a line of undone work is back: {is}: {when}");
         }
     }
 
