@@ -646,12 +646,12 @@ fn a_script_is_written_whole_and_one_that_is_not_ours_stays() {
     assert_eq!(project.json("hooks install opencode")["changed"], false);
     assert_eq!(project.json("hooks doctor opencode")[0]["config_files"].as_array().map(Vec::len), Some(1));
     std::fs::write(&file, format!("{installed}// mine\n")).expect("an edit");
-    let left = project.run("hooks uninstall opencode --json");
-    assert_eq!((left.code, &left.json()["events_left"]), (Some(1), &json!(["plugin"])), "{left:?}");
+    let left = project.run("uninstall opencode --json");
+    assert_eq!((left.code, &left.json()["hooks"]["events_left"]), (Some(1), &json!(["plugin"])), "{left:?}");
     assert_eq!(project.run("hooks install opencode").error(), "config_not_changed");
     assert!(text().ends_with("// mine\n"));
     std::fs::write(&file, &installed).expect("as it was");
-    project.ok("hooks uninstall opencode");
+    project.ok("uninstall opencode");
     assert!(!project.root().join(".opencode").exists(), "the directories that were made for it are gone");
     project.write(".opencode/keep", "");
     std::os::unix::fs::symlink("/tmp", project.root().join(".opencode/plugins")).expect("a link");

@@ -71,7 +71,7 @@ fn a_pipe_gets_json_unless_something_else_is_said() {
 #[test]
 fn a_bad_default_format_is_refused() {
     let project = with_two_projects();
-    for bad in ["yaml", "JSON", " json", "mermaid"] {
+    for bad in ["yaml", "JSON", " json"] {
         let outcome = project.run_with("IC_FORMAT", bad, "run status scope:sprint-12");
         assert_eq!((outcome.code, outcome.error().as_str()), (Some(3), "invalid_value"), "{bad}");
     }

@@ -58,7 +58,7 @@ fn an_undo_over_an_uninstall_brings_no_hook_back_and_takes_no_settings_away() {
             project.ok("undo --yes");
             assert_eq!(read(&project, settings), installed, "{client}: an undo leaves the hooks");
             project.ok("redo --yes");
-            project.ok(&format!("hooks uninstall {client}"));
+            project.ok(&format!("uninstall {client}"));
             let left = read(&project, ".git/info/exclude").expect("the file");
             assert_eq!(left.trim_end(), EXCLUDED, "{client}: exactly our lines are gone");
             project.ok("undo --yes");
@@ -81,7 +81,7 @@ fn of_what_git_tracks_the_copy_alone_is_excluded() {
         assert_eq!(lines, format!("{EXCLUDED}{added}"));
         assert_eq!(git(&project, &["status", "--short"]).trim(), "M .gemini/settings.json");
     }
-    project.ok("hooks uninstall gemini");
+    project.ok("uninstall gemini");
     assert_eq!(read(&project, ".git/info/exclude").expect("the file").trim_end(), EXCLUDED);
     assert_eq!(git(&project, &["status", "--short"]), "");
 }
@@ -92,7 +92,7 @@ fn settings_that_were_removed_leave_nothing_behind() {
     project.write(".claude/settings.local.json", OF_A_PERSON);
     project.ok("hooks install claude-code");
     std::fs::remove_file(project.root().join(".claude/settings.local.json")).expect("it is removed");
-    project.ok("hooks uninstall claude-code");
+    project.ok("uninstall claude-code");
     assert_eq!(git(&project, &["status", "--short"]), "");
     assert_eq!(read(&project, ".claude/settings.local.json.before-ic"), None);
 }
@@ -211,7 +211,7 @@ fn hooks_that_a_clean_removed_are_named_as_missing() {
         assert_eq!(said(), (true, 1), "{client}: an undo does not bring them back");
         project.ok(&format!("hooks install {client}"));
         assert_eq!(said(), (false, 0), "{client}: installed again");
-        project.ok(&format!("hooks uninstall {client}"));
+        project.ok(&format!("uninstall {client}"));
         assert_eq!(said(), (false, 0), "{client}: uninstalled");
     }
 }

@@ -95,9 +95,9 @@ fn uninstall_takes_the_trust_in_our_hooks_and_no_other() {
     let others = trusted(&(file + ":stop:0:0")) + &trusted("/elsewhere/.codex/hooks.json:stop:1:0");
     std::fs::write(&config, format!("{mine}{ours}{others}")).expect("a configuration");
     let home = home.path().to_str().expect("a plain path");
-    project.run_with("CODEX_HOME", home, "hooks uninstall codex --dry-run");
+    project.run_with("CODEX_HOME", home, "uninstall codex --dry-run");
     assert!(std::fs::read_to_string(&config).expect("it").contains(&ours));
-    let done = project.run_with("CODEX_HOME", home, "hooks uninstall codex");
+    let done = project.run_with("CODEX_HOME", home, "uninstall codex");
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(std::fs::read_to_string(&config).expect("it"), format!("{mine}{others}"));
 }

@@ -39,9 +39,9 @@ class Calls(Story):
         self.ic("dispatch", "start", work.strip())
         (self.project / "bad.txt").write_text("bad\n")
         self.ic("dispatch", "complete", work.strip())
-        settings = pathlib.Path(self.ic("mcp", "install", self.client, "--dry-run")["config_file"])
+        settings = pathlib.Path(self.ic("install", self.client, "--dry-run")["mcp"]["config_file"])
         before = settings.read_bytes() if settings.exists() else None
-        self.ic("mcp", "install", self.client)
+        self.ic("install", self.client)
 
         self.prompt("@@take it back", is_first=True)
         told = [text for text in self.model.asked if "a shop" in text]
@@ -51,7 +51,7 @@ class Calls(Story):
         kinds = [one["kind"] for one in self.ic("log")]
         check("and is recorded", "rollback" in kinds, kinds)
 
-        self.ic("mcp", "uninstall", self.client)
+        self.ic("uninstall", self.client)
         left = settings.read_bytes() if settings.exists() else None
         check("uninstalled, the settings are byte for byte as before", left == before, left)
 

@@ -407,7 +407,7 @@ class Story:
 
         failures = [one for one in self.ic("hooks", "doctor", self.client)[0]["failures"]]
         check("no hook failed", not failures, failures)
-        self.ic("hooks", "uninstall", self.client)
+        self.ic("uninstall", self.client)
         left = settings.read_text() if settings.exists() else None
         check("uninstalled, the settings are byte for byte as before", left == BEFORE[self.client], left)
 

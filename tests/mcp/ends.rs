@@ -153,6 +153,6 @@ fn a_terminal_is_no_client() {
     let Some(terminal) = ic_testkit::Terminal::open(&world.cli.command(["mcp"]), world.root()) else {
         return;
     };
-    terminal.sees("ic mcp install CLIENT");
+    terminal.sees("ic install CLIENT");
     assert_eq!(terminal.ends().0, Some(3));
 }

@@ -1,4 +1,4 @@
-//! `ic mcp install` and `ic install`: what they add to a client's settings, and that uninstalling removes exactly that.
+//! `ic install` and `ic hooks install`: what they add to a client's settings, and that uninstalling removes exactly that.
 
 use serde_json::Value;
 
@@ -27,9 +27,11 @@ fn what_a_person_has_stays_and_comes_back_byte_for_byte() {
                 world.write(file, text);
             }
             let status = world.git(&["status", "--porcelain", "--untracked-files=all"]);
-            let planned = world.cli.json(["mcp", "install", client, "--dry-run", "--json"]);
+            let planned = world.cli.json(["install", client, "--dry-run", "--json"]);
+            let planned = &planned["mcp"];
             assert_eq!(world.read(file).as_deref(), before, "{client}: a dry run changes nothing");
-            let done = world.cli.json(["mcp", "install", client, "--json"]);
+            let done = world.cli.json(["install", client, "--json"]);
+            let done = &done["mcp"];
             assert_eq!((&done["changed"], &done["dry_run"]), (&Value::from(true), &Value::from(false)), "{done}");
             let text = world.text(file);
             assert_eq!(planned["content"].as_str(), Some(text.as_str()), "{client}: the dry run showed it");
@@ -39,10 +41,11 @@ fn what_a_person_has_stays_and_comes_back_byte_for_byte() {
                 let value: Value = serde_json::from_str(&text).expect("JSON");
                 assert_eq!(value.pointer(ours), Some(&Value::from("mcp")), "{client}: {text}");
             }
-            let again = world.cli.json(["mcp", "install", client, "--json"]);
+            let again = world.cli.json(["install", client, "--json"]);
+            let again = &again["mcp"];
             assert_eq!((&again["changed"], world.text(file)), (&Value::from(false), text), "{client}: once");
-            let gone = world.cli.json(["mcp", "uninstall", client, "--json"]);
-            assert_eq!(gone["server_left"], Value::Null);
+            let gone = world.cli.json(["uninstall", client, "--json"]);
+            assert_eq!(gone["mcp"]["server_left"], Value::Null);
             assert_eq!(world.read(file).as_deref(), before, "{client}");
             let after = world.git(&["status", "--porcelain", "--untracked-files=all"]);
             assert_eq!(after, status, "{client}: nothing is left beside it");
@@ -52,9 +55,8 @@ fn what_a_person_has_stays_and_comes_back_byte_for_byte() {
 
 #[test]
 fn hooks_and_server_share_a_file_without_harm() {
-    let orders: [[&[&str]; 4]; 3] = [
-        [&["hooks", "install"], &["mcp", "install"], &["hooks", "uninstall"], &["mcp", "uninstall"]],
-        [&["mcp", "install"], &["hooks", "install"], &["mcp", "uninstall"], &["hooks", "uninstall"]],
+    let orders: [[&[&str]; 4]; 2] = [
+        [&["hooks", "install"], &["install"], &["uninstall"], &["uninstall"]],
         [&["install"], &["install"], &["uninstall"], &["uninstall"]],
     ];
     for before in [Some("{\"theme\":  \"dark\",\n\"mcpServers\": {}}"), Some("{}\n"), None] {
@@ -112,8 +114,7 @@ fn what_is_not_valid_is_refused_and_nothing_is_written() {
         for bad in ["{ // mine\n}", "[", "\u{feff}{}", "\"text\""] {
             let world = world();
             world.write(file, bad);
-            for words in [vec!["mcp", "install", client], vec!["install", client], vec!["install", client, "--dry-run"]]
-            {
+            for words in [vec!["install", client], vec!["install", client, "--dry-run"]] {
                 let outcome = world.cli.run(&words);
                 assert_eq!(
                     (outcome.code, outcome.error().as_str()),
@@ -139,17 +140,17 @@ fn a_server_of_that_name_that_is_not_ours_is_left() {
     let world = world();
     let others = "{\"mcpServers\": {\"ic\": {\"command\": \"integrated-circuits\"}}}";
     world.write(".mcp.json", others);
-    let outcome = world.cli.run(["mcp", "install", "claude-code"]);
+    let outcome = world.cli.run(["install", "claude-code"]);
     assert_eq!((outcome.code, outcome.error().as_str()), (Some(1), "config_not_changed"), "{outcome:?}");
-    let outcome = world.cli.run(["mcp", "uninstall", "claude-code", "--json"]);
-    assert_eq!((outcome.code, &outcome.json()["server_left"]), (Some(1), &Value::from("ic")));
+    let outcome = world.cli.run(["uninstall", "claude-code", "--json"]);
+    assert_eq!((outcome.code, &outcome.json()["mcp"]["server_left"]), (Some(1), &Value::from("ic")));
     assert_eq!(world.text(".mcp.json"), others);
 }
 
 #[test]
 fn what_is_installed_is_no_work_of_an_agent() {
     let world = world();
-    world.cli.ok(["mcp", "install", "claude-code"]);
+    world.cli.ok(["install", "claude-code"]);
     let id = world.ic(&["dispatch", "create", &world.run, "--name", "work"]);
     world.ic(&["dispatch", "start", &id]);
     world.write("work.txt", "x\n");
@@ -169,11 +170,11 @@ fn at_home_it_is_for_all_projects() {
         let done = world.cli.command(words).env("HOME", &home).output().expect("run");
         assert!(done.status.success(), "{done:?}");
     };
-    run(&["mcp", "install", "claude-code", "--user"]);
+    run(&["install", "claude-code", "--user"]);
     let text = std::fs::read_to_string(home.join(".claude.json")).expect("settings");
     assert!(text.contains("\"mcpServers\"") && text.contains("numStartups"), "{text}");
     assert_eq!(world.read(".mcp.json"), None);
-    run(&["mcp", "uninstall", "claude-code", "--user"]);
+    run(&["uninstall", "claude-code", "--user"]);
     assert_eq!(std::fs::read_to_string(home.join(".claude.json")).expect("settings"), "{\"numStartups\": 3}");
 }
 
@@ -186,10 +187,10 @@ fn the_copy_is_kept_while_anything_calls_us_and_goes_with_the_last() {
     world.cli.ok(["install", "gemini"]);
     let installed = world.text(file);
     world.write(file, &installed.replace("30000", "40000"));
-    world.cli.ok(["mcp", "uninstall", "gemini"]);
+    assert_eq!(world.cli.run(["uninstall", "gemini"]).code, Some(1), "a hook was changed by hand");
     assert_eq!(world.read(copy).as_deref(), Some(before), "the hooks still call ic");
     world.write(file, &world.text(file).replace("40000", "30000"));
-    world.cli.ok(["hooks", "uninstall", "gemini"]);
+    world.cli.ok(["uninstall", "gemini"]);
     assert_eq!((world.text(file).as_str(), world.read(copy)), (before, None));
 }
 
@@ -199,7 +200,7 @@ fn in_the_home_directory_a_link_is_not_followed_and_what_ic_made_goes() {
         let world = world();
         let home = tempfile::tempdir().expect("a home");
         let call = |verb: &str| {
-            let mut command = world.cli.command(["mcp", verb, client, "--user"]);
+            let mut command = world.cli.command([verb, client, "--user"]);
             command.env("HOME", home.path()).output().expect("start ic")
         };
         let directory = home.path().join(name);

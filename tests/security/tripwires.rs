@@ -56,9 +56,6 @@ const CALLS: &[&str] = &[
     "hooks install claude-code",
     "hooks doctor",
     "hook claude-code SessionStart",
-    "hooks uninstall claude-code",
-    "mcp install claude-code",
-    "mcp uninstall claude-code",
     "install claude-code",
     "uninstall claude-code",
     // A server does not end by itself: what it reads and does is what the other verbs do.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
-use ic_base::{Code, Diagnosis, Result};
+use ic_base::Result;
 
 use crate::command_path::CommandPath;
 use crate::commands::{
@@ -181,10 +181,10 @@ verbs! {
         "Coding agents": {
             Install(install::InstallArgs) = "Install the hooks and the MCP server into a coding agent",
             Uninstall(uninstall::UninstallArgs) = "Uninstall both",
-            /// Hooks of coding agents: install, uninstall, doctor
+            /// Hooks of coding agents: install, doctor
             #[command(subcommand)]
-            Hooks(Later<hooks::HooksVerb>) = "Record the prompts of a coding agent: install, uninstall, doctor",
-            Mcp(mcp::Mcp) = "Serve the tools of agents by MCP: install, uninstall",
+            Hooks(Later<hooks::HooksVerb>) = "Record the prompts of a coding agent: install, doctor",
+            Mcp(mcp::Mcp) = "Serve the tools of agents by MCP",
             /// Sessions of coding agents: list, show
             #[command(subcommand)]
             Session(Later<session::SessionVerb>) = "Sessions of coding agents: list, show, attach, continue",
@@ -212,10 +212,5 @@ pub(crate) fn run(cli: CommandLine, environment: CliEnvironment) -> Result<ExitS
 
 /// Runs a parsed command in a session.
 pub(crate) fn run_in(session: &mut CliSession, command: &CliCommand) -> Result<ExitStatus> {
-    // This comes before the verb runs: the verb must not change something and then be refused for its form.
-    if session.mermaid && !matches!(command, CliCommand::Run(Later(run::RunVerb::History(_)))) {
-        return Err(Diagnosis::new(Code::Usage, "Only ic run history draws a diagram (--format mermaid).")
-            .hint("use --format json, jsonl or text"));
-    }
     command.run(session).map_err(|failure| session.output.with_reservation(failure))
 }

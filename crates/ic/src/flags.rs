@@ -108,8 +108,6 @@ pub(crate) enum FormatFlag {
     Jsonl,
     /// Text for people, in colours on a terminal
     Text,
-    /// A diagram: `run history` only
-    Mermaid,
 }
 
 /// Whether a plan is shown, asked about, or carried out.

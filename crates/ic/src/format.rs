@@ -55,7 +55,7 @@ impl FormatChoice {
     /// Errors: `invalid_value` if `IC_FORMAT` is no format. The parser has checked the flag.
     pub(crate) fn validate(&self) -> Result<()> {
         match &self.default {
-            Some(value) if default(value).is_none() => Err(Diagnosis::new(
+            Some(value) if named(value).is_none() => Err(Diagnosis::new(
                 Code::InvalidValue,
                 format!("IC_FORMAT is {}; it must be auto, json, jsonl or text.", value.display()),
             )),
@@ -65,20 +65,14 @@ impl FormatChoice {
 
     /// The form: the flag, else the environment, else text on a terminal and JSON otherwise.
     pub(crate) fn resolve(&self) -> OutputFormat {
-        let chosen = self.flag.or_else(|| self.default.as_deref().and_then(default));
+        let chosen = self.flag.or_else(|| self.default.as_deref().and_then(named));
         match chosen.unwrap_or(FormatFlag::Auto) {
             FormatFlag::Auto if std::io::stdout().is_terminal() => OutputFormat::Text,
             FormatFlag::Auto | FormatFlag::Json => OutputFormat::Json,
             FormatFlag::Jsonl => OutputFormat::Jsonl,
-            // The dispatcher of verbs refuses a diagram for every verb but `run history`.
-            FormatFlag::Text | FormatFlag::Mermaid => OutputFormat::Text,
+            FormatFlag::Text => OutputFormat::Text,
         }
     }
-}
-
-/// The format that a value of `IC_FORMAT` names. `mermaid` is none, because most verbs cannot draw a diagram.
-fn default(text: &OsStr) -> Option<FormatFlag> {
-    named(text).filter(|format| *format != FormatFlag::Mermaid)
 }
 
 /// The format that a value names; `None` if it names none.

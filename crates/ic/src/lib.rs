@@ -83,7 +83,7 @@ fn run(mut cli: CommandLine, mut environment: CliEnvironment, arguments: &[OsStr
     let result = choice.validate().and_then(|()| match &cli.command {
         // A server runs other commands, and so stands above them.
         #[cfg(feature = "mcp")]
-        CliCommand::Mcp(mcp) if mcp.is_server() => serve::serve(cli.global, environment),
+        CliCommand::Mcp(_) => serve::serve(cli.global, environment),
         _ => cli::run(cli, environment),
     });
     match result {

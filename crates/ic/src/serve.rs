@@ -24,7 +24,7 @@ pub(crate) fn serve(global: Global, environment: CliEnvironment) -> Result<ExitS
             Code::Usage,
             "ic mcp speaks the Model Context Protocol with a coding agent, which starts it; a terminal is none.",
         )
-        .hint("install it: ic mcp install CLIENT"));
+        .hint("install it: ic install CLIENT"));
     }
     // The server opens the same ledger again and again; kept connections make that cheap.
     ic_ledger::keep_connections();

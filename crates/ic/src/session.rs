@@ -16,7 +16,7 @@ use ic_phase::run_reference::ProjectScope;
 use ic_worktree::{CaptureSettings, Workspace};
 
 use crate::environment::CliEnvironment;
-use crate::flags::{FormatFlag, Global};
+use crate::flags::Global;
 use crate::format::{FormatChoice, OutputFormat};
 use crate::output::CliOutput;
 use crate::text::path_text;
@@ -27,8 +27,6 @@ pub(crate) struct CliSession {
     pub(crate) directory: PathBuf,
     /// Where the answer of the command is printed.
     pub(crate) output: CliOutput,
-    /// Whether `--format mermaid` asked for a diagram.
-    pub(crate) mermaid: bool,
     db: Option<PathBuf>,
     environment: CliEnvironment,
     /// In a hook: the dispatch in whose environment the client was started.
@@ -63,7 +61,6 @@ impl CliSession {
         };
         Ok(Self {
             output,
-            mermaid: global.format == Some(FormatFlag::Mermaid),
             // The path is relative to `-C DIR`, whichever of the two flags comes first on the line.
             db: global.db.map(|db| ic_ledger::named_from(&db, &directory)),
             options: OpenOptions { busy_timeout: global.busy_timeout, ..OpenOptions::default() },

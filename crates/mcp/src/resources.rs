@@ -9,7 +9,6 @@ use crate::commands::Said;
 use crate::inputs::{DiffInput, Input};
 
 const JSON: &str = "application/json";
-const DIAGRAM: &str = "text/vnd.mermaid";
 const PATCH: &str = "text/x-diff";
 
 /// A resource, by its URI.
@@ -17,7 +16,7 @@ const PATCH: &str = "text/x-diff";
 pub(crate) enum ResourceName {
     /// `ic://run/RUN`: what `ic status` says about it, as JSON.
     Run(String),
-    /// `ic://run/RUN/history`: its phases, attempts and rollbacks, as a mermaid diagram.
+    /// `ic://run/RUN/history`: its phases, attempts and rollbacks, as JSON.
     History(String),
     /// `ic://point/POINT/diff`: the patch from there to the working tree.
     Diff(String),
@@ -32,8 +31,8 @@ pub(crate) fn fixed() -> Vec<Resource> {
             .with_mime_type(JSON),
         Resource::new("ic://run/@/history", "history")
             .with_title("The history of the run here")
-            .with_description("Its phases, attempts and rollbacks, as a mermaid flowchart.")
-            .with_mime_type(DIAGRAM),
+            .with_description("Its phases, attempts and rollbacks, as JSON.")
+            .with_mime_type(JSON),
     ]
 }
 
@@ -47,7 +46,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new("ic://run/{id}/history", "history")
             .with_title("The history of a run")
             .with_description("By its id, or the end of one.")
-            .with_mime_type(DIAGRAM),
+            .with_mime_type(JSON),
         ResourceTemplate::new("ic://point/{id}/diff", "diff")
             .with_title("What changed since a point")
             .with_description("The patch from a point, as log names it, to the working tree.")
@@ -76,9 +75,7 @@ impl ResourceName {
             // Without an argument it shows the newest run if none is open, as the tool does.
             Self::Run(run) if run == "@" => Ok(Words::of(&["status"])),
             Self::Run(run) => Words::of(&["status"]).value("run", run),
-            Self::History(run) => {
-                Ok(Words::of(&["run", "history"]).value("run", run)?.switch("--format=mermaid", true))
-            }
+            Self::History(run) => Words::of(&["run", "history"]).value("run", run),
             Self::Diff(point) => DiffInput::since(point).words(None),
         }
     }
@@ -86,8 +83,7 @@ impl ResourceName {
     /// The contents, made of what the command printed.
     pub(crate) fn contents(&self, uri: &str, said: &Said) -> ReadResourceResult {
         let (text, kind) = match self {
-            Self::Run(_) => (said.json.trim_end().to_owned(), JSON),
-            Self::History(_) => (said.text.clone(), DIAGRAM),
+            Self::Run(_) | Self::History(_) => (said.json.trim_end().to_owned(), JSON),
             // With a line at its end that says where it was cut.
             Self::Diff(_) => (said.text.clone(), PATCH),
         };

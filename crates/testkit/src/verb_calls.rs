@@ -102,7 +102,6 @@ pub const ARGUMENTS: &[(&str, Takes)] = &[
     ("run reopen {} --reason=r", Reference),
     ("run reopen @ --reason={}", Text),
     ("hooks install {} --dry-run", Word),
-    ("hooks uninstall {} --dry-run", Word),
     ("hooks doctor {}", Word),
     ("session list --limit={}", Number),
     ("session show {}", Reference),

@@ -232,7 +232,7 @@ fn own_commits(commits: &[OwnCommit]) -> Markup {
     html! {
         section.layer aria-label="Commits" {
             h2 { "Commits" span.count { (counted(commits.len(), "commit")) } }
-            p { "They stay on their branches; what they changed is undone in the tree." }
+            p { "They stay on their branches; only the tree is undone." }
             ul.items {
                 @for one in commits.iter().take(SHOWN) {
                     li {

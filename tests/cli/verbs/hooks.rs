@@ -17,16 +17,6 @@ fn install() {
 }
 
 #[test]
-fn uninstall() {
-    Page::of("ic hooks uninstall", |project| drop(project.ok("hooks install claude-code")))
-        .does("hooks uninstall claude-code --dry-run")
-        .does("hooks uninstall claude-code")
-        .does("hooks uninstall claude-code")
-        .refuses("hooks uninstall cursor", 3, "invalid_value")
-        .ends();
-}
-
-#[test]
 fn doctor() {
     Page::of("ic hooks doctor", |project| drop(project.ok("hooks install codex")))
         .does("hooks doctor")

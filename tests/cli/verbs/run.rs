@@ -70,23 +70,6 @@ fn history() {
 }
 
 #[test]
-fn a_history_is_drawn_for_documents() {
-    let project = Project::new();
-    chain(&project, "draft,edit,print,done", "print");
-    project.ok("run rollback @ --to-phase draft --reason 'the \"wrong\" book'");
-    let drawn = project.ok("run history @ --format mermaid");
-    for line in [
-        "flowchart LR",
-        "s0 --> s1",
-        "s2 -. \"rolled back: the #quot;wrong#quot; book\" .-> s0",
-        "class s1,s2 takenback",
-    ] {
-        assert!(drawn.contains(line), "{line}: {drawn}");
-    }
-    assert_eq!(project.run("run status @ --format mermaid").code, Some(3));
-}
-
-#[test]
 fn events() {
     Page::of("ic run events", |project| {
         chain(project, "a,b,c", "b");

@@ -44,16 +44,11 @@ fn hooks() -> Vec<Row> {
         row("hooks install claude-code", &[hooked], FINE),
         row("hooks install cursor", &[], (3, "invalid_value")),
         row("hooks install gemini", &[with_comments], (1, "config_not_changed")),
-        row("hooks uninstall claude-code", &[hooked], FINE),
-        row("hooks uninstall claude-code", &[], FINE),
-        row("hooks uninstall gemini", &[with_comments], (1, "config_not_changed")),
-        row("mcp install claude-code", &[], FINE),
-        row("mcp install gemini", &[with_comments], (1, "config_not_changed")),
-        row("mcp uninstall claude-code", &[installed], FINE),
-        row("mcp uninstall gemini", &[with_comments], (1, "config_not_changed")),
         row("install claude-code", &[], FINE),
         row("install gemini", &[with_comments], (1, "config_not_changed")),
         row("uninstall claude-code", &[installed], FINE),
+        row("uninstall claude-code", &[hooked], FINE),
+        row("uninstall claude-code", &[], FINE),
         row("uninstall gemini", &[with_comments], (1, "config_not_changed")),
     ]
 }

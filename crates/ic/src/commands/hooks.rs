@@ -21,14 +21,12 @@ pub(crate) use server::Servers;
 
 use crate::commands::prelude::*;
 use crate::environment::CliEnvironment;
-use crate::views::hooks::HooksJson;
 #[cfg(test)]
 pub(crate) use settings::entry;
 
 verbs! {
     pub(crate) enum HooksVerb {
         Install(install::HooksInstallArgs),
-        Uninstall(uninstall::HooksUninstallArgs),
         Doctor(doctor::Doctor),
     }
 }
@@ -69,28 +67,28 @@ impl SettingsPlace {
         self.user
     }
 
-    /// The lines that git's exclude file needs for the settings; `None` for the user's settings, and outside of git.
-    pub(crate) fn exclude(&self, session: &CliSession, what: Excluded) -> Result<Option<Exclude>> {
+    /// Writes an installation, unless it is a dry run, and returns whether git and captures ignore the settings. A project without a ledger
+    /// gets one.
+    pub(crate) fn install(&self, session: &CliSession, edit: &Edit, what: Excluded, dry_run: bool) -> Result<bool> {
         let root = if self.user { None } else { Some(Self::root(session)?) };
-        Ok(root.and_then(|root| Exclude::with(&root, what)))
+        let exclude = root.and_then(|root| Exclude::with(&root, what));
+        if !dry_run {
+            // With --user no project is meant, so none gets a ledger. A hook in a project without one records nothing.
+            if !self.user {
+                require_ledger(session)?;
+            }
+            // Before the settings are written: a capture between the two would include them, and an undo would then install them again.
+            exclude.as_ref().map_or(Ok(()), Exclude::write)?;
+            edit.write()?;
+        }
+        Ok(exclude.is_some_and(|exclude| exclude.covers_settings))
     }
 
-    /// Prepares a project for the hooks: creates its ledger if it has none, and makes git ignore the settings.
-    pub(crate) fn prepare(&self, session: &CliSession, exclude: Option<&Exclude>) -> Result<()> {
-        // With --user no project is meant, so none gets a ledger. A hook in a project without one records nothing.
-        if !self.user {
-            require_ledger(session)?;
-        }
-        // Before the settings are written: a capture between the two would include them, and an undo would then install them again.
-        exclude.map_or(Ok(()), Exclude::write)
-    }
-
-    /// Removes the lines that an installation added to git's exclude file, if none of its settings are left.
-    pub(crate) fn clear(&self, session: &CliSession, edit: &Edit, what: Excluded) -> Result<()> {
-        if self.user || !edit.left.is_empty() {
-            return Ok(());
-        }
-        let exclude = Exclude::without(&Self::root(session)?, what);
+    /// Writes an uninstallation, and removes the lines that an installation added to git's exclude file, if none of its settings are left.
+    pub(crate) fn uninstall(&self, session: &CliSession, edit: &Edit, what: Excluded) -> Result<()> {
+        edit.write()?;
+        let is_left = self.user || !edit.left.is_empty();
+        let exclude = if is_left { None } else { Exclude::without(&Self::root(session)?, what) };
         exclude.map_or(Ok(()), |exclude| exclude.write())
     }
 
@@ -150,16 +148,4 @@ pub(crate) struct Installed {
     pub(crate) is_on_server: bool,
     /// Whether the ledger of the project is in git's directory.
     pub(crate) is_in_git: bool,
-}
-
-pub(crate) fn report(
-    session: &mut CliSession,
-    client: &Client,
-    edit: &Edit,
-    dry_run: bool,
-    installed: Option<Installed>,
-) -> Result<ExitStatus> {
-    let record = HooksJson::new(client, edit, dry_run, installed.unwrap_or_default());
-    session.output.record(&record, || views::hooks::edited(client, edit, dry_run, installed))?;
-    Ok(if edit.left.is_empty() { ExitStatus::Done } else { ExitStatus::No })
 }

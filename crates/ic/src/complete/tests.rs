@@ -119,7 +119,7 @@ fn an_option_is_offered_as_often_as_it_can_be_given() {
 fn values_that_the_parser_knows_are_offered() {
     assert_eq!(offered("completions", ""), ["bash", "zsh", "fish"]);
     assert_eq!(offered("run list --format", "j"), ["json", "jsonl"]);
-    assert_eq!(offered("run list", "--format=m"), ["--format=mermaid"]);
+    assert_eq!(offered("run list", "--format=t"), ["--format=text"]);
     assert_eq!(offered("run rollback @ --layer", "git,fi"), ["git,files"]);
     assert_eq!(offered("run rollback @ --layer files", "f").len(), 0);
     assert_eq!(offered("run rollback @", "--layer=files,e"), ["--layer=files,effects"]);
@@ -131,7 +131,7 @@ fn values_that_the_parser_knows_are_offered() {
 fn bash_replaces_only_what_it_split_off() {
     assert_eq!(replies("ic run adv", "adv"), ["advance"]);
     assert_eq!(replies("ic run list --format=js", "js"), ["json", "jsonl"]);
-    assert_eq!(replies("ic run list --format=", ""), ["auto", "json", "jsonl", "text", "mermaid"]);
+    assert_eq!(replies("ic run list --format=", ""), ["auto", "json", "jsonl", "text"]);
     assert_eq!(replies("ic run list --format=\"te", "te"), ["text"]);
     assert_eq!(replies("ic 'run' \"li", "li"), ["list"]);
     // A bash whose COMP_WORDBREAKS was changed does not split there.

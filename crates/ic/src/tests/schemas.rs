@@ -36,7 +36,7 @@ use crate::views::hooks::{HooksDoctorJson, HooksJson};
 use crate::views::ledger::{BackupJson, HealthJson, InitJson, MigrateJson, VersionJson, WhereJson};
 use crate::views::log::LogEntryJson;
 use crate::views::man::ManJson;
-use crate::views::mcp::{InstallJson, McpJson};
+use crate::views::mcp::InstallJson;
 use crate::views::rewind::RewindJson;
 use crate::views::rewind::database::{RewindInitJson, RewindInspectJson, RewindTargetJson};
 use crate::views::rewind::preview::RewindPreviewJson;
@@ -151,12 +151,9 @@ const SHAPES: &[(&str, &str)] = &[
     ("ic workflow validate", "workflow-plan"),
     ("ic workflow show", "workflow"),
     ("ic hooks install", "hooks"),
-    ("ic hooks uninstall", "hooks"),
     ("ic hooks doctor", "hooks-doctor"),
     ("ic install", "install"),
     ("ic uninstall", "install"),
-    ("ic mcp install", "mcp"),
-    ("ic mcp uninstall", "mcp"),
     ("ic session continue", "conversation"),
     ("ic session list", "session-list"),
     ("ic session show", "session-show"),
@@ -164,7 +161,7 @@ const SHAPES: &[(&str, &str)] = &[
 ];
 
 /// Verbs whose output is a file's own bytes, or a script, in every form.
-const RAW: &[&str] = &["ic checkpoint cat", "ic run artifact cat", "ic completions", "ic hook"];
+const RAW: &[&str] = &["ic mcp", "ic checkpoint cat", "ic run artifact cat", "ic completions", "ic hook"];
 
 /// Every shape with its title, what it describes, and its schema.
 pub(super) fn shapes() -> Vec<(&'static str, Value)> {
@@ -201,7 +198,6 @@ fn shapes_of_agents() -> Vec<(&'static str, Value)> {
         ("hooks", schema::<HooksJson>("Settings of a coding agent")),
         ("hooks-doctor", schema::<Vec<HooksDoctorJson>>("Hooks of coding agents")),
         ("install", schema::<InstallJson>("Hooks and MCP server of a coding agent")),
-        ("mcp", schema::<McpJson>("MCP server in the settings of a coding agent")),
         ("exec", schema::<ExecJson>("Command that was run as a piece of work")),
         ("fork", schema::<ForkJson>("Fork of a work tree")),
         ("compare", schema::<Vec<CompareJson>>("Forks with their work, by name")),

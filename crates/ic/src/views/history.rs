@@ -1,4 +1,4 @@
-//! The history of a run: JSON, a timeline, and a diagram.
+//! The history of a run: JSON, and a timeline.
 
 use ic_kernel::journal::table::named_works;
 use ic_ops::history::{PhaseStay, Story, Turn};
@@ -126,46 +126,4 @@ fn turned(story: &Story, turn: &Turn) -> String {
         (_, None) => ("╰─", format!("rolled back {from} → {to} ({}){why}", turn.layers.join(", "))),
     };
     format!("{} {}  {}\n", styled(style::WARN, mark), what, styled(style::DIM, &second(turn.at)))
-}
-
-/// The history as a mermaid flowchart.
-pub(crate) fn mermaid(story: &Story) -> String {
-    let mut out = "flowchart LR\n".to_owned();
-    for (at, stay) in story.stays.iter().enumerate() {
-        let attempt = if stay.attempt > 1 { format!(" ({})", stay.attempt) } else { String::new() };
-        // Stays are named by their place, because a run can be in a phase more than once.
-        out += &format!("    s{at}[\"{}{attempt}\"]\n", escaped(&stay.phase));
-    }
-    for (at, stay) in story.stays.iter().enumerate() {
-        if let Some(from) = stay.from {
-            out += &format!("    s{from} --> s{at}\n");
-        }
-    }
-    // An undo of works leaves the run in its phase, so it has no arrow.
-    for turn in story.turns.iter().filter(|turn| turn.alone.is_empty()) {
-        let why = turn.reason.as_deref().map(|reason| format!(": {}", escaped(reason))).unwrap_or_default();
-        let what = if turn.kind == "undone" { "undone" } else { "rolled back" };
-        out += &format!("    s{} -. \"{what}{why}\" .-> s{}\n", turn.from, turn.to);
-    }
-    let classes = [("takenback", true), ("current", false)];
-    out += "    classDef takenback stroke-dasharray: 4 4,opacity: 0.6\n    classDef current stroke-width: 3px\n";
-    for (class, takes_back) in classes {
-        let of_class: Vec<String> = story
-            .stays
-            .iter()
-            .enumerate()
-            .filter(|(at, stay)| if takes_back { stay.rolled_back_by.is_some() } else { *at == story.current })
-            .map(|(at, _)| format!("s{at}"))
-            .collect();
-        if !of_class.is_empty() {
-            out += &format!("    class {} {class}\n", of_class.join(","));
-        }
-    }
-    out
-}
-
-/// Escapes a text for quotes in a mermaid diagram.
-fn escaped(text: &str) -> String {
-    // To Mermaid, `#` begins an entity, a quote ends a label, and angle brackets are HTML.
-    plain(text).replace('#', "#35;").replace('"', "#quot;").replace(['<', '>'], " ")
 }

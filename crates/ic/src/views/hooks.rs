@@ -32,7 +32,7 @@ shape! {
         content: Option<String> = (dry_run && edit.is_change()).then(|| edit.text()),
     }
 
-    /// What was done to a client's settings (`hooks install`, `hooks uninstall`).
+    /// What was done to a client's settings (`hooks install`).
     pub(crate) struct HooksJson from (client: &Client, edit: &Edit, dry_run: bool, installed: Installed) {
         #[serde(flatten)]
         edit: SettingsEditJson = SettingsEditJson::new(client, edit, dry_run),

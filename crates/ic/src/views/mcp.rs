@@ -8,7 +8,7 @@ use crate::views;
 use crate::views::hooks::{HooksJson, SettingsEditJson};
 
 shape! {
-    /// What was done to a client's settings (`mcp install`, `mcp uninstall`).
+    /// What was done to the MCP server in a client's settings.
     pub(crate) struct McpJson from (client: &Client, edit: &Edit, dry_run: bool, excluded: bool) {
         #[serde(flatten)]
         edit: SettingsEditJson = SettingsEditJson::new(client, edit, dry_run),
@@ -28,7 +28,7 @@ shape! {
 }
 
 /// What was done to a client's settings. `excluded`: after an installation, whether git and captures ignore the file.
-pub(crate) fn edited(client: &Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
+fn edited(client: &Client, edit: &Edit, dry_run: bool, excluded: Option<bool>) -> String {
     let file = path_text(edit.file());
     let mut out = match (edit.is_change(), dry_run, excluded.is_some()) {
         (false, _, true) => format!("The MCP server is installed already: {file}\n"),

@@ -29,7 +29,7 @@ impl Excluded {
     fn title(self) -> String {
         match self {
             Self::Hooks(client) => format!("ic hooks install {}", client.name),
-            Self::Servers(client) => format!("ic mcp install {}", client.name),
+            Self::Servers(client) => format!("ic install {}", client.name),
         }
     }
 

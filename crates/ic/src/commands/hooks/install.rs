@@ -8,8 +8,9 @@ use ic_session::clients::{Client, HookTrust};
 use super::exclude::Excluded;
 use super::file::Edit;
 use super::settings::{self, HooksSettings};
-use super::{HooksTarget, Installed, SettingsPlace, report};
+use super::{HooksTarget, Installed, SettingsPlace};
 use crate::commands::prelude::*;
+use crate::views::hooks::HooksJson;
 
 /// Install hooks into a coding agent: ic then records every prompt, and can undo it.
 ///
@@ -38,7 +39,9 @@ impl HooksInstallArgs {
         if let Some(trust) = trust.filter(|_| !target.dry_run) {
             installed.trusted = grant(trust, session, client, &edit)?;
         }
-        report(session, client, &edit, target.dry_run, Some(installed))
+        let record = HooksJson::new(client, &edit, target.dry_run, installed);
+        session.output.record(&record, || views::hooks::edited(client, &edit, target.dry_run, Some(installed)))?;
+        Ok(if edit.left.is_empty() { ExitStatus::Done } else { ExitStatus::No })
     }
 }
 
@@ -70,13 +73,8 @@ pub(crate) fn install(
 ) -> Result<(Edit, Installed)> {
     let location = place.file(session, client.hook_files)?;
     let edit = HooksSettings::read(&location, client, None)?.with(client, &program())?;
-    let exclude = place.exclude(session, Excluded::Hooks(client))?;
-    if !dry_run {
-        place.prepare(session, exclude.as_ref())?;
-        edit.write()?;
-    }
     let installed = Installed {
-        excluded: exclude.is_some_and(|exclude| exclude.covers_settings),
+        excluded: place.install(session, &edit, Excluded::Hooks(client), dry_run)?,
         trusted: false,
         is_of_user: place.is_of_user(),
         is_on_server: session.place().is_ok_and(|place| !place.is_of_one_host()),

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// How the first line begins.
 fn written_by(client: &Client) -> String {
     let name = client.name;
-    format!("// Written by `ic hooks install {name}`; `ic hooks uninstall {name}` removes it. sha256:")
+    format!("// Written by `ic hooks install {name}`; `ic uninstall {name}` removes it. sha256:")
 }
 
 /// The client's script, which calls the program at this path.

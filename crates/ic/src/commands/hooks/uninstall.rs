@@ -1,4 +1,4 @@
-//! `ic hooks uninstall`
+//! The hooks go out of a client's settings.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,33 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use ic_base::Diagnose as _;
 use ic_session::clients::Client;
 
+use super::SettingsPlace;
 use super::exclude::Excluded;
 use super::file::{Edit, replace};
 use super::settings::HooksSettings;
-use super::{HooksTarget, SettingsPlace, report};
 use crate::commands::prelude::*;
 use crate::environment::directories_of;
-
-/// Uninstall the hooks: remove from a client's settings exactly what install added.
-///
-/// Settings that did not change since the install are again byte for byte as before it. An entry that changed since is
-/// left and named: exit 1. What Codex trusts of these hooks goes from its `config.toml`, too.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ic hooks uninstall claude-code
-  ic hooks uninstall gemini --dry-run")]
-pub(crate) struct HooksUninstallArgs {
-    #[command(flatten)]
-    target: HooksTarget,
-}
-
-impl HooksUninstallArgs {
-    pub(super) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
-        let (client, target) = (self.target.client()?, &self.target);
-        let edit = uninstall(session, client, &target.place, None, target.dry_run)?;
-        report(session, client, &edit, target.dry_run, None)
-    }
-}
 
 /// Uninstalls the hooks, or returns the edit of a dry run. `edited`: what another edit is about to make of the file.
 pub(crate) fn uninstall(
@@ -47,8 +26,7 @@ pub(crate) fn uninstall(
     if !dry_run {
         // Before the settings change: the position of each hook in them may be its key in the client's trust.
         remove_trust(session, client, &settings)?;
-        edit.write()?;
-        place.clear(session, &edit, Excluded::Hooks(client))?;
+        place.uninstall(session, &edit, Excluded::Hooks(client))?;
     }
     Ok(edit)
 }

@@ -9,7 +9,6 @@ use crate::views::history::HistoryJson;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ic run history @
-  ic run history @ --format mermaid >docs/run.mmd      # a diagram for documents
   ic run history @ --json | jq '.stays[] | select(.rolled_back_by)'")]
 pub(crate) struct History {
     /// The run: an id, the end of one, @, or scope:NAME
@@ -20,10 +19,6 @@ impl History {
     pub(crate) fn run(&self, session: &mut CliSession) -> Result<ExitStatus> {
         let kernel = session.kernel()?;
         let story = kernel.read(|snapshot| history::story(snapshot, &kernel.run(snapshot, &self.run)?))?;
-        let text = || {
-            if session.mermaid { views::history::mermaid(&story) } else { views::history::timeline(&story) }
-        };
-        let text = text();
-        session.output.record(&HistoryJson::from(&story), || text)
+        session.output.record(&HistoryJson::from(&story), || views::history::timeline(&story))
     }
 }

@@ -1,6 +1,6 @@
 //! The commits of a rollback.
 
-use ic_undo::{CommitState, LeavingCommit, OwnCommit};
+use ic_undo::{LeavingCommit, OwnCommit};
 
 use crate::text::{Cell, TextTable, style};
 
@@ -81,10 +81,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
 /// The commits of one dispatch, which its undo does not move. `is_planned`: whether to say how to revert them instead. Once the tree has
 /// changed, git refuses a revert.
 pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
-    let is_here = commits.iter().any(|one| one.state() != CommitState::Elsewhere);
-    let where_they_are =
-        if is_here { "what they changed is undone in the tree" } else { "what is checked out has none of them" };
-    let mut out = format!(", which stay where they are; {where_they_are}\n");
+    let mut out = ", which stay where they are; what is undone in the tree is named above\n".to_owned();
     let mut table = TextTable::headless();
     for one in commits.iter().take(SHOWN) {
         let commit = &one.commit;
