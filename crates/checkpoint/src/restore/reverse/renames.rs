@@ -62,17 +62,23 @@ impl Own {
         backwards: Backwards<'_>,
         paths: impl Iterator<Item = &'p [u8]>,
     ) -> HashMap<Vec<u8>, Vec<u8>> {
-        let moved = |path: &[u8], state: &DiffState| Moved { path: path.to_vec(), content: content(state) };
-        let removed = |path: &[u8]| match self.pairs(path).last() {
-            Some((Some(file @ DiffState::File { size: 1.., .. }), None)) => Some(moved(path, file)),
+        let file = |path: &[u8], state: &Option<DiffState>| match state {
+            Some(file @ DiffState::File { size: 1.., .. }) => {
+                Some(Moved { path: path.to_vec(), content: content(file) })
+            }
             _ => None,
         };
-        let made = |(path, pairs): (&Vec<u8>, &Vec<LookPair>)| match pairs.first() {
-            Some((None, Some(file @ DiffState::File { size: 1.., .. }))) => Some(moved(path, file)),
-            _ => None,
+        let removed = |path: &'p [u8]| {
+            let last = self.pairs(path).last().filter(|(_, after)| after.is_none());
+            last.and_then(|(before, _)| file(path, before))
+        };
+        let made = |(path, pairs): (&Vec<u8>, &Vec<LookPair>)| {
+            let first = pairs.first().filter(|(before, _)| before.is_none());
+            first.and_then(|(_, after)| file(path, after))
         };
         let gone: Vec<Moved> = paths.filter_map(removed).collect();
-        let come: Vec<Moved> = if gone.is_empty() { Vec::new() } else { self.changes.iter().filter_map(made).collect() };
+        let come: Vec<Moved> =
+            if gone.is_empty() { Vec::new() } else { self.changes.iter().filter_map(made).collect() };
         new_names(backwards, &gone, &come, |_| true)
     }
 

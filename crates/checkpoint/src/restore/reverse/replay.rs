@@ -86,8 +86,8 @@ struct Replay<'r> {
     earlier: Option<LineDecision>,
 }
 
-/// What a history comes to, and the texts that were merged for it and that no checkpoint holds; or why it comes to nothing.
-type End = std::result::Result<(Moment, Vec<Vec<u8>>), String>;
+/// What a history comes to, or with a clash what it came to before that; and the texts that were merged for it and that no checkpoint holds.
+type End = (Moment, Vec<Vec<u8>>);
 
 /// What a path is at one moment.
 #[derive(Clone)]
@@ -128,29 +128,29 @@ impl Own {
         if let Some(undone) = undone {
             // What an undo took out comes back as it was, if that is still so; otherwise as its decision tells it from what others did since.
             // By its history, the path is the same without the work where it was taken out though others had made it again.
-            let is_as_it_was = match &found {
-                Ok((end, _)) => is_same(end.without.as_ref(), end.with.as_ref()) && is_unchanged_since(history, undone.at),
-                Err(_) => is_as_it_was(history, undone.at),
+            let is_as_it_was = match &found.0 {
+                Moment { clash: None, with, without, .. } => {
+                    is_same(without.as_ref(), with.as_ref()) && is_unchanged_since(history, undone.at)
+                }
+                _ => is_as_it_was(history, undone.at),
             };
             if is_as_it_was {
                 return Ok(());
             }
-            if found.is_err() && undone.decided.is_some() {
+            if found.0.clash.is_some() && undone.decided.is_some() {
                 found = end(Replay { decision: undone.decided, ..replay }, history)?;
             }
         }
-        let (end, texts) = match found {
-            Ok(end) => end,
-            Err(why) => {
-                self.clash(path, history, replay.is_undone, why);
-                if replay.is_undone {
-                    self.know_before_clash(replay, history)?;
-                    self.know_ways(replay, history)?;
-                }
-                return Ok(());
-            }
-        };
+        let (end, texts) = found;
         self.texts.extend(by_hash(texts));
+        if let Some(why) = end.clash {
+            self.clash(path, history, replay.is_undone, why);
+            if replay.is_undone {
+                self.before_clash.insert(path.to_vec(), end.without);
+                self.know_ways(replay, history)?;
+            }
+            return Ok(());
+        }
         let pair = if replay.is_undone { (end.without, end.with) } else { (end.with, end.without) };
         let known = self.replace(path, pair);
         self.replayed.insert(path.to_vec(), known);
@@ -160,25 +160,15 @@ impl Own {
         Ok(())
     }
 
-    /// Knows what a path with a clash was without the work right before the clash, and without what is undone by now: a decision against
-    /// others leads there.
-    fn know_before_clash(&mut self, replay: Replay<'_>, history: &[Past]) -> Result<()> {
-        for before in (1..history.len()).rev() {
-            if let Ok((end, texts)) = end(replay, &history[..before])? {
-                self.texts.extend(by_hash(texts));
-                self.before_clash.insert(replay.path.to_vec(), end.without);
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Knows what a path with a clash would be without the work in both ways to decide it: others' changes of lines that the work had changed
     /// do not count, or they stay.
     fn know_ways(&mut self, replay: Replay<'_>, history: &[Past]) -> Result<()> {
         let mut ways = Vec::new();
         for decision in [LineDecision::Take, LineDecision::Leave] {
-            let Ok((end, texts)) = end(Replay { decision: Some(decision), ..replay }, history)? else { return Ok(()) };
+            let (end, texts) = end(Replay { decision: Some(decision), ..replay }, history)?;
+            if end.clash.is_some() {
+                return Ok(());
+            }
             self.texts.extend(by_hash(texts));
             ways.push((end.without, end.with));
         }
@@ -221,7 +211,10 @@ fn is_unchanged_since(history: &[Past], at: Seq) -> bool {
 /// Whether an undo that changed nothing at a path would have had something to change in what the looks say was there: then it was not there
 /// any more, and it is not known who removed it.
 fn was_changed_unseen(replay: Replay<'_>, then: &[Past]) -> Result<bool> {
-    let Ok((end, texts)) = end(replay, then)? else { return Ok(false) };
+    let (end, texts) = end(replay, then)?;
+    if end.clash.is_some() {
+        return Ok(false);
+    }
     let Replay { objects, path, .. } = replay;
     let mut own = Own::default();
     own.texts.extend(by_hash(texts));
@@ -263,7 +256,7 @@ pub fn without_returns(history: &mut [Past]) {
     }
 }
 
-/// What a history comes to; to nothing where at some step others changed what the work had changed, and no rollback went back past that.
+/// What a history comes to; to a clash where at some step others changed what the work had changed, and no rollback went back past that.
 fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
     let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
@@ -286,10 +279,7 @@ fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
         (now.seq, now.actual) = (past.seq, past.change.1.clone());
         moments.push(now.clone());
     }
-    Ok(match now.clash.take() {
-        Some(why) => Err(why),
-        None => Ok((now, texts)),
-    })
+    Ok((now, texts))
 }
 
 impl Moment {

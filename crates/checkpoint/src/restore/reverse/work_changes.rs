@@ -38,7 +38,7 @@ pub struct Own {
     pub(super) of_undone: BTreeSet<Vec<u8>>,
     /// Of those, the paths that a person changed after the work.
     pub(super) by_persons: BTreeSet<Vec<u8>>,
-    /// What paths with a clash were without the work right before it.
+    /// What paths with a clash were right before it without the work, and without what is undone by now.
     pub(super) before_clash: BTreeMap<Vec<u8>, Option<DiffState>>,
     /// The names that others gave since to files that the work left, the newest last.
     pub(super) renamed: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
