@@ -838,6 +838,49 @@ fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
     assert_eq!(said, "");
 }
 
+/// What a merge, a pull or a rebase in a call brings is merged with what stood there: both are of others.
+#[test]
+fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
+    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n9\n");
+    let ways: [(bool, &[&[&str]]); 4] = [
+        (true, &[&["merge", "-q", "--no-edit", "other"]]),
+        (true, &[&["rebase", "-q", "other"]]),
+        (false, &[&["merge", "-q", "--autostash", "other"]]),
+        (false, &[&["stash", "-q"], &["merge", "-q", "other"], &["stash", "pop", "-q"]]),
+    ];
+    for (is_committed, calls) in ways {
+        let project = in_git();
+        project.write("f.txt", &text("2", "8"));
+        git(&project, &["add", "."]);
+        git(&project, &["commit", "-qm", "f"]);
+        git(&project, &["switch", "-q", "-c", "other"]);
+        project.write("f.txt", &text("theirs", "8"));
+        git(&project, &["commit", "-qam", "theirs"]);
+        git(&project, &["switch", "-q", "-"]);
+        project.write("f.txt", &text("2", "mine"));
+        if is_committed {
+            git(&project, &["commit", "-qam", "mine"]);
+        }
+        ask(&project, "A", "bring it in");
+        runs(&project, "A", "bring", || {
+            for words in calls {
+                git(&project, words);
+            }
+            project.write("new.txt", "agent\n");
+        });
+        stop(&project, "A");
+        project.write("own.txt", "mine\n");
+        let undone = project.run("undo --yes");
+        assert!(undone.code == Some(0) && !project.root().join("new.txt").exists(), "{calls:?}: {undone:?}");
+        assert_eq!(read(&project, "f.txt"), text("theirs", "mine"), "{calls:?}");
+        project.json("redo --yes");
+        assert_eq!(
+            (read(&project, "f.txt"), read(&project, "new.txt")),
+            (text("theirs", "mine"), "agent\n".to_owned())
+        );
+    }
+}
+
 #[test]
 fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
     for stashed in ["stash push -q -u", "stash push -q -u -- a.txt"] {

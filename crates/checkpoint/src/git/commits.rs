@@ -57,6 +57,11 @@ pub fn commits_between(root: &Path, from: &str, to: &str, at_most: usize) -> Vec
     said.lines().map(str::to_owned).collect()
 }
 
+/// The newest commit that two commits both have; `None`: there is none, or git cannot tell.
+pub fn merge_base(root: &Path, one: &str, other: &str) -> Option<String> {
+    answer(&Git::new(root), &["merge-base", one, other]).map(|base| base.trim().to_owned())
+}
+
 /// Those of these commits that none of the `refs` reaches; all of them where git cannot tell.
 pub fn not_reached(root: &Path, commits: &[String], refs: &[String]) -> Vec<String> {
     let without = refs.iter().map(|sha| format!("^{sha}\n"));

@@ -24,7 +24,7 @@ use crate::objects::Objects;
 use crate::restore::plan::PlannedDatabase;
 use crate::rootfs::RootDir;
 
-pub use merge::{MOST_MERGED, has_change};
+pub use merge::{MOST_MERGED, has_change, merged};
 use path_reversal::{Backwards, LineConflict, PathReversal, SAME_LINES};
 use path_state::is_same;
 pub use replay::{ChangeOwner, LineDecision, Past, ReplayedPath, without_returns};
@@ -248,7 +248,11 @@ impl Work<'_> {
 
     /// What a path is without what the work is known to have changed there, and the texts merged for that. `None`: others did not make it
     /// again.
-    fn without_returned(&self, path: &[u8], now: Option<&DiffState>) -> Result<Option<(Option<DiffState>, Vec<Vec<u8>>)>> {
+    fn without_returned(
+        &self,
+        path: &[u8],
+        now: Option<&DiffState>,
+    ) -> Result<Option<(Option<DiffState>, Vec<Vec<u8>>)>> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(None) };
         // The changes are taken out as if others had done nothing. If that would change the path, others made it so again.
         let alone = Own::default();

@@ -8,7 +8,7 @@ use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git::{self, GitCommit};
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
-use ic_checkpoint::restore::reverse::Own;
+use ic_checkpoint::restore::reverse::{Own, merged};
 use ic_dispatch::{code, report};
 use ic_ledger::events::Hash;
 use ic_ledger::{Snapshot, path_bytes};
@@ -89,6 +89,10 @@ pub(super) struct OthersCommits {
     seen: HashSet<Vec<u8>>,
     /// In how many of the times between checkpoints each of these paths changed.
     changed: HashMap<Vec<u8>, usize>,
+    /// What stood there before such a change.
+    met: HashMap<Vec<u8>, Hash>,
+    /// Paths at which a merge with that has conflicts: the work resolved them.
+    resolved: HashSet<Vec<u8>>,
     /// Whether git's log of HEAD does not tell which of the commits were made from the tree's content.
     is_unsure: bool,
     /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
@@ -120,7 +124,8 @@ impl OthersCommits {
         const MOST: usize = 10_000;
         let looks = &attribution.looks;
         // No call of the work brought what was checked out as its first call began, whatever others did to the paths before that.
-        let mut shas = match (attribution.first_head(ids), head_of(workspace, last_of(looks))?) {
+        let first_head = attribution.first_head(ids);
+        let mut shas = match (first_head, head_of(workspace, last_of(looks))?) {
             (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
             _ => heads_between(workspace, looks, MOST)?,
         };
@@ -157,12 +162,50 @@ impl OthersCommits {
         }
         others.took.reverse();
         let contents = git::contents(&workspace.root, &asked);
-        for ((_, path), content) in asked.into_iter().zip(contents) {
+        let mut newest_of = BTreeMap::new();
+        for ((sha, path), content) in asked.into_iter().zip(contents) {
             others.brought.entry(path.clone()).or_default().insert(content.as_deref().map(hash_of));
-            others.newest.insert(path, content);
+            others.newest.insert(path.clone(), content);
+            newest_of.insert(path, sha);
         }
         others.look(workspace, attribution)?;
+        let from = match first_head {
+            Some(head) => Some(head.to_owned()),
+            None => head_of(workspace, looks.iter().find(|look| has_git(look)))?,
+        };
+        if let Some(from) = from {
+            others.merge_onto_met(workspace, &from, newest_of)?;
+        }
         Ok(others)
+    }
+
+    /// A merge, a pull or a rebase brings content onto what stands there, which others may have changed: that is none of the work's.
+    /// `newest_of`: by path, the newest commit that brought it; `from`: what was checked out before.
+    fn merge_onto_met(
+        &mut self,
+        workspace: &Workspace<'_>,
+        from: &str,
+        newest_of: BTreeMap<Vec<u8>, String>,
+    ) -> Result<()> {
+        let mut bases: HashMap<String, Option<String>> = HashMap::new();
+        let mut asked = Vec::new();
+        for (path, sha) in newest_of.into_iter().filter(|(path, _)| self.changed.get(path) == Some(&1)) {
+            let base = bases.entry(sha).or_insert_with_key(|sha| git::merge_base(&workspace.root, from, sha));
+            asked.extend(base.clone().map(|base| (base, path)));
+        }
+        let contents = git::contents(&workspace.root, &asked);
+        for ((_, path), base) in asked.into_iter().zip(contents) {
+            let (Some(met), Some(Some(text))) = (self.met.get(&path), self.newest.get(&path)) else { continue };
+            let base = base.unwrap_or_default();
+            if hash_of(&base) == *met {
+                continue;
+            }
+            match merged(&base, &workspace.objects.read(met)?, text) {
+                Some(text) => drop(self.newest.insert(path, Some(text))),
+                None => drop(self.resolved.insert(path)),
+            }
+        }
+        Ok(())
     }
 
     /// Notes the paths that a checkpoint shows with the content that a commit brought.
@@ -176,6 +219,9 @@ impl OthersCommits {
                 if self.has_brought(&difference.path, difference.after.as_ref()) {
                     self.seen.insert(difference.path);
                 } else if self.brought.contains_key(&difference.path) {
+                    if let Some(DiffState::File { hash, .. }) = difference.before {
+                        self.met.insert(difference.path.clone(), hash);
+                    }
                     *self.changed.entry(difference.path).or_default() += 1;
                 }
                 Ok(())
@@ -207,6 +253,9 @@ impl OthersCommits {
             ),
             true => MadeCommits::ByCommit,
             false if self.seen.contains(path) => MadeCommits::ByWork,
+            false if self.resolved.contains(path) => MadeCommits::Unsure(
+                "a commit that this work did not make changed the same lines as others before, and this work merged them",
+            ),
             // It changed once, so the commit's content stood there in between: git brings none onto changes that are not committed.
             false if self.changed.get(path) == Some(&1) && !self.is_unsure => match self.newest.get(path) {
                 Some(Some(text)) => MadeCommits::AfterCommit(text),

@@ -76,6 +76,15 @@ pub fn has_change(text: Option<&[u8]>, (before, after): (Option<&[u8]>, Option<&
     }
 }
 
+/// Two texts that were made of `base`, merged; `None`: they changed the same lines, or it is no text that can be merged.
+pub fn merged(base: &[u8], one: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+    let is_small = base.len().max(one.len()).max(other.len()) as u64 <= MOST_MERGED;
+    match [base, one, other].map(std::str::from_utf8) {
+        [Ok(base), Ok(one), Ok(other)] if is_small => diffy::merge(base, one, other).ok().map(String::into_bytes),
+        _ => None,
+    }
+}
+
 /// The length of the longest run of a character that markers are made of.
 fn longest_run(text: &str) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, b'\n');
