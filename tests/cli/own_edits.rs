@@ -838,6 +838,23 @@ fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
     assert_eq!(said, "");
 }
 
+#[test]
+fn staged_work_is_named_also_where_a_person_changed_its_file_since() {
+    let project = in_git();
+    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");
+    project.write("f.txt", &text("2", "8"));
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "f"]);
+    writes(&project, "A", "write", "f.txt", &text("two", "8"));
+    git(&project, &["add", "f.txt"]);
+    project.write("f.txt", &text("two", "mine"));
+    let [preview, undone] = ["--dry-run", "--yes"].map(|flag| project.run(&format!("undo {flag} --json")));
+    for outcome in [&preview, &undone] {
+        assert!(outcome.code == Some(4) && outcome.stdout.contains("git restore --staged -- f.txt"), "{outcome:?}");
+    }
+    assert_eq!(read(&project, "f.txt"), text("2", "mine"));
+}
+
 /// What a merge, a pull or a rebase in a call brings is merged with what stood there: both are of others.
 #[test]
 fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {

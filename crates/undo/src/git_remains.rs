@@ -7,14 +7,16 @@ use std::path::Path;
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
+use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep};
+use ic_checkpoint::restore::reverse::has_change;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
-use ic_ledger::Snapshot;
 use ic_ledger::events::Hash;
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_phase::{Run, run};
 use ic_worktree::{CaptureSettings, RestoreReport, Warning, Workspace};
 
@@ -138,7 +140,7 @@ fn left_of(
         found.extend(changes.iter().map(RefChange::said));
     }
     if let (Some(report), true) = (report, is_alone) {
-        let undone = contents_undone(report);
+        let undone = contents_undone(&workspace, report)?;
         let new = stash.iter().filter(|commit| !had.iter().any(|entry| entry.commit == **commit));
         found.extend(new.filter(|commit| !stashed(root, commit, &undone).is_empty()).map(stashed_said));
         let staged = git::staged_paths(root)?.into_iter().filter(|path| !told.contains(path));
@@ -318,32 +320,45 @@ fn is_at(state: &GitState, branch: &str) -> bool {
     state.branch.as_ref().is_some_and(|at| String::from_utf8_lossy(&at.0) == branch)
 }
 
-/// The files that an undo changes, each with the content that it takes out.
-fn contents_undone(report: &RestoreReport) -> BTreeMap<&[u8], Hash> {
-    let file = |step: &'_ RestoreStep| match &step.before {
-        Some(RestoreNode::File { hash, .. }) => Some(*hash),
-        _ => None,
+/// By path, a content with the work and without it.
+type UndoneContents = BTreeMap<Vec<u8>, [Option<Vec<u8>>; 2]>;
+
+/// The files that an undo changes, each with its content with the work and without it.
+fn contents_undone(workspace: &Workspace<'_>, report: &RestoreReport) -> Result<UndoneContents> {
+    // A preview stores nothing: what no checkpoint holds was merged for it, or is in the tree alone.
+    let unkept = |path: &PathText, hash: &Hash| {
+        let here = || std::fs::read(workspace.root.join(path_from_bytes(&path.0))).ok();
+        let is_it = |text: &Vec<u8>| hash_of(text) == *hash;
+        report.texts.iter().find(|text| is_it(text)).cloned().or_else(here).filter(is_it)
     };
-    report.plan.steps.iter().filter_map(|step| Some((step.path.0.as_slice(), file(step)?))).collect()
+    let content = |path: &PathText, node: &Option<RestoreNode>| match node {
+        Some(RestoreNode::File { hash, .. }) if workspace.objects.knows(hash)? => {
+            workspace.objects.read(hash).map(Some)
+        }
+        Some(RestoreNode::File { hash, .. }) => Ok(unkept(path, hash)),
+        _ => Ok(None),
+    };
+    let steps = report.plan.steps.iter().filter(|step| matches!(step.before, Some(RestoreNode::File { .. })));
+    let both = |step: &RestoreStep| -> Result<_> {
+        Ok((step.path.0.clone(), [content(&step.path, &step.before)?, content(&step.path, &step.after)?]))
+    };
+    steps.map(both).collect()
 }
 
-/// The paths of which an entry of the stash has these contents, as after `git stash apply`.
-fn stashed(root: &Path, entry: &str, undone: &BTreeMap<&[u8], Hash>) -> Vec<Vec<u8>> {
+/// The paths of which an entry of the stash has what is undone, as after `git stash apply`.
+fn stashed(root: &Path, entry: &str, undone: &UndoneContents) -> Vec<Vec<u8>> {
     // The third parent of an entry has the files that git did not track.
     let both = |path: Vec<u8>| [(entry.to_owned(), path.clone()), (format!("{entry}^3"), path)];
     with_undone(root, git::stashed_paths(root, entry).into_iter().flat_map(both), undone)
 }
 
-/// Those of these paths of which the commit beside them has these contents.
-fn with_undone(
-    root: &Path,
-    asked: impl Iterator<Item = (String, Vec<u8>)>,
-    undone: &BTreeMap<&[u8], Hash>,
-) -> Vec<Vec<u8>> {
+/// Those of these paths of which the commit beside them has what is undone.
+fn with_undone(root: &Path, asked: impl Iterator<Item = (String, Vec<u8>)>, undone: &UndoneContents) -> Vec<Vec<u8>> {
     let asked: Vec<_> = asked.filter(|(_, path)| undone.contains_key(path.as_slice())).collect();
-    let found = git::contents(root, &asked).into_iter().map(|text| text.map(|text| hash_of(&text)));
-    let has = |((_, path), hash): ((String, Vec<u8>), Option<Hash>)| {
-        (undone.get(path.as_slice()) == hash.as_ref()).then_some(path)
+    let found = git::contents(root, &asked);
+    let has = |((_, path), text): ((String, Vec<u8>), Option<Vec<u8>>)| {
+        let [with, without] = undone.get(&path)?.each_ref().map(Option::as_deref);
+        (text.is_some() && with.is_some() && has_change(text.as_deref(), (without, with))).then_some(path)
     };
     asked.into_iter().zip(found).filter_map(has).collect()
 }
