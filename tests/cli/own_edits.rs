@@ -899,6 +899,26 @@ fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
 }
 
 #[test]
+fn undo_of_a_restore_asks_about_what_was_written_since_whatever_was_recorded() {
+    let project = in_git();
+    project.write("f.txt", "1\n2\n");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "f"]);
+    writes(&project, "A", "first", "f.txt", "1\ntwo\n");
+    project.json("restore f.txt --yes");
+    project.write("f.txt", "1\n2\nmine\n");
+    writes(&project, "A", "second", "n.txt", "n\n");
+    for flag in ["--dry-run", "--yes"] {
+        let refused = project.run(&format!("redo {flag}"));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(format!("{refused:?}").contains("f.txt (changed since that restore)"), "{refused:?}");
+    }
+    assert_eq!(read(&project, "f.txt"), "1\n2\nmine\n");
+    project.json("redo --force --yes");
+    assert_eq!(read(&project, "f.txt"), "1\ntwo\n");
+}
+
+#[test]
 fn work_that_a_person_stashed_is_not_undone_until_it_is_popped() {
     for stashed in ["stash push -q -u", "stash push -q -u -- a.txt"] {
         let project = in_git();

@@ -382,3 +382,37 @@ fn what_a_rollback_restored_before_it_died_is_counted() {
         assert_eq!(kept(&world), wanted, "it died before the commit that is {from_the_last}. from the last");
     }
 }
+
+/// An exact undo restores a whole tree, and a file that came while it was dead is none of it.
+#[test]
+fn what_a_person_makes_while_an_undo_is_dead_stays_by_every_resume() {
+    let world = in_git().begun();
+    let id = world.ic(&["dispatch", "create", &world.run, "--name", "many"]);
+    world.ic(&["dispatch", "start", &id]);
+    for name in ["one", "two", "three"] {
+        world.write(name, "made\n");
+    }
+    world.ic(&["dispatch", "complete", &id]);
+    let words = ["undo", "created", "--run", &world.run, "--yes"];
+    world.save(&WHOLE);
+    let mut died_in_it = 0;
+    for force in [None, Some(&"--force-files")] {
+        for from_the_last in 1..14 {
+            world.reset(&WHOLE);
+            dead_before(&world, &words, from_the_last);
+            if asked(&world.cli, "SELECT count(*) FROM rollbacks WHERE status = 'in_progress'") == 0 {
+                break;
+            }
+            if asked(&world.cli, "SELECT count(*) FROM restores WHERE state <> 'applied'") == 0 {
+                continue;
+            }
+            died_in_it += 1;
+            world.write("notes", "mine\n");
+            let resume = ["rollback", "resume", &world.run, "--yes"];
+            world.cli.ok(resume.iter().chain(force));
+            let is = ["one", "two", "three", "notes"].map(|name| world.read(name));
+            assert_eq!(is, [None, None, None, Some("mine\n".to_owned())], "{force:?}, {from_the_last}. from the last");
+        }
+    }
+    assert!(died_in_it > 1);
+}

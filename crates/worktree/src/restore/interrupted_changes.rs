@@ -9,7 +9,7 @@
 //! and only what comes after it is the restore's. A path of the plan that others wrote is left alone when it comes to writing, so what the
 //! restore left has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{CheckpointId, Result, RunId, Seq};
 use ic_checkpoint::capture::CaptureProgress;
@@ -79,16 +79,31 @@ impl Workspace<'_> {
         Ok(Theirs { open, paths })
     }
 
-    /// The paths that others changed while a restore since `target` was interrupted: one that is finished by now, or not yet.
-    pub(super) fn changed_while_interrupted(&self, target: &CheckpointRecord) -> Result<BTreeSet<Vec<u8>>> {
+    /// The paths that others changed while a restore since `target` was interrupted: one that is finished by now, or not yet. Each with
+    /// whether it is asked about: where an attempt at the same deed, which began at the event `deed`, had nothing to restore, it stays.
+    pub(super) fn changed_while_interrupted(
+        &self,
+        target: &CheckpointRecord,
+        deed: Seq,
+    ) -> Result<BTreeMap<Vec<u8>, bool>> {
         let (restores, unfinished) = self.kernel.read(|snapshot| {
             let mut all = journal::finished(snapshot, &self.root)?;
             all.retain(|one| one.seq > target.seq);
             Ok((all, journal::unfinished(snapshot, &self.root)?))
         })?;
-        let mut paths = unfinished.map(|one| self.paths_of_theirs(&one)).transpose()?.unwrap_or_default();
+        let mut found = BTreeMap::new();
+        let mut add = |restore: &RestoreRecord, paths: BTreeSet<Vec<u8>>| -> Result<()> {
+            let is_attempt = restore.seq > deed && restore.target_id == target.id;
+            let safety = self.kernel.read(|snapshot| record::get(snapshot, &restore.safety_id))?;
+            let to_do = if is_attempt { self.changed_paths(&safety.tree, &target.tree)? } else { BTreeSet::new() };
+            found.extend(paths.into_iter().map(|path| (path.clone(), !is_attempt || to_do.contains(&path))));
+            Ok(())
+        };
+        if let Some(restore) = &unfinished {
+            add(restore, self.paths_of_theirs(restore)?)?;
+        }
         if restores.is_empty() {
-            return Ok(paths);
+            return Ok(found);
         }
         let looks = self.kernel.read(|snapshot| record::of_root_between(snapshot, &self.root, target.seq, Seq::MAX))?;
         for restore in &restores {
@@ -103,11 +118,12 @@ impl Workspace<'_> {
             // A restore that was interrupted twice has two of these. Each begins at the safety checkpoint, so the
             // later one has all of it.
             if let Some(theirs) = looks.iter().rfind(is_theirs) {
+                let mut paths = self.of_others_in(restore, &left.tree)?;
                 self.add_changes_of_others(target, (safety, theirs), &mut paths)?;
-                paths.extend(self.of_others_in(restore, &left.tree)?);
+                add(restore, paths)?;
             }
         }
-        Ok(paths)
+        Ok(found)
     }
 
     /// Adds what changed between two checkpoints, but for what calls of the target's own run did.

@@ -94,28 +94,34 @@ impl Workspace<'_> {
         .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 
-    /// Paths that differ from the target because others changed them.
+    /// Paths that differ from the target because others changed them. `left`: what the restore left that is undone: what came since is of
+    /// others, whatever was recorded since.
     pub(super) fn conflicts(
         &self,
         target: &CheckpointRecord,
         differences: &[Difference],
         now: &Hash,
         until: Seq,
-        did: &EarlierDeeds,
+        (did, left): (&EarlierDeeds, Option<&CheckpointId>),
     ) -> Result<Vec<Conflict>> {
         // The first reason of a path stays, and the surest comes first: a record is what a run itself said. The others
         // are concluded from looks at the tree.
         let mut reasons = self.recorded_by_others(target)?;
         self.changed_by_others(target, until, &mut reasons)?;
-        for path in self.changed_while_interrupted(target)? {
-            reasons.entry(path).or_insert_with(|| "changed while a restore was interrupted".to_owned());
+        for (path, is_asked) in self.changed_while_interrupted(target, until)? {
+            let reason = if is_asked { "changed while a restore was interrupted" } else { THEIRS_SINCE };
+            reasons.entry(path).or_insert_with(|| reason.to_owned());
         }
         // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
-        if let Some(stopped_at) = &did.stopped_at {
+        if let Some(stopped_at) = did.stopped_at.as_ref().or(left) {
             let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?.tree;
             let to_do = self.changed_paths(&left, &target.tree)?;
             for path in self.changed_paths(&left, now)?.into_iter().filter(|path| !self.is_database_now(path)) {
-                let reason = if to_do.contains(&path) { "changed since this restore stopped" } else { THEIRS_SINCE };
+                let reason = match did.stopped_at {
+                    None => "changed since that restore",
+                    Some(_) if to_do.contains(&path) => "changed since this restore stopped",
+                    Some(_) => THEIRS_SINCE,
+                };
                 reasons.entry(path).or_insert_with(|| reason.to_owned());
             }
         }
@@ -149,7 +155,7 @@ impl Workspace<'_> {
     }
 
     /// The paths at which two trees differ.
-    fn changed_paths(&self, from: &Hash, to: &Hash) -> Result<BTreeSet<Vec<u8>>> {
+    pub(super) fn changed_paths(&self, from: &Hash, to: &Hash) -> Result<BTreeSet<Vec<u8>>> {
         let mut paths = BTreeSet::new();
         diff::diff(&self.objects, Some(from), Some(to), &mut |difference| {
             paths.extend(difference.change().map(|_| difference.path));
