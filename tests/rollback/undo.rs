@@ -154,8 +154,8 @@ fn a_commit_since_stands_against_it() {
     assert_eq!(world.git(&["rev-parse", "HEAD"]), sha);
     world.git(&["reset", "-q", "--hard", "HEAD~1"]);
     world.git(&["switch", "-q", "-c", "other"]);
-    let line = refused(&world, &undo, "file_conflict");
-    assert!(line.contains(&format!("HEAD, which is at other ({left}) and was at {branch}")), "{line}");
+    let line = refused(&world, &undo, "branch_switched");
+    assert!(line.contains(&format!("took commits off {branch}, and other is checked out")), "{line}");
     world.git(&["switch", "-q", &branch]);
     world.write("README", "for later\n");
     world.git(&["stash", "-q"]);
