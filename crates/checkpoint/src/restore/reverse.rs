@@ -31,6 +31,9 @@ pub use replay::{ChangeOwner, LineDecision, Past, ReplayedPath, without_returns}
 use work_changes::StayReason;
 pub use work_changes::{LookPair, Own};
 
+/// Texts that were merged, and that no checkpoint holds.
+type MergedTexts = Vec<Vec<u8>>;
+
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
 pub struct Reversed {
@@ -252,7 +255,7 @@ impl Work<'_> {
         &self,
         path: &[u8],
         now: Option<&DiffState>,
-    ) -> Result<Option<(Option<DiffState>, Vec<Vec<u8>>)>> {
+    ) -> Result<Option<(Option<DiffState>, MergedTexts)>> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(None) };
         // The changes are taken out as if others had done nothing. If that would change the path, others made it so again.
         let alone = Own::default();

@@ -169,10 +169,8 @@ impl OthersCommits {
             newest_of.insert(path, sha);
         }
         others.look(workspace, attribution)?;
-        let from = match first_head {
-            Some(head) => Some(head.to_owned()),
-            None => head_of(workspace, looks.iter().find(|look| has_git(look)))?,
-        };
+        let first = || head_of(workspace, looks.iter().find(|look| has_git(look)));
+        let from = first_head.map(str::to_owned).map_or_else(first, |head| Ok(Some(head)))?;
         if let Some(from) = from {
             others.merge_onto_met(workspace, &from, newest_of)?;
         }
@@ -180,16 +178,11 @@ impl OthersCommits {
     }
 
     /// A merge, a pull or a rebase brings content onto what stands there, which others may have changed: that is none of the work's.
-    /// `newest_of`: by path, the newest commit that brought it; `from`: what was checked out before.
-    fn merge_onto_met(
-        &mut self,
-        workspace: &Workspace<'_>,
-        from: &str,
-        newest_of: BTreeMap<Vec<u8>, String>,
-    ) -> Result<()> {
+    /// `shas`: by path, the newest commit that brought it; `from`: what was checked out before.
+    fn merge_onto_met(&mut self, workspace: &Workspace<'_>, from: &str, shas: BTreeMap<Vec<u8>, String>) -> Result<()> {
         let mut bases: HashMap<String, Option<String>> = HashMap::new();
         let mut asked = Vec::new();
-        for (path, sha) in newest_of.into_iter().filter(|(path, _)| self.changed.get(path) == Some(&1)) {
+        for (path, sha) in shas.into_iter().filter(|(path, _)| self.changed.get(path) == Some(&1)) {
             let base = bases.entry(sha).or_insert_with_key(|sha| git::merge_base(&workspace.root, from, sha));
             asked.extend(base.clone().map(|base| (base, path)));
         }

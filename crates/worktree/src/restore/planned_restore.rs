@@ -119,12 +119,10 @@ pub(super) fn plan_report<'w>(
         .transpose()?;
     databases.retain(|_| strategy.has_files());
     // The undo of one piece of work merges, so only what cannot be merged is in its way. A restore of a tree replaces whole paths.
-    let left = brought.as_ref().filter(|_| whose == LimitOwner::Caller).map(|brought| &brought.left);
     let mut conflicts = match &reversed {
         Some(reversed) => reversed.conflicts.clone(),
-        None => workspace.conflicts(&target, &differences, &usual, until, (&did, left))?,
+        None => workspace.conflicts(&target, &differences, &usual, until, &did)?,
     };
-    conflicts.retain(|conflict| left.is_none() || own.contains(&conflict.path.0));
     let (differences, mut mixed) =
         workspace.beside((differences, &mut conflicts), &others, (shot, &usual, &databases), request)?;
     let theirs = keep(&mut limits, &mut databases, (&mut conflicts, &differences), reversed.is_none(), request);

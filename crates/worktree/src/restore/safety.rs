@@ -94,15 +94,14 @@ impl Workspace<'_> {
         .detail("calls", others.iter().map(named).collect::<Vec<_>>()))
     }
 
-    /// Paths that differ from the target because others changed them. `left`: what the restore left that is undone: what came since is of
-    /// others, whatever was recorded since.
+    /// Paths that differ from the target because others changed them.
     pub(super) fn conflicts(
         &self,
         target: &CheckpointRecord,
         differences: &[Difference],
         now: &Hash,
         until: Seq,
-        (did, left): (&EarlierDeeds, Option<&CheckpointId>),
+        did: &EarlierDeeds,
     ) -> Result<Vec<Conflict>> {
         // The first reason of a path stays, and the surest comes first: a record is what a run itself said. The others
         // are concluded from looks at the tree.
@@ -113,7 +112,7 @@ impl Workspace<'_> {
             reasons.entry(path).or_insert_with(|| reason.to_owned());
         }
         // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
-        if let Some(stopped_at) = did.stopped_at.as_ref().or(left) {
+        if let Some(stopped_at) = did.stopped_at.as_ref().or(did.undone.as_ref().map(|(left, _)| left)) {
             let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?.tree;
             let to_do = self.changed_paths(&left, &target.tree)?;
             for path in self.changed_paths(&left, now)?.into_iter().filter(|path| !self.is_database_now(path)) {
@@ -147,6 +146,7 @@ impl Workspace<'_> {
         }
         Ok(differences
             .iter()
+            .filter(|difference| did.undone.as_ref().is_none_or(|(_, own)| own.contains(&difference.path)))
             .filter_map(|difference| {
                 let reason = reasons.get(&difference.path)?.clone();
                 Some(Conflict { path: PathText(difference.path.clone()), reason })
