@@ -107,7 +107,7 @@ inspected() {
     printf '  the inspector lists the tools\n'
     asked=$(ask --method tools/call --tool-name status) && jq -e '.structuredContent.run.goal == "a shop"' <<<"$asked" >/dev/null || return 1
     printf '  and is answered by status\n'
-    asked=$(ask --method resources/read --uri 'ic://run/@/history') && jq -e '.contents[0].text | startswith("flowchart")' <<<"$asked" >/dev/null || return 1
+    asked=$(ask --method resources/read --uri 'ic://run/@/history') && jq -e '.contents[0].text | fromjson | .stays' <<<"$asked" >/dev/null || return 1
     printf '  and reads a resource\n'
 }
 

@@ -102,7 +102,7 @@ async def in_a_session(program):
             resources = [str(one.uri) for one in (await session.list_resources()).resources]
             check("its resources are listed", resources == ["ic://run/@", "ic://run/@/history"], resources)
             read_back = await session.read_resource(resources[1])
-            check("and read", "flowchart" in read_back.contents[0].text, read_back)
+            check("and read", '"stays"' in read_back.contents[0].text, read_back)
             prompt = await session.get_prompt("what-changed", {})
             check("its prompts are got", "rolled_back" in prompt.messages[0].content.text or "diff" in prompt.messages[0].content.text, prompt)
 

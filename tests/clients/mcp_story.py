@@ -4,6 +4,7 @@
     mcp_story.py CLIENT ROOM IC        CLIENT and ROOM as for story.py, which puts the packages there
 """
 
+import json
 import pathlib
 import re
 
@@ -39,9 +40,20 @@ class Calls(Story):
         self.ic("dispatch", "start", work.strip())
         (self.project / "bad.txt").write_text("bad\n")
         self.ic("dispatch", "complete", work.strip())
-        settings = pathlib.Path(self.ic("install", self.client, "--dry-run")["mcp"]["config_file"])
-        before = settings.read_bytes() if settings.exists() else None
+        planned = self.ic("install", self.client, "--dry-run")
+        settings, hooks = (pathlib.Path(planned[part]["config_file"]) for part in ("mcp", "hooks"))
+        before, without_hooks = (file.read_bytes() if file.exists() else None for file in (settings, hooks))
         self.ic("install", self.client)
+        # By its hooks, the session would be what status and undo mean. Here its model works on another run.
+        with_hooks = hooks.read_bytes()
+        if hooks == settings:
+            told = json.loads(with_hooks)
+            del told["hooks"]
+            without_hooks = json.dumps(told).encode()
+        if without_hooks is None:
+            hooks.unlink()
+        else:
+            hooks.write_bytes(without_hooks)
 
         self.prompt("@@take it back", is_first=True)
         told = [text for text in self.model.asked if "a shop" in text]
@@ -51,6 +63,7 @@ class Calls(Story):
         kinds = [one["kind"] for one in self.ic("log")]
         check("and is recorded", "rollback" in kinds, kinds)
 
+        hooks.write_bytes(with_hooks)
         self.ic("uninstall", self.client)
         left = settings.read_bytes() if settings.exists() else None
         check("uninstalled, the settings are byte for byte as before", left == before, left)
