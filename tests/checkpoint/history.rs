@@ -49,13 +49,12 @@ fn an_undo_past_newer_checkpoints_and_runs_changes_what_the_restore_changed_and_
 }
 
 #[test]
-fn an_undo_of_what_later_work_changed_too_is_refused_and_by_force_saves_the_later_work() {
+fn an_undo_of_what_later_work_changed_too_names_it_and_the_later_work_comes_back() {
     let (cli, _) = worked_since();
     write(&cli, "both", "later");
     create(&cli);
     let before = tree(&cli);
-    assert_eq!(cli.refused(["redo", "--yes"]), (Some(1), "file_conflict".to_owned()));
-    let report = cli.json(["redo", "--force", "--yes", "--json"]);
+    let report = cli.json(["redo", "--yes", "--json"]);
     assert!(told(&report, "changes", "change").contains(&("both".to_owned(), "modify".to_owned())), "{report}");
     assert_eq!(fs::read_to_string(cli.root().join("both")).expect("a file"), "new");
     restore(&cli, report["safety_checkpoint_id"].as_str().expect("a safety checkpoint"));

@@ -97,8 +97,8 @@ fn a_path_that_may_be_a_persons_is_taken_alone() {
     let [_, reference] = words(&project, "do it");
     let call = project.command(["undo", reference.trim_start_matches("prompt:"), "--only"]);
     let Some(mut terminal) = Terminal::open(&call, project.root()) else { return };
-    terminal.sees("the same for all 2 [L] or [T]");
-    terminal.types("l\nd\nt\n");
+    terminal.sees("the same for all 3 [L] or [T]");
+    terminal.types("t\nl\nd\nt\n");
     terminal.sees("Roll back?");
     terminal.types("y\n");
     let (code, shown) = terminal.ends();

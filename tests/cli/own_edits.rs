@@ -899,23 +899,14 @@ fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
 }
 
 #[test]
-fn undo_of_a_restore_asks_about_what_was_written_since_whatever_was_recorded() {
+fn redo_of_an_undo_that_undid_nothing_says_so() {
     let project = in_git();
-    project.write("f.txt", "1\n2\n");
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "-qm", "f"]);
-    writes(&project, "A", "first", "f.txt", "1\ntwo\n");
-    project.json("restore f.txt --yes");
-    project.write("f.txt", "1\n2\nmine\n");
-    writes(&project, "A", "second", "n.txt", "n\n");
-    for flag in ["--dry-run", "--yes"] {
-        let refused = project.run(&format!("redo {flag}"));
-        assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(format!("{refused:?}").contains("f.txt (changed since that restore)"), "{refused:?}");
-    }
-    assert_eq!(read(&project, "f.txt"), "1\n2\nmine\n");
-    project.json("redo --force --yes");
-    assert_eq!(read(&project, "f.txt"), "1\ntwo\n");
+    writes(&project, "A", "make", "greet.txt", "hi\n");
+    std::fs::rename(project.root().join("greet.txt"), project.root().join("hello.txt")).expect("another name");
+    assert_eq!(project.run("undo --yes").code, Some(4));
+    let redone = project.ok("redo --yes --format text");
+    assert!(redone.contains("it had undone nothing of dispatch:") && !redone.contains("is back"), "{redone}");
+    assert_eq!(read(&project, "hello.txt"), "hi\n");
 }
 
 #[test]

@@ -60,6 +60,7 @@ const CALLS: &[&str] = &[
     "uninstall claude-code",
     // A server does not end by itself: what it reads and does is what the other verbs do.
     "!ui --port 99999",
+    "!mcp --format yaml",
     "fork --name t",
     "exec --isolate=u -- true",
     "compare",

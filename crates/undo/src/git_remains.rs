@@ -3,19 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
-use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep};
-use ic_checkpoint::restore::reverse::has_change;
+use ic_checkpoint::restore::reverse::merged;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
 use ic_kernel::journal::table::{RollbackRecord, RollbackStatus};
-use ic_ledger::events::Hash;
 use ic_ledger::{Snapshot, path_from_bytes};
 use ic_phase::{Run, run};
 use ic_worktree::{CaptureSettings, RestoreReport, Warning, Workspace};
@@ -140,12 +137,12 @@ fn left_of(
         found.extend(changes.iter().map(RefChange::said));
     }
     if let (Some(report), true) = (report, is_alone) {
-        let undone = contents_undone(&workspace, report)?;
-        let new = stash.iter().filter(|commit| !had.iter().any(|entry| entry.commit == **commit));
-        found.extend(new.filter(|commit| !stashed(root, commit, &undone).is_empty()).map(stashed_said));
+        for commit in stash.iter().filter(|commit| !had.iter().any(|entry| entry.commit == **commit)) {
+            found.extend(is_stashed(&workspace, report, commit)?.then(|| stashed_said(commit)));
+        }
         let staged = git::staged_paths(root)?.into_iter().filter(|path| !told.contains(path));
         // Without a commit, a path is asked of the index.
-        let kept = with_undone(root, staged.map(|path| (String::new(), path)), &undone);
+        let kept = with_undone(&workspace, report, staged.map(|path| (String::new(), path)))?;
         found.extend(kept.iter().take(MOST_STAGED).map(|path| staged_said(path)));
         found.extend(more_staged(kept.len()));
     }
@@ -320,47 +317,48 @@ fn is_at(state: &GitState, branch: &str) -> bool {
     state.branch.as_ref().is_some_and(|at| String::from_utf8_lossy(&at.0) == branch)
 }
 
-/// By path, a content with the work and without it.
-type UndoneContents = BTreeMap<Vec<u8>, [Option<Vec<u8>>; 2]>;
-
-/// The files that an undo changes, each with its content with the work and without it.
-fn contents_undone(workspace: &Workspace<'_>, report: &RestoreReport) -> Result<UndoneContents> {
-    // A preview stores nothing: what no checkpoint holds was merged for it, or is in the tree alone.
-    let unkept = |path: &PathText, hash: &Hash| {
-        let here = || std::fs::read(workspace.root.join(path_from_bytes(&path.0))).ok();
-        let is_it = |text: &Vec<u8>| hash_of(text) == *hash;
-        report.texts.iter().find(|text| is_it(text)).cloned().or_else(here).filter(is_it)
-    };
-    let content = |path: &PathText, node: &Option<RestoreNode>| match node {
-        Some(RestoreNode::File { hash, .. }) if workspace.objects.knows(hash)? => {
-            workspace.objects.read(hash).map(Some)
-        }
-        Some(RestoreNode::File { hash, .. }) => Ok(unkept(path, hash)),
-        _ => Ok(None),
-    };
-    let steps = report.plan.steps.iter().filter(|step| matches!(step.before, Some(RestoreNode::File { .. })));
-    let both = |step: &RestoreStep| -> Result<_> {
-        Ok((step.path.0.clone(), [content(&step.path, &step.before)?, content(&step.path, &step.after)?]))
-    };
-    steps.map(both).collect()
-}
-
-/// The paths of which an entry of the stash has what is undone, as after `git stash apply`.
-fn stashed(root: &Path, entry: &str, undone: &UndoneContents) -> Vec<Vec<u8>> {
+/// Whether an entry of the stash has what is undone, as after `git stash apply`.
+fn is_stashed(workspace: &Workspace<'_>, report: &RestoreReport, entry: &str) -> Result<bool> {
     // The third parent of an entry has the files that git did not track.
     let both = |path: Vec<u8>| [(entry.to_owned(), path.clone()), (format!("{entry}^3"), path)];
-    with_undone(root, git::stashed_paths(root, entry).into_iter().flat_map(both), undone)
+    let asked = git::stashed_paths(&workspace.root, entry).into_iter().flat_map(both);
+    Ok(!with_undone(workspace, report, asked)?.is_empty())
 }
 
 /// Those of these paths of which the commit beside them has what is undone.
-fn with_undone(root: &Path, asked: impl Iterator<Item = (String, Vec<u8>)>, undone: &UndoneContents) -> Vec<Vec<u8>> {
-    let asked: Vec<_> = asked.filter(|(_, path)| undone.contains_key(path.as_slice())).collect();
-    let found = git::contents(root, &asked);
-    let has = |((_, path), text): ((String, Vec<u8>), Option<Vec<u8>>)| {
-        let [with, without] = undone.get(&path)?.each_ref().map(Option::as_deref);
-        (text.is_some() && with.is_some() && has_change(text.as_deref(), (without, with))).then_some(path)
+fn with_undone(
+    workspace: &Workspace<'_>,
+    report: &RestoreReport,
+    asked: impl Iterator<Item = (String, Vec<u8>)>,
+) -> Result<Vec<Vec<u8>>> {
+    let steps: BTreeMap<&[u8], &RestoreStep> =
+        report.plan.steps.iter().map(|step| (step.path.0.as_slice(), step)).collect();
+    let asked: Vec<_> = asked.filter(|(_, path)| steps.contains_key(path.as_slice())).collect();
+    let found = git::contents(&workspace.root, &asked);
+    let content = |path: &[u8], node: &Option<RestoreNode>| -> Result<_> {
+        let Some(RestoreNode::File { hash, .. }) = node else { return Ok(None) };
+        if workspace.objects.knows(hash)? {
+            return workspace.objects.read(hash).map(Some);
+        }
+        // A preview stores nothing: what no checkpoint holds was merged for it, or is in the tree alone.
+        let is_it = |text: &Vec<u8>| hash_of(text) == *hash;
+        let here = || std::fs::read(workspace.root.join(path_from_bytes(path))).ok();
+        Ok(report.texts.iter().find(|text| is_it(text)).cloned().or_else(here).filter(is_it))
     };
-    asked.into_iter().zip(found).filter_map(has).collect()
+    let mut kept = Vec::new();
+    for ((_, path), text) in asked.into_iter().zip(found) {
+        let (Some(text), Some(step)) = (text, steps.get(path.as_slice())) else { continue };
+        let (with, without) = (content(&path, &step.before)?, content(&path, &step.after)?);
+        // Where both changed the same lines, it cannot be told, and the text is a person's.
+        let is_in = |with: Vec<u8>| {
+            let without = without.as_deref().unwrap_or_default();
+            text == with || merged(&with, &text, without).is_some_and(|merged| merged != text)
+        };
+        if with.is_some_and(is_in) {
+            kept.push(path);
+        }
+    }
+    Ok(kept)
 }
 
 /// A sentence for an entry that others put onto the stash since.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use ic_base::{CheckpointId, DispatchId, Result, RunId, Seq};
-use ic_checkpoint::diff::{self, DiffState, Difference};
+use ic_checkpoint::diff::{self, DiffState, Difference, Finder};
 use ic_checkpoint::manifest::PathText;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::RestoreStep;
@@ -67,9 +67,10 @@ pub(super) fn among(
     let steps: BTreeSet<&[u8]> = report.plan.steps.iter().map(|step| step.path.0.as_slice()).collect();
     if let Some((last, now)) = &facts.attribution.until_now(workspace.kernel.context.now()) {
         let window = facts.attribution.window(last, now);
+        let mut last = Finder::new(&workspace.objects, &last.tree)?;
         let is_asked = |step: &&RestoreStep| paths.is_none_or(|paths| paths.contains(&step.path.0));
         for step in report.plan.steps.iter().filter(|step| !step.is_of_directory()).filter(is_asked) {
-            if is_changed_since(workspace, last, step)? {
+            if is_changed_since(&mut last, step)? {
                 changes.entry(step.path.0.clone()).or_default().add(facts.maker(&window, &step.path.0), None);
             }
         }

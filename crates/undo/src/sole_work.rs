@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ic_base::{DispatchId, Result, Seq};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Finder};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::RestoreStep;
 use ic_dispatch::Dispatch;
@@ -47,8 +47,9 @@ pub(super) fn is_all_of(
     // What no checkpoint shows yet.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
+        let mut last = Finder::new(&workspace.objects, &last.tree)?;
         for step in steps.iter().filter(|step| !step.is_of_directory()) {
-            if is_changed_since(workspace, last, step)? && !is_sure(&window, &step.path.0) {
+            if is_changed_since(&mut last, step)? && !is_sure(&window, &step.path.0) {
                 return Ok(false);
             }
         }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use ic_base::{Result, Seq};
-use ic_checkpoint::diff;
+use ic_checkpoint::diff::{self, Finder};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep as PlanStep};
 use ic_session::attribution::Attribution;
 use ic_worktree::{Warning, Workspace};
 
-/// Whether the content that a step replaces differs from what this checkpoint has.
-pub(super) fn is_changed_since(workspace: &Workspace<'_>, last: &CheckpointRecord, step: &PlanStep) -> Result<bool> {
-    let seen = diff::find(&workspace.objects, &last.tree, &step.path.0)?;
+/// Whether the content that a step replaces differs from what the last checkpoint has, whose tree this is.
+pub(super) fn is_changed_since(last: &mut Finder<'_>, step: &PlanStep) -> Result<bool> {
+    let seen = last.find(&step.path.0)?;
     Ok(seen.as_ref().and_then(RestoreNode::of).map(RestoreNode::plain) != step.before.clone().map(RestoreNode::plain))
 }
 
@@ -48,9 +48,10 @@ pub(super) fn between_calls(
     // No checkpoint was taken since the last call.
     if let Some((last, now)) = attribution.until_now(workspace.kernel.context.now()) {
         let window = attribution.window(last, &now);
+        let mut last = Finder::new(&workspace.objects, &last.tree)?;
         for step in steps.iter().filter(|step| !step.is_of_directory() && !window.is_idle()) {
             let path = step.path.0.as_slice();
-            if window.makers(path).is_empty() && is_changed_since(workspace, last, step)? {
+            if window.makers(path).is_empty() && is_changed_since(&mut last, step)? {
                 let all = if attribution.has_untold_work(run, &window) { &mut untold } else { &mut between };
                 all.insert(path.to_vec());
             }

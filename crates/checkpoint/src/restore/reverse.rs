@@ -307,12 +307,9 @@ impl Work<'_> {
 
     /// What the work renamed while what others did to it is in conflict has their lines under its new name: it is decided with the old one.
     fn hold_new_names(&mut self) {
-        let own = self.backwards.own;
         let conflicts = self.reversed.conflicts.iter().map(|(path, _)| path.as_slice());
-        let renamed = own.names_of_work(self.backwards, conflicts);
-        for (path, name) in renamed {
-            let goes = |(now, to): &LookPair| now.is_some() && to.is_none();
-            if self.wanted.get(&name).is_some_and(goes) && !own.stays.contains_key(&name) {
+        for (path, name) in self.backwards.own.names_of_work(self.backwards, conflicts) {
+            if matches!(self.wanted.get(&name), Some((Some(_), None))) {
                 let why = format!("it was {}, which others changed", String::from_utf8_lossy(&path));
                 self.reversed.conflicts.push((name, why));
             }

@@ -71,6 +71,5 @@ fn install_server(
 ) -> Result<(Edit, bool)> {
     let servers = Servers::read(&place.file(session, client.server_files)?, client, edited)?;
     let edit = servers.with(&program())?;
-    let excluded = place.install(session, &edit, Excluded::Servers(client), dry_run)?;
-    Ok((edit, excluded))
+    place.install(session, &edit, Excluded::Servers(client), dry_run).map(|excluded| (edit, excluded))
 }

@@ -185,8 +185,6 @@ pub struct EarlierDeeds {
     pub spans: Vec<(CheckpointId, Option<CheckpointId>)>,
     /// The checkpoint with which an earlier attempt at this restore ended: whatever differs from it is of others.
     pub stopped_at: Option<CheckpointId>,
-    /// Of the undo of a restore by itself: the checkpoint that the restore left, and its paths. What came since is of others.
-    pub undone: Option<(CheckpointId, BTreeSet<Vec<u8>>)>,
 }
 
 impl EarlierDeeds {

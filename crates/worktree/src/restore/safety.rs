@@ -112,15 +112,11 @@ impl Workspace<'_> {
             reasons.entry(path).or_insert_with(|| reason.to_owned());
         }
         // Nothing of the deed changed the tree since it stopped. But a program that closes a database merges the log into it.
-        if let Some(stopped_at) = did.stopped_at.as_ref().or(did.undone.as_ref().map(|(left, _)| left)) {
+        if let Some(stopped_at) = &did.stopped_at {
             let left = self.kernel.read(|snapshot| record::get(snapshot, stopped_at))?.tree;
             let to_do = self.changed_paths(&left, &target.tree)?;
             for path in self.changed_paths(&left, now)?.into_iter().filter(|path| !self.is_database_now(path)) {
-                let reason = match did.stopped_at {
-                    None => "changed since that restore",
-                    Some(_) if to_do.contains(&path) => "changed since this restore stopped",
-                    Some(_) => THEIRS_SINCE,
-                };
+                let reason = if to_do.contains(&path) { "changed since this restore stopped" } else { THEIRS_SINCE };
                 reasons.entry(path).or_insert_with(|| reason.to_owned());
             }
         }
@@ -146,7 +142,6 @@ impl Workspace<'_> {
         }
         Ok(differences
             .iter()
-            .filter(|difference| did.undone.as_ref().is_none_or(|(_, own)| own.contains(&difference.path)))
             .filter_map(|difference| {
                 let reason = reasons.get(&difference.path)?.clone();
                 Some(Conflict { path: PathText(difference.path.clone()), reason })

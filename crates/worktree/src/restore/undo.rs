@@ -17,7 +17,7 @@ use super::super::workspace::{CaptureSettings, Warning, Workspace, require_kept}
 use super::interruption::{self, Settled, also_settled, settle_note};
 use super::limits::LimitOwner;
 use super::planned_restore::RestoreTask;
-use super::request::{EarlierDeeds, RestoreReport, RestoreRequest, RestoreWatch};
+use super::request::{RestoreReport, RestoreRequest, RestoreWatch};
 use super::{kept_plan, refusal, run};
 
 /// What is undone: the next one of a kind, or the one that was named.
@@ -144,10 +144,8 @@ fn step_held(
     let request = RestoreRequest { strategy: Some(last.strategy), ..*request };
     // What is made again had been undone: that left what there was before it.
     let left = if kind == RestoreKind::Redo { Some(last.safety_id.clone()) } else { last.restored_id.clone() };
-    let did = EarlierDeeds { undone: left.clone().map(|left| (left, own.clone())), ..EarlierDeeds::default() };
     let task = RestoreTask {
         whose: LimitOwner::Caller,
-        did,
         own,
         brought: left.map(|left| Brought { left, is_compared: false }),
         ..RestoreTask::of(kind, target, limits)

@@ -2,6 +2,7 @@
 
 use ic_base::{AgentId, Diagnosis, DispatchId};
 use ic_effects::CompensationState;
+use ic_kernel::journal::RollbackStep;
 use ic_kernel::journal::steps::{Course, next_command};
 use ic_undo::UndoneRollback;
 
@@ -108,7 +109,11 @@ fn ended(undone: &UndoneRollback) -> String {
         Some(works) if stands => format!("{} {id}: {works} stays undone.\n", styled(style::GOOD, "stands")),
         Some(works) => {
             let head = if undone.course == Course::Abort { "aborted" } else { "redone" };
-            format!("{} {id}: {works} is back.\n", styled(style::GOOD, head))
+            // Of such an undo the work did not count as undone.
+            let is_nothing = |step: &RollbackStep| step.detail.changes == 0 && step.detail.parts_left > 0;
+            let [before, after] =
+                if undone.steps.iter().any(is_nothing) { ["it had undone nothing of ", ""] } else { ["", " is back"] };
+            format!("{} {id}: {before}{works}{after}.\n", styled(style::GOOD, head))
         }
         None if stands => {
             let phase = plain(&rollback.to_phase);

@@ -175,7 +175,6 @@ impl<'a> Goal<'a> {
                 spans: remembered
                     .map_or_else(|| Ok(Vec::new()), |one| effects_bracket::done_by_effects(site.kernel, one))?,
                 stopped_at: target::stopped_at(workspace, self.covered, &target.id)?,
-                ..EarlierDeeds::default()
             },
             taken,
         };
