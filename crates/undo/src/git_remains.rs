@@ -8,7 +8,7 @@ use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::plan::{RestoreNode, RestoreStep};
-use ic_checkpoint::restore::reverse::merged;
+use ic_checkpoint::restore::reverse::has_change;
 use ic_dispatch::{Dispatch, code, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::LayerName;
@@ -350,11 +350,7 @@ fn with_undone(
         let (Some(text), Some(step)) = (text, steps.get(path.as_slice())) else { continue };
         let (with, without) = (content(&path, &step.before)?, content(&path, &step.after)?);
         // Where both changed the same lines, it cannot be told, and the text is a person's.
-        let is_in = |with: Vec<u8>| {
-            let without = without.as_deref().unwrap_or_default();
-            text == with || merged(&with, &text, without).is_some_and(|merged| merged != text)
-        };
-        if with.is_some_and(is_in) {
+        if with.is_some() && has_change(Some(&text), (without.as_deref(), with.as_deref())) == Some(true) {
             kept.push(path);
         }
     }

@@ -4,6 +4,7 @@
 //! before. Text that others changed since is merged: the base is what the work left, one side what stands there now, the other what
 //! stood there before. What cannot be merged is a conflict, and never becomes markers in a file.
 
+mod directories;
 mod merge;
 mod path_reversal;
 mod path_state;
@@ -31,6 +32,9 @@ pub use replay::{ChangeOwner, LineDecision, Past, ReplayedPath, without_returns}
 use work_changes::StayReason;
 pub use work_changes::{LookPair, Own};
 
+/// Why a path stays, or is asked about, that is as the work left it though others changed it in between.
+const RETURNED: &str = "others made it so again since, or brought it back";
+
 /// Texts that were merged, and that no checkpoint holds.
 type MergedTexts = Vec<Vec<u8>>;
 
@@ -51,7 +55,7 @@ pub struct Reversed {
     /// Paths that stay as they are though something of the work is there, and why.
     pub parts: Vec<(Vec<u8>, String)>,
     /// Merged texts, which no checkpoint holds yet.
-    pub texts: Vec<Vec<u8>>,
+    pub texts: MergedTexts,
 }
 
 /// The current tree, exactly and in the form that a checkpoint would have.
@@ -183,32 +187,30 @@ impl Work<'_> {
             return if is_first { self.step_back(&name, &pairs) } else { Ok(()) };
         }
         let to = match self.backwards.back(path, pairs, now.as_ref())? {
-            PathReversal::To { state, mut texts, again } => {
+            PathReversal::To { state, texts, again } => {
                 let is_as_it_was = is_same(now.as_ref(), state.as_ref());
                 if let Some(why) = own.clashes.get(path).filter(|_| !is_as_it_was) {
                     return self.conflict(path, pairs, now, why.clone());
                 }
                 let without = if is_as_it_was { self.without_returned(path, now.as_ref())? } else { None };
+                let is_by_persons = own.by_persons.contains(path) && !own.is_of_nobody(path);
                 if is_as_it_was && (again || without.is_some()) {
-                    let why = if own.is_of_nobody(path) {
-                        "it is the same without this work"
-                    } else if let Some((without, more)) = without.filter(|_| own.by_persons.contains(path)) {
+                    let Reversed { conflicts, parts, left, .. } = &mut self.reversed;
+                    let (list, why) = match (is_by_persons, &without) {
                         // Whether they wrote it anew, or git brought it back with what they wrote, is not known.
-                        let why = "others made it so again since, or brought it back".to_owned();
-                        self.reversed.conflicts.push((path.to_vec(), why));
-                        self.reversed.texts.extend(more);
-                        self.wanted.insert(path.to_vec(), (now, without));
-                        return Ok(());
-                    } else {
-                        "others made it so again since"
+                        (true, Some(_)) => (conflicts, RETURNED),
+                        (true, None) => (parts, RETURNED),
+                        (false, _) if own.is_of_nobody(path) => (left, "it is the same without this work"),
+                        (false, _) => (left, "others made it so again since"),
                     };
-                    self.reversed.left.push((path.to_vec(), why.to_owned()));
+                    list.push((path.to_vec(), why.to_owned()));
                 } else if let (true, None, Some(name)) = (is_as_it_was, &state, self.last_name(path)) {
                     let name = String::from_utf8_lossy(name);
                     let why = format!("others renamed it to {name} since, which is not changed");
                     self.reversed.parts.push((path.to_vec(), why));
                 }
-                self.reversed.texts.append(&mut texts);
+                let (state, texts) = without.filter(|_| is_by_persons).unwrap_or((state, texts));
+                self.reversed.texts.extend(texts);
                 state
             }
             PathReversal::Stays(why) => {
@@ -325,73 +327,6 @@ impl Work<'_> {
             self.reversed.without_lines.extend(left.map(|left| (path.to_vec(), left)));
         }
         self.wanted.insert(path.to_vec(), (now, taken));
-    }
-
-    /// Directories that the work made stay where something of others is in them.
-    fn keep_directories(&mut self) -> Result<()> {
-        let is_directory = |state: &Option<DiffState>| matches!(state, Some(DiffState::Directory { .. }));
-        let leaving: Vec<Vec<u8>> = self
-            .wanted
-            .iter()
-            .filter(|(_, (now, to))| is_directory(now) && !is_directory(to))
-            .map(|(path, _)| path.clone())
-            .collect();
-        // What lies deeper comes first: a directory goes when all that is in it does.
-        for path in leaving.into_iter().rev() {
-            let stays = self
-                .entries(&path)?
-                .into_iter()
-                .find(|entry| self.wanted.get(entry).is_none_or(|(_, to)| to.is_some()));
-            let Some(stays) = stays else { continue };
-            let Some((_, to)) = self.wanted.remove(&path) else { continue };
-            if self.backwards.own.of_undone.contains(&path) {
-                continue;
-            }
-            let stays = String::from_utf8_lossy(&stays).into_owned();
-            if to.is_some() {
-                self.reversed.conflicts.push((path, format!("others keep {stays} in it")));
-            } else {
-                self.reversed.left.push((path, format!("{stays} stays in it")));
-            }
-        }
-        Ok(())
-    }
-
-    /// The paths right below a directory of the current tree.
-    fn entries(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut tree = self.objects.tree(self.now.exact)?;
-        for name in path.split(|b| *b == b'/').filter(|name| !name.is_empty()) {
-            let Some(crate::tree::TreeNode::Directory(below)) = tree.get(name).map(|entry| entry.node.clone()) else {
-                return Ok(Vec::new());
-            };
-            tree = self.objects.tree(&below)?;
-        }
-        let below = |name: &Vec<u8>| if path.is_empty() { name.clone() } else { [path, b"/", name].concat() };
-        Ok(tree.entries.iter().map(|entry| below(&entry.name)).collect())
-    }
-
-    /// What comes back needs a directory to come back into.
-    fn require_parents(&mut self) -> Result<()> {
-        let coming: Vec<Vec<u8>> = self
-            .wanted
-            .iter()
-            .filter(|(_, (now, to))| to.is_some() && !is_same(now.as_ref(), to.as_ref()))
-            .map(|(path, _)| path.clone())
-            .collect();
-        for path in coming {
-            let Some(at) = path.iter().rposition(|b| *b == b'/') else { continue };
-            let parent = &path[..at];
-            let then = match self.wanted.get(parent) {
-                Some((_, to)) => to.clone(),
-                None => self.finder.find(parent)?,
-            };
-            if !matches!(then, Some(DiffState::Directory { .. })) {
-                self.wanted.remove(&path);
-                let why = "others removed the directory that it was in".to_owned();
-                self.reversed.conflicts.push((path, why));
-            }
-        }
-        Ok(())
     }
 
     fn done(self) -> Reversed {

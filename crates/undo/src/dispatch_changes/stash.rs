@@ -131,7 +131,7 @@ fn leave_committed(
         let pairs = made.pairs(path);
         let [before, after] =
             [pairs.first().map(|pair| &pair.0), pairs.last().map(|pair| &pair.1)].map(|one| one.and_then(text));
-        let has = |found: Option<&[u8]>| has_change(found, (before.as_deref(), after.as_deref()));
+        let has = |found: Option<&[u8]>| has_change(found, (before.as_deref(), after.as_deref())).unwrap_or(true);
         let here = std::fs::read(root.join(path_from_bytes(path))).ok();
         if !has(here.as_deref()) && has(found.iter().flatten().next().map(Vec::as_slice)) {
             changes.leave_part(path.clone(), why);

@@ -64,16 +64,15 @@ pub(super) fn merge_taking(side: MergeSide, base: &str, ours: &str, theirs: &str
     MergedText { text, regions }
 }
 
-/// Whether a text has the change from one text to another, or a change of its own in the same lines; `None`: there is no file.
-pub fn has_change(text: Option<&[u8]>, (before, after): (Option<&[u8]>, Option<&[u8]>)) -> bool {
-    let (Some(text), Some(after)) = (text, after) else { return text.is_none() == after.is_none() };
-    match [text, after, before.unwrap_or_default()].map(std::str::from_utf8) {
-        [Ok(text), Ok(after), Ok(before)] if text.len().max(after.len()) as u64 <= MOST_MERGED => {
-            // Without the change it would be another text. If both changed the same lines, it cannot be told.
-            text == after || diffy::merge(after, text, before).map_or(true, |without| without != text)
-        }
-        _ => Some(text) != before,
+/// Whether a text has the change from one text to another. Without a file: whether the change left none. `None`: it cannot be told, because
+/// the text has a change of its own in the same lines, or is none that can be merged.
+pub fn has_change(text: Option<&[u8]>, (before, after): (Option<&[u8]>, Option<&[u8]>)) -> Option<bool> {
+    let (Some(text), Some(after)) = (text, after) else { return Some(text.is_none() == after.is_none()) };
+    if text == after || Some(text) == before {
+        return Some(text == after);
     }
+    // Without the change it would be another text.
+    merged(after, text, before.unwrap_or_default()).map(|without| without != text)
 }
 
 /// Two texts that were made of `base`, merged; `None`: they changed the same lines, or it is no text that can be merged.
@@ -152,7 +151,7 @@ mod tests {
     #[test]
     fn change_is_found_beside_others_and_not_where_it_was_reverted() {
         let has = |text: Option<&str>, before: Option<&str>, after: Option<&str>| {
-            has_change(text.map(str::as_bytes), (before.map(str::as_bytes), after.map(str::as_bytes)))
+            has_change(text.map(str::as_bytes), (before.map(str::as_bytes), after.map(str::as_bytes))).unwrap_or(true)
         };
         let after = BASE.replace("two", "2");
         for (text, expected) in
