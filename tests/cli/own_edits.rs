@@ -65,6 +65,20 @@ fn clashes(plan: &Value) -> Vec<&str> {
     all.iter().map(|one| one["path"].as_str().expect("a path")).collect()
 }
 
+/// A repository with one committed file.
+fn with_file(name: &str, text: &str) -> Project {
+    let project = in_git();
+    project.write(name, text);
+    git(&project, &["add", name]);
+    git(&project, &["commit", "-qm", "the file"]);
+    project
+}
+
+/// Eight lines, of which the second and the last are far enough from each other to be changed by two.
+fn eight(second: &str, last: &str) -> String {
+    format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n")
+}
+
 /// A tool call that runs git.
 fn runs(project: &Project, session: &str, call: &str, deed: impl Fn()) {
     before(project, session, call, "Bash", json!({ "command": call }));
@@ -705,20 +719,16 @@ fn lines_that_a_person_wrote_below_those_of_the_work_stay_when_it_is_taken_out()
 
 #[test]
 fn stashed_work_that_later_work_changed_too_is_not_undone() {
-    let project = in_git();
-    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");
-    project.write("f.txt", &text("2", "8"));
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "-qm", "f"]);
-    writes(&project, "A", "first", "f.txt", &text("two", "8"));
+    let project = with_file("f.txt", &eight("2", "8"));
+    writes(&project, "A", "first", "f.txt", &eight("two", "8"));
     let first = work_of(&project, "A");
-    writes(&project, "A", "second", "f.txt", &text("two", "eight"));
+    writes(&project, "A", "second", "f.txt", &eight("two", "eight"));
     git(&project, &["stash", "-q"]);
     let refused = project.run(&format!("undo --only {first} --yes"));
     assert!(refused.code != Some(0) && format!("{refused:?}").contains("it is on the stash"), "{refused:?}");
     git(&project, &["stash", "pop", "-q"]);
     project.json(&format!("undo --only {first} --yes"));
-    assert_eq!(read(&project, "f.txt"), text("2", "eight"));
+    assert_eq!(read(&project, "f.txt"), eight("2", "eight"));
 }
 
 #[test]
@@ -840,25 +850,20 @@ fn what_git_keeps_of_undone_work_because_of_a_person_is_named() {
 
 #[test]
 fn staged_work_is_named_also_where_a_person_changed_its_file_since() {
-    let project = in_git();
-    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n");
-    project.write("f.txt", &text("2", "8"));
-    git(&project, &["add", "."]);
-    git(&project, &["commit", "-qm", "f"]);
-    writes(&project, "A", "write", "f.txt", &text("two", "8"));
+    let project = with_file("f.txt", &eight("2", "8"));
+    writes(&project, "A", "write", "f.txt", &eight("two", "8"));
     git(&project, &["add", "f.txt"]);
-    project.write("f.txt", &text("two", "mine"));
+    project.write("f.txt", &eight("two", "mine"));
     let [preview, undone] = ["--dry-run", "--yes"].map(|flag| project.run(&format!("undo {flag} --json")));
     for outcome in [&preview, &undone] {
         assert!(outcome.code == Some(4) && outcome.stdout.contains("git restore --staged -- f.txt"), "{outcome:?}");
     }
-    assert_eq!(read(&project, "f.txt"), text("2", "mine"));
+    assert_eq!(read(&project, "f.txt"), eight("2", "mine"));
 }
 
 /// What a merge, a pull or a rebase in a call brings is merged with what stood there: both are of others.
 #[test]
 fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
-    let text = |second: &str, last: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n{last}\n9\n");
     let ways: [(bool, &[&[&str]]); 4] = [
         (true, &[&["merge", "-q", "--no-edit", "other"]]),
         (true, &[&["rebase", "-q", "other"]]),
@@ -866,15 +871,12 @@ fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
         (false, &[&["stash", "-q"], &["merge", "-q", "other"], &["stash", "pop", "-q"]]),
     ];
     for (is_committed, calls) in ways {
-        let project = in_git();
-        project.write("f.txt", &text("2", "8"));
-        git(&project, &["add", "."]);
-        git(&project, &["commit", "-qm", "f"]);
+        let project = with_file("f.txt", &eight("2", "8"));
         git(&project, &["switch", "-q", "-c", "other"]);
-        project.write("f.txt", &text("theirs", "8"));
+        project.write("f.txt", &eight("theirs", "8"));
         git(&project, &["commit", "-qam", "theirs"]);
         git(&project, &["switch", "-q", "-"]);
-        project.write("f.txt", &text("2", "mine"));
+        project.write("f.txt", &eight("2", "mine"));
         if is_committed {
             git(&project, &["commit", "-qam", "mine"]);
         }
@@ -889,11 +891,11 @@ fn own_lines_stay_where_a_call_of_the_work_merged_something_into_their_file() {
         project.write("own.txt", "mine\n");
         let undone = project.run("undo --yes");
         assert!(undone.code == Some(0) && !project.root().join("new.txt").exists(), "{calls:?}: {undone:?}");
-        assert_eq!(read(&project, "f.txt"), text("theirs", "mine"), "{calls:?}");
+        assert_eq!(read(&project, "f.txt"), eight("theirs", "mine"), "{calls:?}");
         project.json("redo --yes");
         assert_eq!(
             (read(&project, "f.txt"), read(&project, "new.txt")),
-            (text("theirs", "mine"), "agent\n".to_owned())
+            (eight("theirs", "mine"), "agent\n".to_owned())
         );
     }
 }
@@ -1213,6 +1215,10 @@ fn what_changed_after_a_call_that_was_stopped_is_unsure() {
             let undone = project.run(&format!("undo --only {id} --yes --keep-theirs"));
             assert_eq!(undone.code, Some(4), "{undone:?}");
             assert_eq!(read(&project, "named.txt"), "its\n", "{tool}");
+            if tool == "Edit" {
+                let undone = project.run(&format!("undo --only {id} --yes --force-files"));
+                assert_eq!((undone.code, project.root().join("named.txt").exists()), (Some(0), false), "{undone:?}");
+            }
             let kept = ["unnamed.txt", "notes.txt"].map(|name| read(&project, name));
             assert_eq!(kept, ["its or mine\n", "mine\n"], "{tool}");
         }

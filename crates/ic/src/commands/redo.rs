@@ -15,8 +15,9 @@ pub(crate) use entry::{EntryUndo, without_meaning};
 /// Redo what was undone last: undo the newest undo, rollback or restore; or the one with this ID.
 ///
 /// The run, its files, git's state and rows are again as they were before it. What was done since stays: prompts come
-/// back merged with it, and any other redo is refused where it would overwrite it. Effects that were undone are not made
-/// again, but for restored files (--restore-file), and cancelled work stays cancelled: both are listed.
+/// back merged with it, and the redo of a rollback is refused where it would overwrite it. The undo of a restore may
+/// replace what came since at its paths: a checkpoint keeps that, and the report names it. Effects that were undone are
+/// not made again, but for restored files (--restore-file), and cancelled work stays cancelled: both are listed.
 ///
 /// A rewind of rows is undone by its ID alone. `ic undo ID` does the same with an ID of these. After the redo of a
 /// restore, it makes the restore again.
