@@ -816,7 +816,7 @@ fn redo_of_commits_on_another_branch_at_the_same_commit_is_refused() {
     git(&project, &["switch", "-q", "-c", "other"]);
     let refused = project.run("redo --yes");
     assert_eq!((refused.error().as_str(), read(&project, "kept.txt")), ("branch_switched", "1\n".to_owned()));
-    assert!(refused.stderr.contains(&format!("took commits off {main}, and other is checked out")), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("moved {main}, and other is checked out")), "{refused:?}");
     git(&project, &["switch", "-q", &main]);
     project.json("redo --yes");
     assert_eq!((git(&project, &["rev-parse", "HEAD"]), git(&project, &["status", "--short"])), (made, String::new()));
@@ -907,7 +907,7 @@ fn redo_of_an_undo_that_undid_nothing_says_so() {
     std::fs::rename(project.root().join("greet.txt"), project.root().join("hello.txt")).expect("another name");
     assert_eq!(project.run("undo --yes").code, Some(4));
     let redone = project.ok("redo --yes --format text");
-    assert!(redone.contains("it had undone nothing of dispatch:") && !redone.contains("is back"), "{redone}");
+    assert!(redone.contains(" had not been undone.") && !redone.contains("is back"), "{redone}");
     assert_eq!(read(&project, "hello.txt"), "hi\n");
 }
 

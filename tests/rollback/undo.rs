@@ -155,7 +155,7 @@ fn a_commit_since_stands_against_it() {
     world.git(&["reset", "-q", "--hard", "HEAD~1"]);
     world.git(&["switch", "-q", "-c", "other"]);
     let line = refused(&world, &undo, "branch_switched");
-    assert!(line.contains(&format!("took commits off {branch}, and other is checked out")), "{line}");
+    assert!(line.contains(&format!("moved {branch}, and other is checked out")), "{line}");
     world.git(&["switch", "-q", &branch]);
     world.write("README", "for later\n");
     world.git(&["stash", "-q"]);

@@ -35,8 +35,8 @@ pub use work_changes::{LookPair, Own};
 /// Why a path stays, or is asked about, that is as the work left it though others changed it in between.
 const RETURNED: &str = "others made it so again since, or brought it back";
 
-/// Texts that were merged, and that no checkpoint holds.
-type MergedTexts = Vec<Vec<u8>>;
+/// What a path is, and the texts that were merged for that and that no checkpoint holds.
+type StateWithTexts = (Option<DiffState>, Vec<Vec<u8>>);
 
 /// What is to be done to undo a piece of work.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub struct Reversed {
     /// Paths that stay as they are though something of the work is there, and why.
     pub parts: Vec<(Vec<u8>, String)>,
     /// Merged texts, which no checkpoint holds yet.
-    pub texts: MergedTexts,
+    pub texts: Vec<Vec<u8>>,
 }
 
 /// The current tree, exactly and in the form that a checkpoint would have.
@@ -253,11 +253,7 @@ impl Work<'_> {
 
     /// What a path is without what the work is known to have changed there, and the texts merged for that. `None`: others did not make it
     /// again.
-    fn without_returned(
-        &self,
-        path: &[u8],
-        now: Option<&DiffState>,
-    ) -> Result<Option<(Option<DiffState>, MergedTexts)>> {
+    fn without_returned(&self, path: &[u8], now: Option<&DiffState>) -> Result<Option<StateWithTexts>> {
         let Some(pairs) = self.backwards.own.replayed.get(path) else { return Ok(None) };
         // The changes are taken out as if others had done nothing. If that would change the path, others made it so again.
         let alone = Own::default();

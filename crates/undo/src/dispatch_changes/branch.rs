@@ -56,7 +56,7 @@ pub(crate) fn require_branch_of_undo(
     let is_moved = left.branch.is_some()
         && state(before)?.is_some_and(|before| before.branch == left.branch && before.head != left.head);
     let message = if is_moved {
-        format!("The undo {id} took commits off {its}, and {here} is checked out.")
+        format!("The undo {id} moved {its}, and {here} is checked out.")
     } else if !has_commit(root, left.head.as_deref()) {
         format!("The undo {id} was made on {its}, and {here} is checked out, which has not got that.")
     } else {

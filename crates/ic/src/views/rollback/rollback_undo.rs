@@ -96,6 +96,12 @@ fn would_be_undone(undone: &UndoneRollback) -> String {
     format!("{} {id}: the run {run} would be at {} again.\n", styled(style::WARN, head), plain(phase))
 }
 
+/// Whether all of the work stayed where a rollback was to undo it: the work did not count as undone.
+fn undid_nothing(steps: &[RollbackStep]) -> bool {
+    let is_nothing = |step: &RollbackStep| step.detail.changes == 0 && step.detail.compensations.is_empty();
+    steps.iter().all(is_nothing) && steps.iter().any(|step| step.detail.parts_left > 0)
+}
+
 /// The outcome of an undo or abort, in a sentence.
 fn ended(undone: &UndoneRollback) -> String {
     let rollback = &undone.remembered;
@@ -109,11 +115,8 @@ fn ended(undone: &UndoneRollback) -> String {
         Some(works) if stands => format!("{} {id}: {works} stays undone.\n", styled(style::GOOD, "stands")),
         Some(works) => {
             let head = if undone.course == Course::Abort { "aborted" } else { "redone" };
-            // Of such an undo the work did not count as undone.
-            let is_nothing = |step: &RollbackStep| step.detail.changes == 0 && step.detail.parts_left > 0;
-            let [before, after] =
-                if undone.steps.iter().any(is_nothing) { ["it had undone nothing of ", ""] } else { ["", " is back"] };
-            format!("{} {id}: {before}{works}{after}.\n", styled(style::GOOD, head))
+            let what = if undid_nothing(&undone.steps) { "had not been undone" } else { "is back" };
+            format!("{} {id}: {works} {what}.\n", styled(style::GOOD, head))
         }
         None if stands => {
             let phase = plain(&rollback.to_phase);
