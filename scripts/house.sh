@@ -22,10 +22,10 @@ export LC_ALL=C.UTF-8
 measures='
 crates|19|21|crates, without those for tests
 floors|9|9|crates on the longest path of dependencies
-lines|93204|72000|lines of product code
+lines|93072|72000|lines of product code
 modules|0|0|modules named by a function word or a participle
 types|0|20|names that two public types or more share
-comments|0.0516|0.05|plain comments a line of code
+comments|0.0517|0.05|plain comments a line of code
 docs|2|50|doc comments of three words or fewer
 circles|0|0|circles of imports over more than two files
 words|0|0|phrases of scripts/words.txt

@@ -26,28 +26,9 @@ pub(crate) struct Forest<'f> {
 impl<'f> Forest<'f> {
     pub(crate) fn new(root: &'f Path, random: &'f mut Random) -> Self {
         let names: [&[u8]; 22] = [
-            b"a",
-            b"b",
-            b"a.b",
-            b"a!b",
-            b"a-wal",
-            b"b-journal",
-            b"new\nline",
-            b"with space",
-            b" ",
-            b"-rf",
-            b"--help",
-            b"\xff\xfe.bin",
-            b"caf\xc3\xa9",
-            b"cafe\xcc\x81",
-            b".hidden",
-            b"..x",
-            b"*",
-            b"\\",
-            b"\"quoted\"",
-            b"#hash",
-            b"\x01\x7f",
-            b".gitkeep",
+            b"a", b"b", b"a.b", b"a!b", b"a-wal", b"b-journal", b"new\nline", b"with space", b" ", b"-rf", b"--help",
+            b"\xff\xfe.bin", b"caf\xc3\xa9", b"cafe\xcc\x81", b".hidden", b"..x", b"*", b"\\", b"\"quoted\"", b"#hash",
+            b"\x01\x7f", b".gitkeep",
         ];
         let mut names: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
         names.push(vec![b'l'; 200]);

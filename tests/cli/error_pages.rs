@@ -17,25 +17,10 @@ use crate::verbs::workflow::completed as workflow_completed;
 
 /// Codes that cannot be provoked everywhere: they need a file system or a user that is not at hand.
 const BY_HAND: &[&str] = &[
-    "unsupported_fs",
-    "permission_denied",
-    "foreign_commits",
-    "git_in_progress",
-    "git_busy",
-    "git_unsupported",
-    "git_failed",
-    "file_conflict",
-    "row_conflict",
-    "effect_failed",
-    "interrupted",
-    "conflict",
+    "unsupported_fs", "permission_denied", "foreign_commits", "git_in_progress", "git_busy", "git_unsupported",
+    "git_failed", "file_conflict", "row_conflict", "effect_failed", "interrupted", "conflict",
     // They need a server: tests/server.
-    "migration_needed",
-    "untrusted_server",
-    "nothing_to_skip",
-    "archive_in_use",
-    "checkpoint_needed",
-    "steps_overlap",
+    "migration_needed", "untrusted_server", "nothing_to_skip", "archive_in_use", "checkpoint_needed", "steps_overlap",
     "branch_switched",
 ];
 

@@ -5,15 +5,7 @@ use serde_json::json;
 use crate::support::{Project, chain};
 
 const DEFAULT: &[&str] = &[
-    "brainstorm",
-    "brainstorm-reviewed",
-    "strategized",
-    "planned",
-    "executing",
-    "review",
-    "polish",
-    "reflect",
-    "done",
+    "brainstorm", "brainstorm-reviewed", "strategized", "planned", "executing", "review", "polish", "reflect", "done",
 ];
 
 /// A default run, and what each of its transitions waits for.

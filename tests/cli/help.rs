@@ -15,17 +15,8 @@ fn leaves() -> Vec<String> {
 fn the_help_of_each_noun() {
     let project = Project::without_ledger();
     let groups = [
-        "",
-        "run",
-        "run agent",
-        "run artifact",
-        "dispatch",
-        "compensation",
-        "workflow",
-        "gate",
-        "events",
-        "events cursor",
-        "completions",
+        "", "run", "run agent", "run artifact", "dispatch", "compensation", "workflow", "gate", "events",
+        "events cursor", "completions",
     ];
     let mut text = String::new();
     for name in groups {

@@ -215,20 +215,8 @@ fn a_mistyped_preview_is_never_the_deed() {
     let project = Project::new();
     story(&project);
     for flag in [
-        "--dryrun",
-        "--dry_run",
-        "--dry-run=yes",
-        "--dry-run=true",
-        "--dry-run=false",
-        "--dry",
-        "--dry-ru",
-        "--dry-runn",
-        "--DRY-RUN",
-        "-dry-run",
-        "-- --dry-run",
-        "dry-run",
-        "--dry-run --dry-run",
-        "--no-dry-run",
+        "--dryrun", "--dry_run", "--dry-run=yes", "--dry-run=true", "--dry-run=false", "--dry", "--dry-ru",
+        "--dry-runn", "--DRY-RUN", "-dry-run", "-- --dry-run", "dry-run", "--dry-run --dry-run", "--no-dry-run",
         "—dry-run",
     ] {
         let (exit, code) = project.refused(&format!("run rollback @ --to-phase planned {flag}"));

@@ -319,14 +319,7 @@ fn what_is_hostile_reaches_no_shell_and_no_terminal() {
         let sessions = project.json("session list");
         let shown = sessions[0]["id"].as_str().map(|id| format!("session show {id} --calls")).expect("a session");
         for verb in [
-            "log",
-            "status",
-            "session list",
-            &shown,
-            "hooks doctor",
-            "dispatch list --all",
-            "run list",
-            "run history @",
+            "log", "status", "session list", &shown, "hooks doctor", "dispatch list --all", "run list", "run history @",
         ] {
             let text = project.run(&format!("{verb} --format text"));
             let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';

@@ -218,18 +218,9 @@ fn it_goes_from_a_file_that_has_grown_since() {
 fn it_goes_from_everything_that_a_creation_or_a_report_recorded() {
     let project = Project::new();
     let metadata = format!("{{\"token\":\"{SECRET}\"}}");
-    let run = project.cli.ok([
-        "run",
-        "create",
-        "--goal",
-        "g",
-        "--metadata",
-        &metadata,
-        "--scope-id",
-        SECRET,
-        "--phases",
-        "a,b",
-    ]);
+    let run = project
+        .cli
+        .ok(["run", "create", "--goal", "g", "--metadata", &metadata, "--scope-id", SECRET, "--phases", "a,b"]);
     let dispatch = project.ok(&format!("dispatch create {run} --model {SECRET} --prompt-file {SECRET}"));
     project.ok(&format!("dispatch record {dispatch} --file {SECRET}"));
     project.ok(&format!("run cancel {run} --reason '{SECRET} leaked'"));

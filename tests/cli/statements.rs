@@ -12,27 +12,9 @@ use crate::verbs::rewind::fill;
 
 /// Tables that grow with use: no statement may walk one from end to end.
 pub(crate) const GROWING: &[&str] = &[
-    "events",
-    "runs",
-    "dispatches",
-    "dispatch_commits",
-    "dispatch_files",
-    "run_artifacts",
-    "run_agents",
-    "run_skips",
-    "rollbacks",
-    "rollback_steps",
-    "sessions",
-    "prompts",
-    "calls",
-    "state_marks",
-    "checkpoints",
-    "compensations",
-    "workflows",
-    "workflow_steps",
-    "restores",
-    "rewinds",
-    "objects",
+    "events", "runs", "dispatches", "dispatch_commits", "dispatch_files", "run_artifacts", "run_agents", "run_skips",
+    "rollbacks", "rollback_steps", "sessions", "prompts", "calls", "state_marks", "checkpoints", "compensations",
+    "workflows", "workflow_steps", "restores", "rewinds", "objects",
 ];
 
 /// Verbs that look at every checkpoint, or at every object.
@@ -448,14 +430,7 @@ fn only_known_statements_are_no_data() {
         .map(|sql| sql.split(' ').take(2).collect::<Vec<_>>().join(" "))
         .collect();
     let known = [
-        "-- committed",
-        "-- copying",
-        "-- making",
-        "-- naming",
-        "BEGIN DEFERRED",
-        "BEGIN IMMEDIATE",
-        "COMMIT",
-        "VACUUM",
+        "-- committed", "-- copying", "-- making", "-- naming", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "COMMIT", "VACUUM",
     ];
     for sql in &others {
         assert!(known.contains(&sql.as_str()) || sql.starts_with("PRAGMA"), "{sql}");

@@ -6,16 +6,8 @@ use rusqlite::Connection;
 use crate::filled::Filled;
 
 const TABLES: [&str; 10] = [
-    "events",
-    "event_head",
-    "event_cursors",
-    "runs",
-    "run_skips",
-    "rollbacks",
-    "dispatches",
-    "dispatch_commits",
-    "run_artifacts",
-    "run_agents",
+    "events", "event_head", "event_cursors", "runs", "run_skips", "rollbacks", "dispatches", "dispatch_commits",
+    "run_artifacts", "run_agents",
 ];
 
 #[test]

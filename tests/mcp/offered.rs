@@ -9,19 +9,8 @@ use crate::client::{Client, Era, SESSION};
 use crate::project::{client, spoiled, world};
 
 const TOOLS: [&str; 13] = [
-    "status",
-    "log",
-    "diff",
-    "checkpoint",
-    "undo",
-    "redo",
-    "advance",
-    "register_artifact",
-    "record_work",
-    "complete",
-    "fork",
-    "wait",
-    "declare_compensation",
+    "status", "log", "diff", "checkpoint", "undo", "redo", "advance", "register_artifact", "record_work", "complete",
+    "fork", "wait", "declare_compensation",
 ];
 
 fn names(listed: &Value) -> Vec<&str> {

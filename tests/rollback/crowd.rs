@@ -13,15 +13,8 @@ use crate::rows::Rows as _;
 use crate::story::story_with_rows;
 
 const TYPED: [&str; 9] = [
-    "rolling_back",
-    "stale_dispatch",
-    "stale_phase",
-    "dispatch_finished",
-    "agent_finished",
-    "run_not_active",
-    "terminal_phase",
-    "phase_passed",
-    "busy",
+    "rolling_back", "stale_dispatch", "stale_phase", "dispatch_finished", "agent_finished", "run_not_active",
+    "terminal_phase", "phase_passed", "busy",
 ];
 
 /// What a process was told.

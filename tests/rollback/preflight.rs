@@ -88,15 +88,7 @@ fn conflicts_are_refused_forced_or_kept() {
 fn with_mine_only_what_the_run_recorded_is_put_back() {
     let world = story();
     let report = world.cli.json([
-        "run",
-        "rollback",
-        &world.run,
-        "--to-phase",
-        "a",
-        "--layer=workflow,files",
-        "--mine",
-        "--yes",
-        "--json",
+        "run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--mine", "--yes", "--json",
     ]);
     assert_eq!(report["status"], "rolled_back");
     assert_eq!((world.read("src/a.rs"), world.read("notes/todo").as_deref()), (None, Some("not tracked\n")));

@@ -17,12 +17,7 @@ fn record(world: &TestWorld, since: i64) -> Vec<Value> {
             assert_eq!(event["subject_id"], id_of_last(world), "{event}");
             let payload = &event["payload"];
             json!([
-                event["kind"],
-                event["from"],
-                event["to"],
-                event["reason"],
-                payload["step"],
-                payload["course"],
+                event["kind"], event["from"], event["to"], event["reason"], payload["step"], payload["course"],
                 event["epoch"]
             ])
         })

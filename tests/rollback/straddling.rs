@@ -122,16 +122,9 @@ fn work_that_tells_nothing_is_marked_where_the_tree_changed_while_it_was_under_w
         if is_seen {
             world.complete(&early);
         }
-        let done = world.cli.json([
-            "run",
-            "rollback",
-            &world.run,
-            "--to-phase",
-            "a",
-            "--layer=workflow,files",
-            "--yes",
-            "--json",
-        ]);
+        let done = world
+            .cli
+            .json(["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,files", "--yes", "--json"]);
         let list = if is_seen { "marked_dispatches" } else { "cancelled_dispatches" };
         assert_eq!(names(&done[list]), ["early"], "{done}");
         assert_eq!(world.show(&early)["rolled_back_by"], done["rollback_id"]);
@@ -149,16 +142,9 @@ fn a_commit_that_nobody_recorded_is_of_who_was_at_work_as_it_was_made() {
         if is_seen {
             world.complete(&early);
         }
-        let done = world.cli.json([
-            "run",
-            "rollback",
-            &world.run,
-            "--to-phase",
-            "a",
-            "--layer=workflow,git",
-            "--yes",
-            "--json",
-        ]);
+        let done = world
+            .cli
+            .json(["run", "rollback", &world.run, "--to-phase", "a", "--layer=workflow,git", "--yes", "--json"]);
         assert_eq!(world.show(&early)["rolled_back_by"], done["rollback_id"], "{done}");
     }
 }

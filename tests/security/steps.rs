@@ -8,27 +8,9 @@ use crate::project::{ends, pipe, project};
 fn outputs_of_a_step_do_not_steer_its_undo() {
     let cli = project();
     let names = [
-        "PATH",
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "DYLD_INSERT_LIBRARIES",
-        "BASH_ENV",
-        "ENV",
-        "IFS",
-        "PS4",
-        "SHELLOPTS",
-        "HOME",
-        "GIT_SSH_COMMAND",
-        "GIT_DIR",
-        "PYTHONPATH",
-        "PYTHONSTARTUP",
-        "NODE_OPTIONS",
-        "PERL5OPT",
-        "RUBYOPT",
-        "JAVA_TOOL_OPTIONS",
-        "IC_RUN",
-        "IC_DB",
-        "XDG_CONFIG_HOME",
+        "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "IFS", "PS4", "SHELLOPTS",
+        "HOME", "GIT_SSH_COMMAND", "GIT_DIR", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT",
+        "JAVA_TOOL_OPTIONS", "IC_RUN", "IC_DB", "XDG_CONFIG_HOME",
     ];
     let steering: String = names.iter().map(|name| format!("{name}=/steered\n")).collect();
     let said = write_in(cli.home(), "said", format!("{steering}ID=42\nurl=https://example.org/?a=b\n"));

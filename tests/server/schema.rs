@@ -169,21 +169,8 @@ fn neither_the_schema_nor_the_statements_of_a_day_depend_on_what_poolers_and_rel
         .collect();
     for text in [log.to_uppercase(), schema.to_uppercase()] {
         for lacking in [
-            "LISTEN ",
-            "NOTIFY ",
-            "ADVISORY",
-            "LOCK TABLE",
-            "DO $",
-            "DEFERRABLE",
-            "FOR EACH STATEMENT",
-            "UNLOGGED",
-            "INHERITS",
-            "CREATE RULE",
-            "PREPARE ",
-            "CREATE TEMP",
-            "WITH HOLD",
-            "NEXTVAL",
-            "SERIAL ",
+            "LISTEN ", "NOTIFY ", "ADVISORY", "LOCK TABLE", "DO $", "DEFERRABLE", "FOR EACH STATEMENT", "UNLOGGED",
+            "INHERITS", "CREATE RULE", "PREPARE ", "CREATE TEMP", "WITH HOLD", "NEXTVAL", "SERIAL ",
             "GENERATED ALWAYS",
         ] {
             let line = text.lines().find(|line| line.contains(lacking));

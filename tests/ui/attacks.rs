@@ -246,13 +246,8 @@ fn a_page_bounds_what_it_takes() {
         .and_then(|rest| rest.split('"').next().map(str::to_owned))
         .expect("a token");
     for back in [
-        "//evil.example",
-        "https://evil.example",
-        "/\\evil.example",
-        "/\t/evil.example",
-        "/\n/evil.example",
-        "/\u{b}\\evil.example",
-        "javascript:alert(1)",
+        "//evil.example", "https://evil.example", "/\\evil.example", "/\t/evil.example", "/\n/evil.example",
+        "/\u{b}\\evil.example", "javascript:alert(1)",
     ] {
         let reply = page.post("/theme", &format!("token={token}&to=dark&back={}", encoded(back)));
         assert_eq!((reply.status, reply.header("location")), (303, Some("/")), "{back}");

@@ -70,20 +70,8 @@ mod tests {
             assert!(is_like_git(name.as_bytes()), "{name:?}");
         }
         let others = [
-            "",
-            "git",
-            "git~2",
-            "git~10",
-            ".gitignore",
-            ".github",
-            ".Git-not",
-            ".git_",
-            "..git",
-            "g",
-            ".",
-            "\u{200c}",
-            ".git\u{301}",
-            "a.git",
+            "", "git", "git~2", "git~10", ".gitignore", ".github", ".Git-not", ".git_", "..git", "g", ".", "\u{200c}",
+            ".git\u{301}", "a.git",
         ];
         for name in others {
             assert!(!is_like_git(name.as_bytes()), "{name:?}");

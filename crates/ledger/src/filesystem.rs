@@ -6,25 +6,8 @@ use std::path::Path;
 use ic_base::{Code, Diagnosis, Result};
 
 const UNSUPPORTED: &[&str] = &[
-    "9p",
-    "afpfs",
-    "afs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "fuse.glusterfs",
-    "fuse.sshfs",
-    "gfs2",
-    "lustre",
-    "ncpfs",
-    "nfs",
-    "nfs4",
-    "ocfs2",
-    "smb3",
-    "smbfs",
-    "vboxsf",
-    "virtiofs",
-    "webdav",
+    "9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gfs2", "lustre", "ncpfs", "nfs",
+    "nfs4", "ocfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "webdav",
 ];
 
 /// Refuses a directory whose file system cannot hold a ledger. Errors: `unsupported_fs`.

@@ -4,15 +4,7 @@ use ic_base::{Code, Diagnosis, Label, Result};
 
 /// The chain of a run that names none.
 const DEFAULT: &[&str] = &[
-    "brainstorm",
-    "brainstorm-reviewed",
-    "strategized",
-    "planned",
-    "executing",
-    "review",
-    "polish",
-    "reflect",
-    "done",
+    "brainstorm", "brainstorm-reviewed", "strategized", "planned", "executing", "review", "polish", "reflect", "done",
 ];
 
 /// More phases than this are a mistake, not a plan.

@@ -40,21 +40,8 @@ pub struct InspectedTable {
 
 /// Names, or ends of names, of columns with a time, likeliest first.
 const ORDER_NAMES: [&str; 15] = [
-    "created_at",
-    "createdat",
-    "created",
-    "inserted_at",
-    "timestamp",
-    "created_on",
-    "ts",
-    "recorded_at",
-    "time",
-    "datetime",
-    "date",
-    "started_at",
-    "seq",
-    "updated_at",
-    "at",
+    "created_at", "createdat", "created", "inserted_at", "timestamp", "created_on", "ts", "recorded_at", "time",
+    "datetime", "date", "started_at", "seq", "updated_at", "at",
 ];
 
 /// Words in the names of tables whose rows are tasks, likeliest first.

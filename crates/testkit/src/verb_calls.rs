@@ -5,15 +5,8 @@
 ///
 /// `statements` checks that each finds its rows by an index, `tripwires` that none runs a program of the repository.
 pub const CALLS: &[&str] = &[
-    "version",
-    "where",
-    "config show",
-    "completions bash",
-    "man pages",
-    "run phase {run}",
-    "gate rules {run}",
-    "exec -- true",
-    "compare",
+    "version", "where", "config show", "completions bash", "man pages", "run phase {run}", "gate rules {run}",
+    "exec -- true", "compare",
 ];
 
 /// What kind of value an argument takes, and so what is bad for it.

@@ -204,29 +204,9 @@ fn learn(action: &EffectAction, root: &Path) -> EffectAction {
 
 /// Variables that decide what programs load and run. A step may pass on the output of others, which must not set them for its undo.
 const STEERING: &[&str] = &[
-    "BASHOPTS",
-    "BASH_ENV",
-    "CDPATH",
-    "CLASSPATH",
-    "EDITOR",
-    "ENV",
-    "HOME",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PAGER",
-    "PATH",
-    "PERL5DB",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PS4",
-    "RUBYLIB",
-    "RUBYOPT",
-    "SHELL",
-    "SHELLOPTS",
-    "VISUAL",
-    "_JAVA_OPTIONS",
+    "BASHOPTS", "BASH_ENV", "CDPATH", "CLASSPATH", "EDITOR", "ENV", "HOME", "IFS", "JAVA_TOOL_OPTIONS", "NODE_OPTIONS",
+    "NODE_PATH", "PAGER", "PATH", "PERL5DB", "PERL5LIB", "PERL5OPT", "PS4", "RUBYLIB", "RUBYOPT", "SHELL", "SHELLOPTS",
+    "VISUAL", "_JAVA_OPTIONS",
 ];
 const STEERING_FAMILIES: &[&str] = &["DYLD_", "GIT_", "IC_", "LD_", "PYTHON", "XDG_"];
 

@@ -206,17 +206,7 @@ fn a_key_without_an_end_hides_so_much_and_no_more() {
 #[test]
 fn what_is_held_back_is_short_whatever_comes() {
     let endless = [
-        "a",
-        "e",
-        "eyJ",
-        "://",
-        "ghp_",
-        "-----BEGIN ",
-        "BEGIN ",
-        "Bearer ",
-        "authorization: ",
-        "AccessKey=",
-        "sk-",
+        "a", "e", "eyJ", "://", "ghp_", "-----BEGIN ", "BEGIN ", "Bearer ", "authorization: ", "AccessKey=", "sk-",
         "\u{1b}[",
     ];
     for piece in endless {

@@ -26,18 +26,8 @@ use crate::tree::join;
 /// What the names of a ledger's files end with, after its own: of its object store, of their locks, and of its caches, its reserve and
 /// what is remembered of it. Its logs stay beside it between two calls.
 const OF_LEDGER: [&[u8]; 12] = [
-    b".head",
-    b".objects.db.head",
-    b".objects.db-wal",
-    b".objects.db-shm",
-    b".objects.db-journal",
-    b".lock",
-    b".lock.turn",
-    b".reserve",
-    b".objects.db",
-    b".objects.db.lock",
-    b".objects.db.lock.turn",
-    b".objects.cache",
+    b".head", b".objects.db.head", b".objects.db-wal", b".objects.db-shm", b".objects.db-journal", b".lock",
+    b".lock.turn", b".reserve", b".objects.db", b".objects.db.lock", b".objects.db.lock.turn", b".objects.cache",
 ];
 
 /// Judges the names of one directory.

@@ -110,17 +110,8 @@ fn absolute_path() -> Option<OsString> {
 /// Commands that look at no file of the work tree and write nothing to the repository: no filter and no hook belongs to
 /// them. Whatever is not here is taken to run both.
 const READING: [&str; 11] = [
-    "cat-file",
-    "check-ignore",
-    "config",
-    "diff-tree",
-    "for-each-ref",
-    "log",
-    "ls-files",
-    "pack-objects",
-    "rev-list",
-    "rev-parse",
-    "var",
+    "cat-file", "check-ignore", "config", "diff-tree", "for-each-ref", "log", "ls-files", "pack-objects", "rev-list",
+    "rev-parse", "var",
 ];
 
 /// Whether a command could run filters or hooks.

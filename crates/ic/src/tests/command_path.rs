@@ -65,18 +65,8 @@ fn every_verb_is_parsed_by_its_own_tree_as_by_the_whole_one() {
 #[test]
 fn what_names_no_command_is_left_to_the_whole_tree() {
     for words in [
-        "",
-        "nothing",
-        "run",
-        "run nothing",
-        "run agent",
-        "help",
-        "help run",
-        "run help",
-        "--help",
-        "-C run",
-        "--version",
-        "run status -h",
+        "", "nothing", "run", "run nothing", "run agent", "help", "help run", "run help", "--help", "-C run",
+        "--version", "run status -h",
     ] {
         let line: Vec<OsString> = ["ic"].into_iter().chain(words.split_whitespace()).map(OsString::from).collect();
         assert!(CommandLine::named(&line).is_none(), "{words}");

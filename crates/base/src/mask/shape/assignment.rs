@@ -60,24 +60,8 @@ const WORDS: [(&[u8], Name); 21] = [
 
 /// What such a name may end with and still be one; `password_file`, `secret_name` and `token_type` name something else.
 const ENDINGS: [&[u8]; 18] = [
-    b"key",
-    b"base",
-    b"value",
-    b"token",
-    b"string",
-    b"str",
-    b"text",
-    b"production",
-    b"prod",
-    b"staging",
-    b"dev",
-    b"test",
-    b"live",
-    b"main",
-    b"root",
-    b"admin",
-    b"new",
-    b"old",
+    b"key", b"base", b"value", b"token", b"string", b"str", b"text", b"production", b"prod", b"staging", b"dev",
+    b"test", b"live", b"main", b"root", b"admin", b"new", b"old",
 ];
 
 /// The line from the name on, to its end or to the end of the window. `None`: the rest of the line has not arrived yet.

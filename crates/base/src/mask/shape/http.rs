@@ -9,36 +9,14 @@ const AUTHORIZATION: &[u8] = b"authorization";
 const SCHEMES: [&[u8]; 3] = [b"bearer ", b"basic ", b"token "];
 const SHORTEST_CREDENTIALS: usize = 8;
 const SCHEMES_WITH_PARAMETERS: [&[u8]; 16] = [
-    b"digest",
-    b"aws4-hmac-sha256",
-    b"aws",
-    b"negotiate",
-    b"ntlm",
-    b"hawk",
-    b"signature",
-    b"apikey",
-    b"api-key",
-    b"key",
-    b"oauth",
-    b"dpop",
-    b"bot",
-    b"sharedkey",
-    b"sharedaccesssignature",
-    b"genie-key",
+    b"digest", b"aws4-hmac-sha256", b"aws", b"negotiate", b"ntlm", b"hawk", b"signature", b"apikey", b"api-key",
+    b"key", b"oauth", b"dpop", b"bot", b"sharedkey", b"sharedaccesssignature", b"genie-key",
 ];
 const SHORTEST_ALONE: usize = 16;
 /// Headers whose value is a secret as a whole.
 const HEADERS: [&[u8]; 10] = [
-    b"cookie:",
-    b"cookie2:",
-    b"x-api-key:",
-    b"x-auth-token:",
-    b"x-auth-key:",
-    b"x-vault-token:",
-    b"x-amz-security-token:",
-    b"private-token:",
-    b"api-key:",
-    b"apikey:",
+    b"cookie:", b"cookie2:", b"x-api-key:", b"x-auth-token:", b"x-auth-key:", b"x-vault-token:",
+    b"x-amz-security-token:", b"private-token:", b"api-key:", b"apikey:",
 ];
 const SHORTEST_HEADER_VALUE: usize = 4;
 

@@ -4,25 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Directories that a build makes again.
 const MADE_AGAIN: [&str; 19] = [
-    "node_modules",
-    "target",
-    "dist",
-    "build",
-    "out",
-    ".next",
-    ".nuxt",
-    ".cache",
-    ".turbo",
-    ".parcel-cache",
-    "coverage",
-    "__pycache__",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".tox",
-    ".venv",
-    "venv",
-    ".gradle",
+    "node_modules", "target", "dist", "build", "out", ".next", ".nuxt", ".cache", ".turbo", ".parcel-cache",
+    "coverage", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".venv", "venv", ".gradle",
 ];
 
 /// What begins a pattern.

@@ -220,16 +220,8 @@ fn each_pair_is_told_behind_each_wrapper() {
         "sudo env nice",
     ];
     let commands = [
-        "rm -r ../data",
-        "git clean -fdx ..",
-        "git push --force",
-        "find .. -delete",
-        "dd of=big.bin",
-        "truncate -s 0 big.bin",
-        "shred big.bin",
-        "git reset --hard",
-        "git checkout -- .",
-        "git stash drop",
+        "rm -r ../data", "git clean -fdx ..", "git push --force", "find .. -delete", "dd of=big.bin",
+        "truncate -s 0 big.bin", "shred big.bin", "git reset --hard", "git checkout -- .", "git stash drop",
     ];
     for command in commands {
         let of_git = read(command, &tree.root, None).takes_git();
