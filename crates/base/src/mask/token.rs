@@ -63,6 +63,7 @@ impl Class {
 }
 
 /// A token that begins with a word of its own.
+#[derive(Clone, Copy)]
 pub(super) struct TokenShape {
     pub(super) prefix: &'static [u8],
     /// The fewest bytes of `of` that must follow the prefix.
@@ -100,60 +101,31 @@ const fn strict(prefix: &'static str, least: usize, of: Class) -> TokenShape {
     TokenShape { prefix: prefix.as_bytes(), least, of, hidden: of, is_word: true, is_exact: true }
 }
 
-pub(super) const SHAPES: &[TokenShape] = &[
+// Each row has the prefixes of shapes that are alike, with spaces between them.
+const FAMILIES: &[TokenShape] = &[
     // GitHub (36 characters today, up to 255 announced); those of applications may carry a JSON Web Token:
     // https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/
-    shape("ghp_", 30, Class::Word, Class::Word),
-    shape("gho_", 30, Class::Word, Class::Word),
-    shape("ghu_", 30, Class::Word, Class::Word),
-    shape("ghr_", 30, Class::Word, Class::Word),
+    shape("ghp_ gho_ ghu_ ghr_", 30, Class::Word, Class::Word),
     shape("ghs_", 30, Class::Word, Class::Dotted),
     shape("github_pat_", 22, Class::Word, Class::Word),
     // https://docs.gitlab.com/security/tokens/#token-prefixes (20 characters, longer with routing)
-    shape("glpat-", 20, Class::Dashed, Class::Dotted),
-    shape("gloas-", 20, Class::Dashed, Class::Dotted),
-    shape("gldt-", 20, Class::Dashed, Class::Dotted),
-    shape("glrt-", 20, Class::Dashed, Class::Dotted),
-    shape("glrtr-", 20, Class::Dashed, Class::Dotted),
-    shape("glcbt-", 20, Class::Dashed, Class::Dotted),
-    shape("glptt-", 20, Class::Dashed, Class::Dotted),
-    shape("glft-", 20, Class::Dashed, Class::Dotted),
-    shape("glffct-", 20, Class::Dashed, Class::Dotted),
-    shape("glimt-", 20, Class::Dashed, Class::Dotted),
-    shape("glagent-", 20, Class::Dashed, Class::Dotted),
-    shape("glsoat-", 20, Class::Dashed, Class::Dotted),
-    shape("glwt-", 20, Class::Dashed, Class::Dotted),
+    shape("glpat- gloas- gldt- glrt- glrtr- glcbt- glptt- glft- glffct- glimt-", 20, Class::Dashed, Class::Dotted),
+    shape("glagent- glsoat- glwt-", 20, Class::Dashed, Class::Dotted),
     shape("GR1348941", 20, Class::Dashed, Class::Dashed),
     // Atlassian and Bitbucket: https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/
-    shape("ATATT3", 20, Class::Dashed, Class::Base64Url),
-    shape("ATCTT3", 20, Class::Dashed, Class::Base64Url),
-    shape("ATSTT3", 20, Class::Dashed, Class::Base64Url),
+    shape("ATATT3 ATCTT3 ATSTT3", 20, Class::Dashed, Class::Base64Url),
     strict("ATBB", 24, Class::Alnum).open(),
     shape("BBDC-", 40, Class::Base64, Class::Base64),
     strict("ATTA", 60, Class::Alnum).open(),
     // https://api.slack.com/concepts/token-types
-    shape("xoxa-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxb-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxc-", 10, Class::Dashed, Class::Dashed),
+    shape("xoxa- xoxb- xoxc- xoxp- xoxr- xoxs- xoxe- xoxe.xox xapp-", 10, Class::Dashed, Class::Dashed),
     shape("xoxd-", 10, Class::Dashed, Class::Token68),
-    shape("xoxp-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxr-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxs-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxe-", 10, Class::Dashed, Class::Dashed),
-    shape("xoxe.xox", 10, Class::Dashed, Class::Dashed),
-    shape("xapp-", 10, Class::Dashed, Class::Dashed),
-    shape("hooks.slack.com/services/", 20, Class::Base64, Class::Base64),
-    shape("hooks.slack.com/workflows/", 20, Class::Base64, Class::Base64),
+    shape("hooks.slack.com/services/ hooks.slack.com/workflows/", 20, Class::Base64, Class::Base64),
     shape("hooks.slack.com/triggers/", 20, Class::Base64, Class::Base64),
     // Webhooks of Discord and Teams: who has the address may post.
-    shape("discord.com/api/webhooks/", 40, Class::Path, Class::Path),
-    shape("discordapp.com/api/webhooks/", 40, Class::Path, Class::Path),
-    shape("webhook.office.com/", 40, Class::Path, Class::Path),
+    shape("discord.com/api/webhooks/ discordapp.com/api/webhooks/ webhook.office.com/", 40, Class::Path, Class::Path),
     // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids (16 follow)
-    strict("AKIA", 16, Class::Upper),
-    strict("ASIA", 16, Class::Upper),
-    strict("ABIA", 16, Class::Upper),
-    strict("ACCA", 16, Class::Upper),
+    strict("AKIA ASIA ABIA ACCA", 16, Class::Upper),
     strict("ABSK", 60, Class::Base64).open(),
     shape("bedrock-api-key-", 20, Class::Base64, Class::Base64),
     // https://cloud.google.com/docs/authentication/api-keys (39 characters), and OAuth
@@ -163,24 +135,14 @@ pub(super) const SHAPES: &[TokenShape] = &[
     strict("1//0", 30, Class::Dashed).open(),
     strict("GOOG1E", 40, Class::Alnum).open(),
     // https://docs.stripe.com/keys; webhooks of Stripe and Svix; Square, Razorpay, PayPal, Plaid
-    shape("sk_live_", 10, Class::Alnum, Class::Word),
-    shape("rk_live_", 10, Class::Alnum, Class::Word),
-    shape("sk_test_", 10, Class::Alnum, Class::Word),
-    shape("rk_test_", 10, Class::Alnum, Class::Word),
-    shape("sk_prod_", 10, Class::Alnum, Class::Word),
-    shape("rk_prod_", 10, Class::Alnum, Class::Word),
+    shape("sk_live_ rk_live_ sk_test_ rk_test_ sk_prod_ rk_prod_", 10, Class::Alnum, Class::Word),
     shape("sk_org_", 20, Class::Word, Class::Word),
     shape("whsec_", 20, Class::Base64, Class::Base64),
-    shape("sq0atp-", 20, Class::Dashed, Class::Dashed),
-    shape("sq0csp-", 20, Class::Dashed, Class::Dashed),
+    shape("sq0atp- sq0csp-", 20, Class::Dashed, Class::Dashed),
     strict("EAAA", 56, Class::Dashed).open(),
-    shape("rzp_live_", 14, Class::Alnum, Class::Alnum),
-    shape("rzp_test_", 14, Class::Alnum, Class::Alnum),
-    shape("access_token$production$", 20, Class::Dollar, Class::Dollar),
-    shape("access_token$sandbox$", 20, Class::Dollar, Class::Dollar),
-    shape("access-sandbox-", 30, Class::Dashed, Class::Dashed),
-    shape("access-development-", 30, Class::Dashed, Class::Dashed),
-    shape("access-production-", 30, Class::Dashed, Class::Dashed),
+    shape("rzp_live_ rzp_test_", 14, Class::Alnum, Class::Alnum),
+    shape("access_token$production$ access_token$sandbox$", 20, Class::Dollar, Class::Dollar),
+    shape("access-sandbox- access-development- access-production-", 30, Class::Dashed, Class::Dashed),
     shape("FLWSECK", 12, Class::Dashed, Class::Dashed),
     // Registries of packages: https://github.blog/2021-09-23-announcing-npms-new-access-token-format/ (36 characters),
     // https://pypi.org/help/#apitoken (a macaroon, whose first bytes are these in base64), crates.io, RubyGems, NuGet, Clojars, JFrog
@@ -192,70 +154,44 @@ pub(super) const SHAPES: &[TokenShape] = &[
     shape("CLOJARS_", 50, Class::Alnum, Class::Alnum),
     strict("AKCp", 60, Class::Alnum).open(),
     shape("cmVmdGtuO", 40, Class::Base64, Class::Base64),
-    shape("dckr_pat_", 20, Class::Dashed, Class::Dashed),
-    shape("dckr_oat_", 20, Class::Dashed, Class::Dashed),
+    shape("dckr_pat_ dckr_oat_", 20, Class::Dashed, Class::Dashed),
     // https://platform.claude.com/docs/en/api/overview, https://platform.openai.com/docs/api-reference/authentication, and other models
-    shape("sk-ant-", 16, Class::Dashed, Class::Dashed),
-    shape("sk-proj-", 16, Class::Dashed, Class::Dashed),
-    shape("sk-svcacct-", 16, Class::Dashed, Class::Dashed),
-    shape("sk-admin-", 16, Class::Dashed, Class::Dashed),
+    shape("sk-ant- sk-proj- sk-svcacct- sk-admin-", 16, Class::Dashed, Class::Dashed),
     shape("sk-or-v1-", 32, Class::Hex, Class::Hex),
     shape("sk-lf-", 30, Class::Dashed, Class::Dashed),
     // Only at the beginning of a word: `task-` and `disk-` end with it.
     TokenShape { prefix: b"sk-", least: 32, of: Class::Alnum, hidden: Class::Dashed, is_word: true, is_exact: false },
-    shape("hf_", 30, Class::Alnum, Class::Alnum),
-    shape("api_org_", 30, Class::Alnum, Class::Alnum),
-    shape("gsk_", 40, Class::Alnum, Class::Alnum),
-    shape("pplx-", 40, Class::Alnum, Class::Alnum),
+    shape("hf_ api_org_", 30, Class::Alnum, Class::Alnum),
+    shape("gsk_ pplx- csk-", 40, Class::Alnum, Class::Alnum),
     shape("xai-", 60, Class::Alnum, Class::Alnum),
-    shape("nvapi-", 40, Class::Dashed, Class::Dashed),
+    shape("nvapi- jina_", 40, Class::Dashed, Class::Dashed),
     strict("r8_", 37, Class::Alnum),
-    shape("lsv2_pt_", 32, Class::Word, Class::Word),
-    shape("lsv2_sk_", 32, Class::Word, Class::Word),
+    shape("lsv2_pt_ lsv2_sk_", 32, Class::Word, Class::Word),
     shape("tvly-", 28, Class::Dashed, Class::Dashed),
-    shape("jina_", 40, Class::Dashed, Class::Dashed),
-    shape("csk-", 40, Class::Alnum, Class::Alnum),
     shape("e2b_", 36, Class::Hex, Class::Hex),
     strict("sk_", 48, Class::Hex),
     // HashiCorp, Doppler, Pulumi, 1Password, age, Infisical
-    shape("hvs.", 20, Class::Dashed, Class::Dashed),
-    shape("hvb.", 20, Class::Dashed, Class::Dashed),
-    shape("hvr.", 20, Class::Dashed, Class::Dashed),
+    shape("hvs. hvb. hvr.", 20, Class::Dashed, Class::Dashed),
     shape(".atlasv1.", 40, Class::Dashed, Class::Dashed),
-    shape("dp.pt.", 30, Class::Alnum, Class::Alnum),
+    shape("dp.pt. dp.ct. dp.sa. dp.scim. dp.audit.", 30, Class::Alnum, Class::Alnum),
     shape("dp.st.", 30, Class::Dashed, Class::Dotted),
-    shape("dp.ct.", 30, Class::Alnum, Class::Alnum),
-    shape("dp.sa.", 30, Class::Alnum, Class::Alnum),
-    shape("dp.scim.", 30, Class::Alnum, Class::Alnum),
-    shape("dp.audit.", 30, Class::Alnum, Class::Alnum),
     strict("pul-", 40, Class::Hex),
     shape("ops_eyJ", 60, Class::Dashed, Class::Base64Url),
     shape("AGE-SECRET-KEY-1", 50, Class::Upper, Class::Upper),
     // Clouds and hosts: DigitalOcean, Databricks, Fly.io, Netlify, Supabase, Neon, PlanetScale, Cloudflare, Heroku, Render, Tailscale,
     // Scalingo, Dynatrace, OpenShift, Alibaba, Yandex
-    shape("dop_v1_", 40, Class::Hex, Class::Hex),
-    shape("doo_v1_", 40, Class::Hex, Class::Hex),
-    shape("dor_v1_", 40, Class::Hex, Class::Hex),
+    shape("dop_v1_ doo_v1_ dor_v1_ sbp_", 40, Class::Hex, Class::Hex),
     strict("dapi", 32, Class::Hex).dashed(),
-    shape("fm1a_", 30, Class::Base64, Class::Base64),
-    shape("fm1r_", 30, Class::Base64, Class::Base64),
-    shape("fm2_", 30, Class::Base64, Class::Base64),
-    shape("fo1_", 40, Class::Dashed, Class::Dashed),
+    shape("fm1a_ fm1r_ fm2_", 30, Class::Base64, Class::Base64),
+    shape("fo1_ tk-us- sha256~", 40, Class::Dashed, Class::Dashed),
     shape("nfp_", 36, Class::Alnum, Class::Alnum),
-    shape("sbp_", 40, Class::Hex, Class::Hex),
-    shape("sb_secret_", 20, Class::Dashed, Class::Dashed),
+    shape("sb_secret_ tskey-", 20, Class::Dashed, Class::Dashed),
     shape("napi_", 40, Class::Alnum, Class::Alnum),
-    shape("pscale_tkn_", 30, Class::Dashed, Class::Dotted),
-    shape("pscale_pw_", 30, Class::Dashed, Class::Dotted),
-    shape("pscale_oauth_", 30, Class::Dashed, Class::Dotted),
+    shape("pscale_tkn_ pscale_pw_ pscale_oauth_", 30, Class::Dashed, Class::Dotted),
     strict("v1.0-", 100, Class::Dashed).open(),
     shape("HRKU-", 30, Class::Dashed, Class::Dashed),
     strict("rnd_", 28, Class::Alnum).open(),
-    shape("tskey-", 20, Class::Dashed, Class::Dashed),
-    shape("tk-us-", 40, Class::Dashed, Class::Dashed),
-    shape("dt0c01.", 40, Class::Dotted, Class::Dotted),
-    shape("dt0s16.", 40, Class::Dotted, Class::Dotted),
-    shape("sha256~", 40, Class::Dashed, Class::Dashed),
+    shape("dt0c01. dt0s16.", 40, Class::Dotted, Class::Dotted),
     strict("LTAI", 16, Class::Alnum).open(),
     strict("AQVN", 35, Class::Dashed).open(),
     strict("y0_", 40, Class::Dashed).open(),
@@ -264,49 +200,59 @@ pub(super) const SHAPES: &[TokenShape] = &[
     shape("glc_", 32, Class::Base64, Class::Base64),
     shape("eyJrIjoi", 60, Class::Base64, Class::Base64),
     shape("NRAK-", 27, Class::Alnum, Class::Alnum),
-    shape("NRIQ-", 27, Class::Dashed, Class::Dashed),
-    shape("NRII-", 27, Class::Dashed, Class::Dashed),
+    shape("NRIQ- NRII-", 27, Class::Dashed, Class::Dashed),
     shape("NRJS-", 19, Class::Hex, Class::Hex),
     shape("NRRA-", 40, Class::Hex, Class::Hex),
     shape("sntrys_", 30, Class::Base64, Class::Token68),
     shape("sntryu_", 60, Class::Hex, Class::Hex),
-    strict("sqp_", 40, Class::Hex),
-    strict("squ_", 40, Class::Hex),
-    strict("sqa_", 40, Class::Hex),
+    strict("sqp_ squ_ sqa_", 40, Class::Hex),
     // Continuous integration: Buildkite, CircleCI, Harness, Octopus, Prefect
     shape("bkua_", 40, Class::Hex, Class::Hex),
-    shape("CCIPAT_", 40, Class::Word, Class::Word),
-    shape("CCIPRJ_", 40, Class::Word, Class::Word),
+    shape("CCIPAT_ CCIPRJ_", 40, Class::Word, Class::Word),
     strict("API-", 26, Class::Upper),
     shape("pnu_", 36, Class::Alnum, Class::Alnum),
     // Mail and messages: SendGrid, Mailgun, Brevo, Resend, Twilio
     shape("SG.", 50, Class::Dotted, Class::Dotted),
-    strict("key-", 32, Class::Hex),
-    shape("xkeysib-", 60, Class::Dashed, Class::Dashed),
-    shape("xsmtpsib-", 60, Class::Dashed, Class::Dashed),
+    strict("key- SK", 32, Class::Hex),
+    shape("xkeysib- xsmtpsib-", 60, Class::Dashed, Class::Dashed),
     strict("re_", 32, Class::Word).open(),
-    strict("SK", 32, Class::Hex),
     // Tools of teams: Linear, Notion, Figma, Shopify, HubSpot, Postman, Typeform, Contentful, EasyPost, ReadMe, Sourcegraph
-    shape("lin_api_", 30, Class::Alnum, Class::Alnum),
-    shape("lin_oauth_", 30, Class::Alnum, Class::Alnum),
+    shape("lin_api_ lin_oauth_", 30, Class::Alnum, Class::Alnum),
     shape("ntn_", 40, Class::Alnum, Class::Alnum),
     strict("secret_", 43, Class::Alnum),
-    shape("figd_", 30, Class::Dashed, Class::Dashed),
-    shape("figo_", 30, Class::Dashed, Class::Dashed),
-    shape("shpat_", 32, Class::Hex, Class::Alnum),
-    shape("shpca_", 32, Class::Hex, Class::Alnum),
-    shape("shppa_", 32, Class::Hex, Class::Alnum),
-    shape("shpss_", 32, Class::Hex, Class::Alnum),
-    shape("pat-na1-", 30, Class::Dashed, Class::Dashed),
-    shape("pat-eu1-", 30, Class::Dashed, Class::Dashed),
+    shape("figd_ figo_ pat-na1- pat-eu1-", 30, Class::Dashed, Class::Dashed),
+    shape("shpat_ shpca_ shppa_ shpss_", 32, Class::Hex, Class::Alnum),
     shape("PMAK-", 50, Class::Dashed, Class::Dashed),
     shape("tfp_", 40, Class::Dashed, Class::Dotted),
     shape("CFPAT-", 40, Class::Dashed, Class::Dashed),
-    strict("EZAK", 54, Class::Alnum),
-    strict("EZTK", 54, Class::Alnum),
+    strict("EZAK EZTK", 54, Class::Alnum),
     shape("rdme_", 60, Class::Alnum, Class::Alnum),
     shape("sgp_", 40, Class::Word, Class::Word),
 ];
+
+pub(super) static SHAPES: [TokenShape; COUNT] = all().0;
+
+const COUNT: usize = all::<0>().1;
+
+/// The shapes of all families, as many as there is room for, and how many there are.
+const fn all<const ROOM: usize>() -> ([TokenShape; ROOM], usize) {
+    let (mut all, mut count, mut family) = ([FAMILIES[0]; ROOM], 0, 0);
+    while family < FAMILIES.len() {
+        let words = FAMILIES[family].prefix;
+        let (mut from, mut to) = (0, 0);
+        while to <= words.len() {
+            if to == words.len() || words[to] == b' ' {
+                if count < ROOM {
+                    all[count] = TokenShape { prefix: words.split_at(to).0.split_at(from).1, ..FAMILIES[family] };
+                }
+                (count, from) = (count + 1, to + 1);
+            }
+            to += 1;
+        }
+        family += 1;
+    }
+    (all, count)
+}
 
 /// The shapes that begin with a byte.
 pub(super) fn shapes(first: u8) -> impl Iterator<Item = &'static TokenShape> {
