@@ -11,6 +11,7 @@ mod bad_input;
 mod bad_paths;
 mod blame;
 mod bounds;
+mod carried_by_git;
 mod compensation;
 mod completions;
 mod config;

@@ -3,7 +3,9 @@
 
 mod branch;
 mod commits;
+mod effect_reach;
 mod history;
+mod parcels;
 mod skipped_files;
 mod span;
 mod stash;
@@ -12,14 +14,12 @@ mod work_patch;
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
-use ic_checkpoint::diff::{self, DiffState};
+use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::{Dispatch, code};
-use ic_effects::action::{CompensatedFile, EffectBefore};
-use ic_effects::{Compensation, EffectAction, compensation};
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{Choices, RollbackStatus};
 use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
@@ -31,7 +31,9 @@ pub(crate) use branch::require_branch_of_undo;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
 use commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, made_between};
+pub(crate) use effect_reach::{WorkReach, files_of};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
+use parcels::{CHANGED_ON_RETURN, Parcels, Returned};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
@@ -56,7 +58,9 @@ pub(super) fn may_be_yours(reason: &str) -> bool {
 
 /// Whether the owner of a change of a path is unknown, so that a person can say that it is the work's.
 pub(super) fn is_unsure(reason: &str) -> bool {
-    may_be_yours(reason) || reason.ends_with(AT_ONCE) || reason.starts_with(NOT_MADE)
+    may_be_yours(reason)
+        || [AT_ONCE, CHANGED_ON_RETURN].iter().any(|why| reason.ends_with(why))
+        || reason.starts_with(NOT_MADE)
 }
 
 /// The tree before some work, and what the work did to it.
@@ -114,13 +118,16 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     // Later changes of others are known only so that the undo can leave them; none of them is the work's.
     let (mut changes, by_others) = own_changes(workspace, (&attribution, ids), &recorded)?;
     // The order matters: new names and histories are looked for only at the paths that are known by then.
-    add_since(workspace, &mut changes, &since)?;
+    add_since(workspace, &mut changes, &since, &by_others.parcels)?;
     for window in attribution.windows().chain(since.windows()) {
         let is_of_others = |path: &[u8]| !window.makers(path).iter().any(|maker| ids.contains(&maker.id));
         changes.add_renames(&workspace.objects, (&window.from.tree, &window.to.tree), is_of_others)?;
     }
     if let Some(last) = since.looks.last() {
         changes.seen_last(last.tree);
+        for unseen in by_others.parcels.unseen(workspace, &last.tree)? {
+            add_others(workspace, &mut changes, &by_others.parcels, (unseen, true));
+        }
     }
     let began = (span.range.0, span.since);
     let work = history::PathWork { ids, began, undone_at: None, decided: None, by_others: &by_others };
@@ -197,66 +204,6 @@ pub(super) fn again(
     Ok((!own.is_empty()).then_some((own, target)))
 }
 
-/// The paths of the tree that the effects of a rollback may have changed.
-pub(super) struct WorkReach {
-    /// Of an undo of works, the paths that they changed.
-    paths: BTreeSet<Vec<u8>>,
-    /// The files that its effects restore by themselves.
-    files: Vec<CompensatedFile>,
-}
-
-impl WorkReach {
-    pub(super) fn of(workspace: &Workspace<'_>, undo: &RollbackRecord) -> Result<Self> {
-        let work = undo.works();
-        // A cut covers all that was done after it, so each effect of its run counts.
-        let is_its =
-            |one: &Compensation| work.is_empty() || one.dispatch_id.as_ref().is_some_and(|id| work.contains(id));
-        let (found, effects) = workspace.kernel.read(|snapshot| {
-            let effects = compensation::list(snapshot, &undo.run_id)?;
-            // Where checkpoints are pruned, the work cannot be told from that of others.
-            let span = WorkSpan::of(snapshot, &workspace.root, &work).ok();
-            Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
-        })?;
-        let changes = found.map(|found| changes_of(workspace, &found, &work, &OthersCommits::default())).transpose()?;
-        let files = restored_files(effects.iter().filter(|one| is_its(one))).cloned().collect();
-        Ok(Self { paths: changes.map(|changes| changes.paths()).unwrap_or_default(), files })
-    }
-
-    /// The files that the effects restore by themselves.
-    pub(super) fn files(&self) -> BTreeSet<Vec<u8>> {
-        self.files.iter().map(|file| file.path.0.clone()).collect()
-    }
-
-    /// Whether a path is of the work, or a file that its effects restore.
-    pub(super) fn has(&self, path: &[u8]) -> bool {
-        self.paths.contains(path) || self.files.iter().any(|file| file.path.0 == path)
-    }
-
-    /// Whether this is a file that effects restore, and it has the restored content.
-    pub(super) fn is_restored(&self, path: &[u8], is: Option<&DiffState>) -> bool {
-        let is_as = |before: &EffectBefore| match (before, is) {
-            (EffectBefore::Absent, None) => true,
-            (EffectBefore::File { hash, .. }, Some(DiffState::File { hash: is, .. })) => hash == is,
-            (EffectBefore::Symlink { target }, Some(DiffState::Symlink(is))) => target.0 == *is,
-            _ => false,
-        };
-        self.files.iter().any(|file| file.path.0 == path && is_as(&file.before))
-    }
-}
-
-fn restored_files<'c>(effects: impl Iterator<Item = &'c Compensation>) -> impl Iterator<Item = &'c CompensatedFile> {
-    let files = effects.filter_map(|compensation| match &compensation.action {
-        EffectAction::RestoreFiles { files } => Some(files),
-        _ => None,
-    });
-    files.flatten()
-}
-
-/// The files that undoing these effects restores by itself.
-pub(super) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
-    restored_files(effects).map(|file| file.path.0.clone()).collect()
-}
-
 /// The commits that this work recorded, newest first.
 fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String>> {
     let mut recorded = Vec::new();
@@ -285,8 +232,9 @@ fn own_changes(
 ) -> Result<(Own, OthersCommits)> {
     // Without commits at first: which of them matter depends on the paths that the work changed.
     let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
-    let others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
-    if !others.brought_any() {
+    let mut others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
+    others.parcels = Parcels::of(workspace, attribution, recorded, |maker| ids.contains(&maker.id))?;
+    if !others.brought_any() && others.parcels.is_empty() {
         return Ok((changes, others));
     }
     Ok((changes_of(workspace, attribution, ids, &others)?, others))
@@ -352,7 +300,7 @@ fn changes_of(
                         let why = "it changed between the tool calls of this work, so it may be yours";
                         changes.note(difference.path.clone(), why);
                     }
-                    changes.add_since(difference);
+                    add_others(workspace, &mut changes, &by_others.parcels, (difference, makers.is_empty()));
                 }
                 _ => {}
             }
@@ -363,17 +311,39 @@ fn changes_of(
 }
 
 /// Adds what others did to the paths of the work after its last checkpoint.
-fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution) -> Result<()> {
+fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution, parcels: &Parcels) -> Result<()> {
     for window in since.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            if !is_undone(&window, &window.makers(&difference.path)) {
-                changes.add_since(difference);
+            let makers = window.makers(&difference.path);
+            if !is_undone(&window, &makers) {
+                add_others(workspace, changes, parcels, (difference, makers.is_empty()));
             }
             Ok(())
         })?;
     }
     Ok(())
+}
+
+/// Adds a change that the work did not make, with what git returned of the work in it. `is_persons`: no work made it.
+fn add_others(
+    workspace: &Workspace<'_>,
+    changes: &mut Own,
+    parcels: &Parcels,
+    (difference, is_persons): (Difference, bool),
+) {
+    match if is_persons { parcels.returned(workspace, &difference) } else { Returned::Nothing } {
+        Returned::Nothing => changes.add_since(difference),
+        Returned::Unsure => changes.share(difference.path, CHANGED_ON_RETURN),
+        Returned::Parts(parts, texts) => {
+            for text in texts {
+                changes.add_text(text);
+            }
+            for (is_its, part) in parts {
+                if is_its { changes.add(part) } else { changes.add_since(part) }
+            }
+        }
+    }
 }
 
 /// Whether a change of these dispatches was undone; a change without a dispatch is a person's. Work from before the cut of the rollback

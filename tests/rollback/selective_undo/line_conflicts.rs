@@ -1,5 +1,7 @@
 //! Lines that the work changed, and others after it: a decision about them leaves every other line of the file as the others have it.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use ic_testkit::{TestWorld, long, tell};
 use serde_json::json;
 
@@ -102,6 +104,38 @@ fn other_work_is_undone_after_a_decision_without_another_question() {
             world.ic(&["redo", "--yes"]);
         }
         assert_eq!(world.text("a.txt"), without_first.replace("line 38", "F38"), "{flag}");
+    }
+}
+
+/// What two set as permissions of a file says nothing of its lines: each line goes or stays by itself, as elsewhere.
+#[test]
+fn permissions_that_both_changed_are_decided_apart_from_lines() {
+    let mode = |world: &TestWorld| std::fs::metadata(world.root().join("a.txt")).expect("it").permissions().mode();
+    for theirs in [&[(10, "S10")][..], &[(10, "S10"), (20, "S20")]] {
+        for (flag, code, is_mode, is_text) in
+            [("--force-files", 0, 0o644, &[(10, "S10")][..]), ("--keep-theirs", 4, 0o600, theirs)]
+        {
+            let world = in_git().begun();
+            let sets = |lines: &[(usize, &str)], bits| {
+                world.write("a.txt", &text(lines));
+                let bits = std::fs::Permissions::from_mode(bits);
+                std::fs::set_permissions(world.root().join("a.txt"), bits).expect("a mode");
+            };
+            sets(&[], 0o644);
+            world.commit("base");
+            let first = did(&world, "first", || sets(&[(3, "F3"), (20, "F20")], 0o755));
+            did(&world, "second", || sets(&[&[(3, "F3"), (20, "F20")], theirs].concat(), 0o600));
+            let before = world.state();
+            let said = format!("{:?}", world.cli.run(undo(&first, &["--yes"])));
+            let reason = "the work changed its permissions or attributes, and so did others since";
+            let lines = if theirs.len() > 1 { "; others changed the same lines since: 20)" } else { ")" };
+            assert!(said.contains(&format!("a.txt ({reason}{lines}")), "{said}");
+            let undone = world.cli.run(undo(&first, &[flag, "--yes"]));
+            assert_eq!(undone.code, Some(code), "{flag}: {undone:?}");
+            assert_eq!((world.text("a.txt"), mode(&world) & 0o777), (text(is_text), is_mode), "{flag}, {theirs:?}");
+            world.ic(&["redo", "--yes"]);
+            world.state().assert_outside_is(&before, "redone");
+        }
     }
 }
 

@@ -318,7 +318,11 @@ impl Work<'_> {
         let LineConflict { taken, left, is_open, lines, texts } = found;
         self.reversed.texts.extend(texts);
         if is_open {
-            let why = if why == SAME_LINES && !lines.is_empty() { format!("{why}: {lines}") } else { why };
+            let why = match lines.as_str() {
+                "" => why,
+                _ if why == SAME_LINES => format!("{why}: {lines}"),
+                _ => format!("{why}; {SAME_LINES}: {lines}"),
+            };
             self.reversed.conflicts.push((path.to_vec(), why));
             self.reversed.without_lines.extend(left.map(|left| (path.to_vec(), left)));
         }

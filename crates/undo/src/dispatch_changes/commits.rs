@@ -15,6 +15,8 @@ use ic_ledger::{Snapshot, path_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
+use super::parcels::Parcels;
+
 /// How the reason begins for a path that is unsure because commits of others have it, too.
 pub(super) const NOT_MADE: &str = "a commit that this work did not make";
 
@@ -97,6 +99,8 @@ pub(super) struct OthersCommits {
     is_unsure: bool,
     /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
     took: Vec<(String, BTreeSet<Vec<u8>>)>,
+    /// What commits and the stash took out of the tree of the work's own.
+    pub(super) parcels: Parcels,
 }
 
 /// The maker of a change that happened in a tool call of the work.

@@ -16,6 +16,7 @@ use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
 use super::commits::{MadeCommits, OthersCommits, brought};
+use super::parcels::Returned;
 use rollbacks::{Undo, decided, merged, restored, undos};
 
 pub(crate) use rollbacks::{left_by, made_again, reverts, undo_begun};
@@ -133,6 +134,11 @@ fn histories(
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             if known.contains(&difference.path) {
                 let whose = whose(&window, &difference, work, facts, until);
+                let returned = |one| returned(workspace, work, window.to.seq, one);
+                if let Some(parts) = Some(&difference).filter(|_| whose == ChangeOwner::Person).and_then(returned) {
+                    histories.entry(difference.path).or_default().extend(parts);
+                    return Ok(());
+                }
                 let made = work.by_others.made(&difference.path, difference.after.as_ref());
                 let brought = match made {
                     MadeCommits::AfterCommit(text) if whose == ChangeOwner::Work => Some(brought(&difference, text)),
@@ -152,6 +158,12 @@ fn histories(
             Ok(())
         })?;
     }
+    if let Some(last) = facts.attribution.looks.last().filter(|_| until.is_none()) {
+        for unseen in work.by_others.parcels.unseen(workspace, &last.tree)? {
+            let parts = if known.contains(&unseen.path) { returned(workspace, work, last.seq, &unseen) } else { None };
+            histories.entry(unseen.path).or_default().extend(parts.into_iter().flatten());
+        }
+    }
     // A path that was taken away and came back unchanged, as by a stash or a switch, has no new maker.
     for (path, history) in &mut histories {
         if until.is_none() {
@@ -160,6 +172,15 @@ fn histories(
         without_returns(history);
     }
     Ok(histories)
+}
+
+/// What a person's change was in its parts, if git returned something of the work with it.
+fn returned(workspace: &Workspace<'_>, work: &PathWork<'_>, seq: Seq, difference: &Difference) -> Option<History> {
+    let Returned::Parts(parts, _) = work.by_others.parcels.returned(workspace, difference) else { return None };
+    let whose = |is_its| if is_its { ChangeOwner::Work } else { ChangeOwner::Person };
+    let past =
+        |(is_its, part): (bool, Difference)| Past { seq, whose: whose(is_its), change: (part.before, part.after) };
+    Some(parts.into_iter().map(past).collect())
 }
 
 /// The change with which a person returned a path to what it was before their own changes, if no checkpoint shows that yet.

@@ -188,8 +188,11 @@ impl Backwards<'_> {
         let looks_again = own_looks(now) == own_looks(after)
             && own_looks(before) != own_looks(after)
             && self.own.is_of_others(path, at, |state| state.map(own_looks));
-        let Some(looks) = looks(before, after, now, looks_again) else {
-            return conflict("the work changed its permissions or attributes, and so did others since");
+        let looks = match (looks(before, after, now, looks_again), self.side) {
+            (Some(looks), _) => looks,
+            (None, Some(MergeSide::Ours | MergeSide::OursByLines)) => own_looks(now),
+            (None, Some(_)) => own_looks(before),
+            (None, None) => return conflict("the work changed its permissions or attributes, and so did others since"),
         };
         let (was, left, is) = (content(before), content(after), content(now));
         let again = is == left && was != left && self.own.is_of_others(path, at, |state| state.map(content));

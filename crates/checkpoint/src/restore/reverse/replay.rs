@@ -78,6 +78,8 @@ pub struct ReplayedPath<'h> {
 struct Replay<'r> {
     objects: &'r Objects,
     path: &'r [u8],
+    /// Texts of its states that no checkpoint holds.
+    texts: &'r [Vec<u8>],
     /// The work stands, and is to be undone.
     is_undone: bool,
     /// What is decided about lines that others changed after the work had; `None`: they are a clash.
@@ -112,7 +114,19 @@ impl Own {
         earlier: Option<LineDecision>,
         undone: Option<ReplayedPath<'_>>,
     ) -> Result<()> {
-        let replay = Replay { objects, path, is_undone: undone.is_none(), decision: None, earlier };
+        let states = history.iter().flat_map(|past| [&past.change.0, &past.change.1]);
+        let texts = states.filter_map(|state| match state {
+            Some(DiffState::File { hash, .. }) => self.texts.get(hash).cloned(),
+            _ => None,
+        });
+        let replay = Replay {
+            objects,
+            path,
+            texts: &texts.collect::<Vec<_>>(),
+            is_undone: undone.is_none(),
+            decision: None,
+            earlier,
+        };
         // Its undo took nothing out here. If the looks show something to take out, the path was gone before any look
         // saw it, and nothing comes back.
         if let Some(undone) = undone
@@ -260,7 +274,7 @@ pub fn without_returns(history: &mut [Past]) {
 fn end(replay: Replay<'_>, history: &[Past]) -> Result<End> {
     let begin = history.first().and_then(|past| past.change.0.clone());
     let mut now = Moment { seq: Seq::MIN, actual: begin.clone(), without: begin.clone(), with: begin, clash: None };
-    let (mut moments, mut texts) = (vec![now.clone()], Vec::new());
+    let (mut moments, mut texts) = (vec![now.clone()], replay.texts.to_vec());
     for past in history {
         let back = match past.whose {
             // Both sides are again what they were at the moment that the rollback went back to.

@@ -1,0 +1,143 @@
+//! What an agent committed on a branch, or put onto the stash, and git brought into the tree later, is still the agent's: an undo takes it out
+//! by what it did, and what came with it stays.
+
+use serde_json::{Value, json};
+
+use crate::agents::{Said, in_git, say};
+use crate::blame::{after, before, prompt, read, stop};
+use crate::support::Project;
+
+const BASE: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
+
+fn git(project: &Project, line: &str) -> String {
+    ic_testkit::git_in(project.root(), &line.split(' ').collect::<Vec<_>>()).trim().to_owned()
+}
+
+/// `BASE` with the agent's second line, or a person's last, or both.
+fn lines(agents: bool, mine: bool) -> String {
+    let base = if agents { BASE.replace("2\n", "agent\n") } else { BASE.to_owned() };
+    if mine { base.replace("8\n", "mine\n") } else { base }
+}
+
+/// A prompt in calls of a shell, in a project where a person may have changed a line before it and not committed it.
+fn works(is_mine_before: bool, calls: &[&[&str]]) -> Project {
+    let project = in_git();
+    project.write("a.txt", BASE);
+    git(&project, "add a.txt");
+    git(&project, "commit -qm base");
+    project.write("a.txt", &lines(false, is_mine_before));
+    say(&project, &Said::new("claude-code", "A", "SessionStart"));
+    prompt(&project, "A", "write");
+    for (at, lines_of_call) in calls.iter().enumerate() {
+        let call = format!("call {at}");
+        before(&project, "A", &call, "Bash", json!({ "command": "make" }));
+        for line in *lines_of_call {
+            match *line {
+                "edit" => {
+                    project.write("a.txt", &lines(true, is_mine_before));
+                    project.write("new.txt", "agent\n");
+                }
+                line => drop(git(&project, line)),
+            }
+        }
+        after(&project, "A", &call, "Bash");
+    }
+    stop(&project, "A");
+    project
+}
+
+/// What a person does after the prompt: lines of git, or edits.
+fn does(project: &Project, deeds: &[&str]) {
+    for deed in deeds {
+        match *deed {
+            "my line" => project.write("a.txt", &read(project, "a.txt").replace("8\n", "mine\n")),
+            "my line in the agent's file" => project.write("new.txt", "agent\nmine\n"),
+            line => drop(git(project, line)),
+        }
+    }
+}
+
+const BRANCHED: &[&[&str]] = &[&["switch -qc side", "edit", "add .", "commit -qm agent's", "switch -q main"]];
+const BRANCHED_IN_CALLS: &[&[&str]] =
+    &[&["switch -qc side"], &["edit"], &["add .", "commit -qm agent's"], &["switch -q main"]];
+const STASHED: &[&[&str]] = &[&["edit", "stash -qu"]];
+const STASHED_IN_CALLS: &[&[&str]] = &[&["edit"], &["stash -qu"]];
+const REMOVED: &str = "branch -qD side";
+
+#[test]
+fn work_that_git_returned_is_taken_out_and_comes_back() {
+    let cases: [(bool, &[&[&str]], &[&str], bool); 14] = [
+        (false, BRANCHED, &["merge -q side", REMOVED], false),
+        (false, BRANCHED_IN_CALLS, &["merge -q side", REMOVED], false),
+        (false, BRANCHED, &["merge -q side"], false),
+        (false, BRANCHED, &["my line", "commit -qam mine", "merge -q --no-edit side", REMOVED], true),
+        (
+            false,
+            BRANCHED,
+            &["my line", "commit -qam mine", "merge -q --squash side", "commit -qm squashed", REMOVED],
+            true,
+        ),
+        (false, BRANCHED, &["my line", "commit -qam mine", "cherry-pick side", REMOVED], true),
+        (false, BRANCHED, &["cherry-pick -n side", "reset -q", REMOVED, "my line"], true),
+        (false, BRANCHED, &["switch -q side"], false),
+        (false, STASHED, &["stash pop -q"], false),
+        (false, STASHED, &["stash pop -q", "my line"], true),
+        (true, STASHED, &["stash pop -q"], true),
+        (false, STASHED_IN_CALLS, &["stash pop -q"], false),
+        (false, STASHED_IN_CALLS, &["stash pop -q", "my line"], true),
+        (true, STASHED_IN_CALLS, &["stash pop -q"], true),
+    ];
+    for (at, (is_mine_before, calls, deeds, is_mine)) in cases.into_iter().enumerate() {
+        // A checkpoint may show what git returned, or none yet.
+        for is_seen in [at % 2 == 0] {
+            let case = format!("{calls:?}, then {deeds:?}, seen {is_seen}");
+            let project = works(is_mine_before, calls);
+            does(&project, deeds);
+            assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: git brought it");
+            if is_seen {
+                project.json("checkpoint create");
+            }
+            let head = git(&project, "rev-parse HEAD");
+            // A branch that the agent made and that stays is named.
+            let stays = git(&project, "branch --list side") != "";
+            assert_eq!(project.run("undo --yes").code, Some(if stays { 4 } else { 0 }), "{case}");
+            assert_eq!(read(&project, "a.txt"), lines(false, is_mine), "{case}");
+            assert!(!project.root().join("new.txt").exists(), "{case}");
+            assert_eq!(git(&project, "rev-parse HEAD"), head, "{case}: what others committed stays");
+            project.json("redo --yes");
+            assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: the redo");
+            assert_eq!(read(&project, "new.txt"), "agent\n", "{case}: the redo");
+        }
+    }
+}
+
+#[test]
+fn work_that_git_returned_is_asked_about_where_a_person_changed_it() {
+    for calls in [STASHED, STASHED_IN_CALLS] {
+        let project = works(false, calls);
+        does(&project, &["stash pop -q", "my line in the agent's file"]);
+        let refused = project.run("undo --yes --json");
+        let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
+        assert_eq!((refused.code, &error["error"]["code"]), (Some(1), &json!("file_conflict")), "{calls:?}: {error}");
+        assert_eq!(error["error"]["details"]["conflicts"][0]["path"], "new.txt", "{error}");
+        assert_eq!(read(&project, "a.txt"), lines(true, false), "{calls:?}: nothing was changed");
+        assert_eq!(project.run("undo --yes --keep-theirs").code, Some(4), "{calls:?}");
+        let has = [read(&project, "a.txt"), read(&project, "new.txt")];
+        assert_eq!(has, [lines(false, false), "agent\nmine\n".to_owned()], "{calls:?}");
+    }
+}
+
+#[test]
+fn what_a_person_stashed_or_wrote_beside_an_abandoned_branch_is_not_the_agents() {
+    // The agent's branch is thrown away, and a person changes the same line.
+    let project = works(false, BRANCHED);
+    does(&project, &[REMOVED]);
+    project.write("a.txt", &BASE.replace("2\n", "mine\n"));
+    project.run("undo --yes");
+    assert_eq!(read(&project, "a.txt"), BASE.replace("2\n", "mine\n"));
+    // A person's own lines that the agent put onto the stash, and that the person takes off again.
+    let project = works(true, &[&["stash -q"]]);
+    does(&project, &["stash pop -q"]);
+    project.run("undo --yes");
+    assert_eq!(read(&project, "a.txt"), lines(false, true));
+}
