@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::{Said, in_git, say};
-use crate::blame::{after, before, prompt, read, stop};
+use crate::blame::{after, before, prompt, read, stop, work_of};
 use crate::support::Project;
 
 const BASE: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
@@ -28,22 +28,28 @@ fn works(is_mine_before: bool, calls: &[&[&str]]) -> Project {
     project.write("a.txt", &lines(false, is_mine_before));
     say(&project, &Said::new("claude-code", "A", "SessionStart"));
     prompt(&project, "A", "write");
+    in_calls(&project, is_mine_before, calls);
+    project
+}
+
+/// The calls of a prompt, and its end.
+fn in_calls(project: &Project, is_mine_before: bool, calls: &[&[&str]]) {
     for (at, lines_of_call) in calls.iter().enumerate() {
         let call = format!("call {at}");
-        before(&project, "A", &call, "Bash", json!({ "command": "make" }));
+        before(project, "A", &call, "Bash", json!({ "command": "make" }));
         for line in *lines_of_call {
             match *line {
                 "edit" => {
                     project.write("a.txt", &lines(true, is_mine_before));
                     project.write("new.txt", "agent\n");
                 }
-                line => drop(git(&project, line)),
+                "other" => project.write("other.txt", "agent\n"),
+                line => drop(git(project, line)),
             }
         }
-        after(&project, "A", &call, "Bash");
+        after(project, "A", &call, "Bash");
     }
-    stop(&project, "A");
-    project
+    stop(project, "A");
 }
 
 /// What a person does after the prompt: lines of git, or edits.
@@ -140,4 +146,45 @@ fn what_a_person_stashed_or_wrote_beside_an_abandoned_branch_is_not_the_agents()
     does(&project, &["stash pop -q"]);
     project.run("undo --yes");
     assert_eq!(read(&project, "a.txt"), lines(false, true));
+}
+
+#[test]
+fn lines_of_the_agent_go_from_what_it_took_off_the_stash() {
+    for calls in [&[&["stash pop -q", "edit"][..]][..], &[&["stash pop -q"], &["edit"]]] {
+        let project = works(false, &[]);
+        does(&project, &["my line", "stash -q"]);
+        prompt(&project, "A", "pop");
+        in_calls(&project, true, calls);
+        let id = work_of(&project, "A");
+        let undone = project.run(&format!("undo --only {id} --yes --json"));
+        let warnings = undone.json()["warnings"].to_string();
+        assert!(undone.code == Some(4) && warnings.contains("git stash store"), "{calls:?}: {undone:?}");
+        assert_eq!(read(&project, "a.txt"), lines(false, true), "{calls:?}");
+        project.json("redo --yes");
+        assert_eq!(read(&project, "a.txt"), lines(true, true), "{calls:?}");
+    }
+}
+
+#[test]
+fn the_rest_of_work_on_a_branch_is_undone_after_the_merge() {
+    let in_two_calls = [BRANCHED[0], &["other"][..]];
+    for calls in
+        [&in_two_calls[..], &[&["edit"], &["switch -qc side", "add .", "commit -qm a", "switch -q main"], &["other"]]]
+    {
+        let project = works(false, calls);
+        let words = format!("undo --only {} --yes", work_of(&project, "A"));
+        let undone = project.run(&format!("{words} --json"));
+        assert_eq!((undone.code, &undone.json()["status"]), (Some(4), &json!("rolled_back_in_part")), "{undone:?}");
+        assert!(undone.stdout.contains("it is on the branch side: check that out"), "{undone:?}");
+        assert!(!project.root().join("other.txt").exists());
+        does(&project, &["merge -q side", REMOVED]);
+        project.json(&words);
+        assert_eq!(read(&project, "a.txt"), BASE);
+        assert!(!project.root().join("new.txt").exists());
+        // Each redo brings back what its undo took.
+        project.json("redo --yes");
+        assert_eq!([read(&project, "a.txt"), read(&project, "new.txt")], [lines(true, false), "agent\n".to_owned()]);
+        project.json("redo --yes");
+        assert_eq!(read(&project, "other.txt"), "agent\n");
+    }
 }

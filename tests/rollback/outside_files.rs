@@ -169,27 +169,37 @@ fn a_forced_file_outside_comes_back_with_the_redo() {
 
 #[test]
 fn a_prompt_whose_file_stays_counts_as_undone_in_part() {
-    let (world, beside) = project();
-    let notes = beside.join("notes");
-    say(&world, "A", "UserPromptSubmit", &json!({}));
-    call(&world, "A", ("Edit", "1"), &json!({ "file_path": notes }), || {
+    for is_alone in [true, false] {
+        let (world, beside) = project();
+        let notes = beside.join("notes");
+        say(&world, "A", "UserPromptSubmit", &json!({}));
+        call(&world, "A", ("Edit", "1"), &json!({ "file_path": notes }), || {
+            fs::write(&notes, "of an agent\n").expect("write it");
+        });
+        let make = json!({ "command": "make" });
+        call(&world, "A", ("Bash", "2"), &make, || drop(write_in(world.root(), "made", "made\n")));
+        say(&world, "A", "Stop", &json!({}));
+        fs::write(&notes, "of a person again\n").expect("write it");
+        let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
+        let work = prompts[0]["id"].as_str().expect("an id").to_owned();
+        let words: &[&str] = if is_alone { &["--only", &work] } else { &[] };
+        let (code, report) = undo(&world, words);
+        assert_eq!((code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
+        assert_eq!(report["outside"][0]["reason"], "it was changed since", "{report}");
+        assert_eq!(world.cli.json(["dispatch", "show", &work])["rolled_back_by"], Value::Null);
+        assert_eq!(world.cli.json(["log", "--json"])[1]["undone_in_part"], true);
+        assert_eq!((world.read("made"), read_in(&beside, "notes").as_deref()), (None, Some("of a person again\n")));
+        let redo = world.cli.run(["redo", "--yes", "--json"]);
+        assert_eq!(redo.code, Some(0), "{redo:?}");
+        assert_eq!((world.read("made").as_deref(), redo.json()["outside"].clone()), (Some("made\n"), Value::Null));
+        assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
+        // The rest goes as soon as it can.
+        assert_eq!(undo(&world, words).0, Some(4));
         fs::write(&notes, "of an agent\n").expect("write it");
-    });
-    call(&world, "A", ("Bash", "2"), &json!({ "command": "make" }), || drop(write_in(world.root(), "made", "made\n")));
-    say(&world, "A", "Stop", &json!({}));
-    fs::write(&notes, "of a person again\n").expect("write it");
-    let prompts = world.cli.json(["session", "show", "A"])["prompts"].clone();
-    let work = prompts[0]["id"].as_str().expect("an id").to_owned();
-    let (code, report) = undo(&world, &["--only", &work]);
-    assert_eq!((code, &report["status"]), (Some(4), &json!("rolled_back_in_part")), "{report}");
-    assert_eq!(report["outside"][0]["reason"], "it was changed since", "{report}");
-    assert_eq!(world.cli.json(["dispatch", "show", &work])["rolled_back_by"], Value::Null);
-    assert_eq!(world.cli.json(["log", "--json"])[1]["undone_in_part"], true);
-    assert_eq!((world.read("made"), read_in(&beside, "notes").as_deref()), (None, Some("of a person again\n")));
-    let redo = world.cli.run(["redo", "--yes", "--json"]);
-    assert_eq!(redo.code, Some(0), "{redo:?}");
-    assert_eq!((world.read("made").as_deref(), redo.json()["outside"].clone()), (Some("made\n"), Value::Null));
-    assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person again\n"));
+        let (code, report) = undo(&world, words);
+        assert_eq!((code, &report["status"]), (Some(0), &json!("rolled_back")), "{report}");
+        assert_eq!(read_in(&beside, "notes").as_deref(), Some("of a person\n"));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod branch;
 mod commits;
 mod effect_reach;
 mod history;
+mod others_commits;
 mod parcels;
 mod skipped_files;
 mod span;
@@ -30,15 +31,16 @@ use ic_worktree::{TreeChanges, Workspace};
 pub(crate) use branch::require_branch_of_undo;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit, commits_of, leave_recorded, made_between};
+use commits::{commits_of, leave_recorded, made_between};
 pub(crate) use effect_reach::{WorkReach, files_of};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
+use others_commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit};
 use parcels::{CHANGED_ON_RETURN, Parcels, Returned};
 use skipped_files::Differences;
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
 pub(crate) use stash::is_branch_since;
-use stash::{leave_elsewhere, leave_unstashed};
+use stash::leave_elsewhere;
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;
 
@@ -140,9 +142,8 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let others = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let is_told = attribution.are_told_by_calls(ids);
     let captures = attribution.looks;
-    leave_elsewhere(workspace, (&made, &mut changes), &captures)?;
+    leave_elsewhere(workspace, (&made, &mut changes), &by_others.parcels, &captures)?;
     let mut commits = if is_told {
-        leave_unstashed(workspace, &mut changes, &captures)?;
         commits_of(workspace, recorded.clone(), &recorded, others)
     } else {
         let mut made = made_between(workspace, &captures)?;

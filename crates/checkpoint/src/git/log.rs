@@ -82,6 +82,10 @@ pub fn log_since(root: &Path, since: Option<&str>, known: &[String]) -> Result<V
 ///
 /// Errors: `git_failed`.
 pub fn log_of(root: &Path, shas: &[String]) -> Result<Vec<u8>> {
+    // Asked for none, git would print the commit that is checked out.
+    if shas.is_empty() {
+        return Ok(Vec::new());
+    }
     let revisions: String = shas.iter().rev().map(|sha| format!("{sha}\n")).collect();
     let log: Vec<&str> = LOG.iter().copied().chain(["--no-walk=unsorted"]).collect();
     Ok(Git::new(root).run_with(&log, revisions.as_bytes())?)

@@ -98,7 +98,7 @@ pub(crate) fn unrecorded_by_interrupted(
 pub(crate) fn made(kernel: &Kernel, root: &Path, prompt: &Prompt, since: &Since) -> DispatchReport {
     // The log of HEAD names exactly what was committed here. It is preferred to the graph, which also shows what was fetched.
     if let Some(shas) = since.log_start.and_then(|start| git::committed_since(root, start)) {
-        let log = if shas.is_empty() { Vec::new() } else { git::log_of(root, &shas).unwrap_or_default() };
+        let log = git::log_of(root, &shas).unwrap_or_default();
         return report::parse(&log).unwrap_or_default();
     }
     // Without a log: HEAD has not moved, so nothing can have been committed on it.

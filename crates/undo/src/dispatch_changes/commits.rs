@@ -1,24 +1,11 @@
-//! The commits that were made during one piece of work: whose they are, and what of the files they brought.
+//! The commits that were made during one piece of work, and whose they are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-use ic_base::{DispatchId, Result};
-use ic_checkpoint::attributes::Attributes;
-use ic_checkpoint::diff::{self, DiffState, Difference};
+use ic_base::Result;
 use ic_checkpoint::git::{self, GitCommit};
-use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
-use ic_checkpoint::restore::reverse::{Own, merged};
-use ic_dispatch::{code, report};
-use ic_ledger::events::Hash;
-use ic_ledger::{Snapshot, path_bytes};
-use ic_session::attribution::Attribution;
+use ic_dispatch::code;
+use ic_ledger::Snapshot;
 use ic_worktree::Workspace;
-
-use super::parcels::Parcels;
-
-/// How the reason begins for a path that is unsure because commits of others have it, too.
-pub(super) const NOT_MADE: &str = "a commit that this work did not make";
 
 /// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,239 +57,6 @@ impl OwnCommit {
     }
 }
 
-/// The state in which a commit brought this text to a path that the work then changed.
-pub(super) fn brought(change: &Difference, text: &[u8]) -> DiffState {
-    let looks = change.after.as_ref().or(change.before.as_ref());
-    let (mode, attributes) = match looks {
-        Some(DiffState::File { mode, attributes, .. }) => (*mode, attributes.clone()),
-        _ => (0o644, Attributes::default()),
-    };
-    DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes }
-}
-
-/// What commits that the work did not make have at paths that it changed.
-#[derive(Default)]
-pub(super) struct OthersCommits {
-    /// Contents that commits brought into the tree, by path; `None` in the set for a path that one of them removed.
-    brought: HashMap<Vec<u8>, HashSet<Option<Hash>>>,
-    /// The content of the newest of them, by path; `None` where it removed the path.
-    newest: HashMap<Vec<u8>, Option<Vec<u8>>>,
-    /// Paths that a checkpoint shows with such a content.
-    seen: HashSet<Vec<u8>>,
-    /// In how many of the times between checkpoints each of these paths changed.
-    changed: HashMap<Vec<u8>, usize>,
-    /// What stood there before such a change.
-    met: HashMap<Vec<u8>, Hash>,
-    /// Paths at which a merge with that has conflicts: the work resolved them.
-    resolved: HashSet<Vec<u8>>,
-    /// Whether git's log of HEAD does not tell which of the commits were made from the tree's content.
-    is_unsure: bool,
-    /// Commits that were made from the tree's content, newest first, with their paths: others committed what the work had changed.
-    took: Vec<(String, BTreeSet<Vec<u8>>)>,
-    /// What commits and the stash took out of the tree of the work's own.
-    pub(super) parcels: Parcels,
-}
-
-/// The maker of a change that happened in a tool call of the work.
-pub(super) enum MadeCommits<'m> {
-    ByWork,
-    ByCommit,
-    /// A commit brought this text, and the work changed it then.
-    AfterCommit(&'m [u8]),
-    /// It cannot be known, and why.
-    Unsure(&'static str),
-}
-
-impl OthersCommits {
-    /// `known`: the paths that the work changed; `recorded`: its own commits.
-    ///
-    /// Of work whose client tells no calls, all commits that were made here count as its own: only what a pull, a merge or a switch brought
-    /// is of others.
-    pub(super) fn of(
-        workspace: &Workspace<'_>,
-        (attribution, ids): (&Attribution, &[DispatchId]),
-        recorded: &[String],
-        known: &BTreeSet<Vec<u8>>,
-    ) -> Result<Self> {
-        // A pull seldom brings more commits.
-        const MOST: usize = 10_000;
-        let looks = &attribution.looks;
-        // No call of the work brought what was checked out as its first call began, whatever others did to the paths before that.
-        let first_head = attribution.first_head(ids);
-        let mut shas = match (first_head, head_of(workspace, last_of(looks))?) {
-            (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
-            _ => heads_between(workspace, looks, MOST)?,
-        };
-        shas.retain(|sha| !is_recorded(recorded, sha));
-        let is_told = attribution.are_told_by_calls(ids);
-        if !is_told {
-            shas = brought_of(workspace, looks, &shas)?;
-        }
-        if shas.is_empty() {
-            return Ok(Self::default());
-        }
-        // The order is that of git's log and not of a clock: commits that the log has before the first call were there when the work began.
-        let since = attribution.first_log_size(ids);
-        let taken = since.and_then(|since| Some((git::took_from_tree(&workspace.root, since)?, since)));
-        let is_taken = |sha: &str| {
-            let found = taken.as_ref().map(|(taken, since)| taken.get(sha).is_some_and(|at| at >= since));
-            found.unwrap_or(false)
-        };
-        let mut others = Self { is_unsure: is_told && taken.is_none(), ..Self::default() };
-        let mut asked = Vec::new();
-        // The commits come oldest first: of several at a path, the last one decides about `newest`.
-        for commit in report::parse(&git::log_of(&workspace.root, &shas)?)?.commits.into_iter().rev() {
-            let paths: BTreeSet<Vec<u8>> = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
-            // The work changed none of its paths, so nothing has to be told apart.
-            if paths.is_disjoint(known) {
-                continue;
-            }
-            if is_taken(&commit.sha) {
-                others.took.push((commit.sha, paths));
-            } else {
-                let paths = paths.into_iter().filter(|path| known.contains(path));
-                asked.extend(paths.map(|path| (commit.sha.clone(), path)));
-            }
-        }
-        others.took.reverse();
-        let contents = git::contents(&workspace.root, &asked);
-        let mut newest_of = BTreeMap::new();
-        for ((sha, path), content) in asked.into_iter().zip(contents) {
-            others.brought.entry(path.clone()).or_default().insert(content.as_deref().map(hash_of));
-            others.newest.insert(path.clone(), content);
-            newest_of.insert(path, sha);
-        }
-        others.look(workspace, attribution)?;
-        let first = || head_of(workspace, looks.iter().find(|look| has_git(look)));
-        let from = first_head.map(str::to_owned).map_or_else(first, |head| Ok(Some(head)))?;
-        if let Some(from) = from {
-            others.merge_onto_met(workspace, &from, newest_of)?;
-        }
-        Ok(others)
-    }
-
-    /// A merge, a pull or a rebase brings content onto what stands there, which others may have changed: that is none of the work's.
-    /// `shas`: by path, the newest commit that brought it; `from`: what was checked out before.
-    fn merge_onto_met(&mut self, workspace: &Workspace<'_>, from: &str, shas: BTreeMap<Vec<u8>, String>) -> Result<()> {
-        let mut bases: HashMap<String, Option<String>> = HashMap::new();
-        let mut asked = Vec::new();
-        for (path, sha) in shas.into_iter().filter(|(path, _)| self.changed.get(path) == Some(&1)) {
-            let base = bases.entry(sha).or_insert_with_key(|sha| git::merge_base(&workspace.root, from, sha));
-            asked.extend(base.clone().map(|base| (base, path)));
-        }
-        let contents = git::contents(&workspace.root, &asked);
-        for ((_, path), base) in asked.into_iter().zip(contents) {
-            let (Some(met), Some(Some(text))) = (self.met.get(&path), self.newest.get(&path)) else { continue };
-            let base = base.unwrap_or_default();
-            if hash_of(&base) == *met {
-                continue;
-            }
-            match merged(&base, &workspace.objects.read(met)?, text) {
-                Some(text) => drop(self.newest.insert(path, Some(text))),
-                None => drop(self.resolved.insert(path)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes the paths that a checkpoint shows with the content that a commit brought.
-    fn look(&mut self, workspace: &Workspace<'_>, attribution: &Attribution) -> Result<()> {
-        if self.brought.is_empty() {
-            return Ok(());
-        }
-        for window in attribution.windows() {
-            let (from, to) = (&window.from.tree, &window.to.tree);
-            diff::diff(&workspace.objects, Some(from), Some(to), &mut |difference| {
-                if self.has_brought(&difference.path, difference.after.as_ref()) {
-                    self.seen.insert(difference.path);
-                } else if self.brought.contains_key(&difference.path) {
-                    if let Some(DiffState::File { hash, .. }) = difference.before {
-                        self.met.insert(difference.path.clone(), hash);
-                    }
-                    *self.changed.entry(difference.path).or_default() += 1;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    fn has_brought(&self, path: &[u8], after: Option<&DiffState>) -> bool {
-        let Some(contents) = self.brought.get(path) else { return false };
-        contents.contains(&match after {
-            Some(DiffState::File { hash, .. }) => Some(*hash),
-            // Git keeps a link as a blob with its target.
-            Some(DiffState::Symlink(target)) => Some(hash_of(target)),
-            // Git tracks no directories, and of a file that was left out no content is known.
-            Some(DiffState::Directory { .. } | DiffState::Passed(_)) => return false,
-            None => None,
-        })
-    }
-
-    /// Whose a change is that a tool call of the work made: a commit that was pulled or merged in the call brought content of others.
-    pub(super) fn made(&self, path: &[u8], after: Option<&DiffState>) -> MadeCommits<'_> {
-        if !self.brought.contains_key(path) {
-            return MadeCommits::ByWork;
-        }
-        match self.has_brought(path, after) {
-            true if self.is_unsure => MadeCommits::Unsure(
-                "a commit that this work did not make has it, and git's log does not tell which came first",
-            ),
-            true => MadeCommits::ByCommit,
-            false if self.seen.contains(path) => MadeCommits::ByWork,
-            false if self.resolved.contains(path) => MadeCommits::Unsure(
-                "a commit that this work did not make changed the same lines as others before, and this work merged them",
-            ),
-            // It changed once, so the commit's content stood there in between: git brings none onto changes that are not committed.
-            false if self.changed.get(path) == Some(&1) && !self.is_unsure => match self.newest.get(path) {
-                Some(Some(text)) => MadeCommits::AfterCommit(text),
-                _ => {
-                    MadeCommits::Unsure("a commit that this work did not make removed it, and this work made it again")
-                }
-            },
-            false => {
-                MadeCommits::Unsure("a commit that this work did not make changed it too, while the work was under way")
-            }
-        }
-    }
-
-    /// Whether commits brought anything.
-    pub(super) fn brought_any(&self) -> bool {
-        !self.brought.is_empty()
-    }
-
-    /// The commits of others that contain changes of the work, newest first: they stay. A commit of another agent is its own; any other
-    /// commit that has nothing but this work can be reverted.
-    pub(super) fn took(&self, workspace: &Workspace<'_>, changes: &Own) -> Result<Vec<OwnCommit>> {
-        let known = changes.known();
-        let is_its = |path: &Vec<u8>| known.contains(path) && !changes.is_of_several(path);
-        let mut is_shared = BTreeMap::new();
-        for (sha, paths) in &self.took {
-            // A commit from before the work changed the path has nothing of the work, though it has the path.
-            let asked: Vec<_> = paths.intersection(&known).map(|path| (sha.clone(), path.clone())).collect();
-            let contents = git::contents(&workspace.root, &asked);
-            let is_older = |((_, path), content): (&(String, Vec<u8>), &Option<Vec<u8>>)| {
-                let first = changes.pairs(path).first().and_then(|(before, _)| before.as_ref());
-                matches!(first, Some(DiffState::File { hash, .. }) if content.as_deref().map(hash_of) == Some(*hash))
-            };
-            if asked.iter().zip(&contents).all(is_older) {
-                continue;
-            }
-            let is_recorded = workspace.kernel.read(|snapshot| code::is_recorded(snapshot, sha))?;
-            is_shared.insert(sha.clone(), is_recorded || !paths.iter().all(is_its));
-        }
-        let took = self.took.iter().map(|(sha, _)| sha).filter(|sha| is_shared.contains_key(*sha));
-        let shas: Vec<String> = took.cloned().collect();
-        let commits = git::commits(&workspace.root, &shas).into_iter();
-        let own = |commit: GitCommit| {
-            // One that is not known counts as others' work: no revert of it is offered.
-            let is_shared = is_shared.get(&commit.sha).copied().unwrap_or(true);
-            OwnCommit { commit, is_shared }
-        };
-        Ok(commits.map(own).collect())
-    }
-}
-
 /// The commits that were made here between the first checkpoint and the last, newest first.
 pub(super) fn made_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord]) -> Result<Vec<String>> {
     /// No more commits of one piece of work are named.
@@ -314,7 +68,11 @@ pub(super) fn made_between(workspace: &Workspace<'_>, captures: &[CheckpointReco
 }
 
 /// The commits that are reached from HEAD at the last checkpoint and were not at the first, newest first.
-fn heads_between(workspace: &Workspace<'_>, captures: &[CheckpointRecord], at_most: usize) -> Result<Vec<String>> {
+pub(super) fn heads_between(
+    workspace: &Workspace<'_>,
+    captures: &[CheckpointRecord],
+    at_most: usize,
+) -> Result<Vec<String>> {
     let first = captures.iter().find(|look| has_git(look));
     let ends = head_of(workspace, first)?.zip(head_of(workspace, last_of(captures))?);
     let between = ends.map(|(from, to)| git::commits_between(&workspace.root, &from, &to, at_most));
@@ -326,16 +84,20 @@ pub(super) fn has_git(look: &CheckpointRecord) -> bool {
     !look.link.of_call
 }
 
-fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
+pub(super) fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {
     captures.iter().rfind(|look| has_git(look))
 }
 
-fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
+pub(super) fn head_of(workspace: &Workspace<'_>, look: Option<&CheckpointRecord>) -> Result<Option<String>> {
     Ok(look.map(|look| workspace.git_at(look)).transpose()?.flatten().and_then(|git| git.head))
 }
 
 /// Those of these commits that were not made during the work: a ref reached them before it, or a pull, a merge or a switch brought them.
-fn brought_of(workspace: &Workspace<'_>, captures: &[CheckpointRecord], shas: &[String]) -> Result<Vec<String>> {
+pub(super) fn brought_of(
+    workspace: &Workspace<'_>,
+    captures: &[CheckpointRecord],
+    shas: &[String],
+) -> Result<Vec<String>> {
     let Some(first) = captures.iter().find(|look| has_git(look)).filter(|_| !shas.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -364,7 +126,7 @@ pub(super) fn leave_recorded(snapshot: &Snapshot<'_>, shas: &mut Vec<String>, re
     Ok(())
 }
 
-fn is_recorded(recorded: &[String], sha: &str) -> bool {
+pub(super) fn is_recorded(recorded: &[String], sha: &str) -> bool {
     recorded.iter().any(|own| sha.starts_with(own.as_str()))
 }
 
@@ -382,13 +144,4 @@ pub(super) fn commits_of(
     let found = git::commits(&workspace.root, &shas).into_iter();
     let own = |commit: GitCommit| OwnCommit { is_shared: is_shared && !is_recorded(recorded, &commit.sha), commit };
     found.map(own).collect()
-}
-
-/// Adds a change in two parts: a commit of others made the first part, with this text, and the work made the rest.
-pub(super) fn add_after_commit(changes: &mut Own, difference: Difference, text: &[u8]) {
-    let brought = Some(brought(&difference, text));
-    let Difference { path, before, after } = difference;
-    changes.add_text(text.to_vec());
-    changes.add_since(Difference { path: path.clone(), before, after: brought.clone() });
-    changes.add(Difference { path, before: brought, after });
 }

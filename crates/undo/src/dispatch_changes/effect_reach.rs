@@ -10,7 +10,7 @@ use ic_kernel::journal::table::RollbackRecord;
 use ic_worktree::Workspace;
 
 use super::changes_of;
-use super::commits::OthersCommits;
+use super::others_commits::OthersCommits;
 use super::span::WorkSpan;
 
 /// The paths of the tree that the effects of a rollback may have changed.

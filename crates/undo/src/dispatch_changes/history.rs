@@ -15,7 +15,7 @@ use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
-use super::commits::{MadeCommits, OthersCommits, brought};
+use super::others_commits::{MadeCommits, OthersCommits, brought};
 use super::parcels::Returned;
 use rollbacks::{Undo, decided, merged, restored, undos};
 

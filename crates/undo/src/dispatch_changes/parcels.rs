@@ -14,7 +14,8 @@ use ic_ledger::{path_bytes, path_from_bytes};
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-use super::commits::{brought, has_git};
+use super::commits::has_git;
+use super::others_commits::brought;
 
 /// The reason for a path that is unsure because what git returned there is merged with changes of the same lines.
 pub(super) const CHANGED_ON_RETURN: &str =
@@ -102,6 +103,16 @@ impl Parcels {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.0.keys()
+    }
+
+    /// What stood at a path before all that git took out there, and what stood there with it.
+    pub(super) fn ends(&self, path: &[u8]) -> Option<[Option<Vec<u8>>; 2]> {
+        let changes = self.0.get(path)?;
+        Some([changes.first()?.from.clone(), changes.last()?.to.clone()])
     }
 
     /// What others changed at its paths since a checkpoint with this tree, and no other checkpoint shows.

@@ -13,21 +13,7 @@ use ic_ledger::path_from_bytes;
 use ic_worktree::Workspace;
 
 use super::commits::has_git;
-
-/// Leaves changes that came off a stash which was there before the work: they are not the work's own, and exist nowhere else by now.
-pub(super) fn leave_unstashed(workspace: &Workspace<'_>, changes: &mut Own, looks: &[CheckpointRecord]) -> Result<()> {
-    let mut all = looks.iter().filter(|look| has_git(look));
-    let (Some(first), Some(last)) = (all.next(), all.next_back()) else { return Ok(()) };
-    let (had, has) = (stash_of(workspace, first)?, stash_of(workspace, last)?);
-    let known = changes.paths();
-    for entry in had.iter().filter(|entry| !has.contains(entry)) {
-        let paths = git::stashed_paths(&workspace.root, entry);
-        for path in paths.into_iter().filter(|path| known.contains(path)) {
-            changes.leave(path, "it came off the stash, where others had put it");
-        }
-    }
-    Ok(())
-}
+use super::parcels::Parcels;
 
 /// Leaves what was put onto the stash since the work began, or onto a branch or commit that is not checked out, and the tree has no more: an
 /// undo changes none of these.
@@ -36,8 +22,10 @@ pub(super) fn leave_unstashed(workspace: &Workspace<'_>, changes: &mut Own, look
 pub(super) fn leave_elsewhere(
     workspace: &Workspace<'_>,
     (made, changes): (&Own, &mut Own),
+    parcels: &Parcels,
     looks: &[CheckpointRecord],
 ) -> Result<()> {
+    let known: BTreeSet<Vec<u8>> = made.known().into_iter().chain(parcels.paths().cloned()).collect();
     let root = &workspace.root;
     let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
     let Some((first, last)) = ends else { return Ok(()) };
@@ -48,7 +36,9 @@ pub(super) fn leave_elsewhere(
             format!("it is on the stash: pop it, and undo then; or look at it: git stash show -p {}", short(entry));
         // The third parent of an entry has the files that git did not track.
         let untracked = format!("{entry}^3");
-        leave_committed(workspace, (made, changes), &[entry, &untracked], &git::stashed_paths(root, entry), &why);
+        let paths = git::stashed_paths(root, entry).into_iter().filter(|path| known.contains(path));
+        let paths = paths.collect();
+        leave_committed(workspace, (made, changes), parcels, &[entry, &untracked], (&paths, &why));
     }
     let in_use = git::branches_in_use_elsewhere(root)?;
     let mut all = Vec::new();
@@ -67,9 +57,8 @@ pub(super) fn leave_elsewhere(
     if let Some(head) = own.filter(is_left) {
         all.push((head.clone(), format!("it is in the commit {}: check that out, and undo it there", short(head))));
     }
-    let paths: Vec<Vec<u8>> = made.known().into_iter().collect();
     for (commit, why) in &all {
-        leave_committed(workspace, (made, changes), &[commit], &paths, why);
+        leave_committed(workspace, (made, changes), parcels, &[commit], (&known, why));
     }
     Ok(())
 }
@@ -114,12 +103,11 @@ fn branches_since(root: &Path, then: &GitState) -> Result<Vec<(String, String)>>
 fn leave_committed(
     workspace: &Workspace<'_>,
     (made, changes): (&Own, &mut Own),
+    parcels: &Parcels,
     commits: &[&String],
-    paths: &[Vec<u8>],
-    why: &str,
+    (paths, why): (&BTreeSet<Vec<u8>>, &str),
 ) {
-    let (root, known) = (&workspace.root, made.known());
-    let paths: Vec<&Vec<u8>> = paths.iter().filter(|path| known.contains(*path)).collect();
+    let root = &workspace.root;
     let asked = paths.iter().flat_map(|path| commits.iter().map(|commit| ((*commit).clone(), (*path).clone())));
     let found = git::contents(root, &asked.collect::<Vec<_>>());
     // Of a link no text is known, and a file that no checkpoint holds is not there.
@@ -127,19 +115,15 @@ fn leave_committed(
         Some(DiffState::File { hash, .. }) => workspace.objects.read(hash).ok(),
         _ => None,
     };
-    for (path, found) in paths.into_iter().zip(found.chunks(commits.len())) {
+    for (path, found) in paths.iter().zip(found.chunks(commits.len())) {
         let pairs = made.pairs(path);
         let [before, after] =
             [pairs.first().map(|pair| &pair.0), pairs.last().map(|pair| &pair.1)].map(|one| one.and_then(text));
+        let [before, after] = parcels.ends(path).unwrap_or([before, after]);
         let has = |found: Option<&[u8]>| has_change(found, (before.as_deref(), after.as_deref())).unwrap_or(true);
         let here = std::fs::read(root.join(path_from_bytes(path))).ok();
         if !has(here.as_deref()) && has(found.iter().flatten().next().map(Vec::as_slice)) {
             changes.leave_part(path.clone(), why);
         }
     }
-}
-
-fn stash_of(workspace: &Workspace<'_>, look: &CheckpointRecord) -> Result<Vec<String>> {
-    let git = workspace.git_at(look)?;
-    Ok(git.into_iter().flat_map(|git| git.stash).map(|entry| entry.commit).collect())
 }

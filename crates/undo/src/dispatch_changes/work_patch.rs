@@ -10,7 +10,6 @@ use ic_worktree::Workspace;
 
 use super::commits::{OwnCommit, commits_of, leave_recorded, made_between};
 use super::span::{WorkSpan, missing};
-use super::stash::leave_unstashed;
 use super::{own_changes, recorded_by};
 
 /// What one piece of work, with what it began, made of the tree.
@@ -40,10 +39,9 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
         let recorded = recorded_by(snapshot, &ids)?;
         Ok((ids, attribution, recorded))
     })?;
-    let (mut own, _) = own_changes(workspace, (&attribution, &ids), &recorded)?;
+    let (own, _) = own_changes(workspace, (&attribution, &ids), &recorded)?;
     let is_shared = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let shas = if attribution.is_told_by_calls(&work.id) {
-        leave_unstashed(workspace, &mut own, &attribution.looks)?;
         recorded.clone()
     } else {
         let mut made = made_between(workspace, &attribution.looks)?;

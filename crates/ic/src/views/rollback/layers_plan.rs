@@ -43,6 +43,7 @@ pub(crate) fn layered(whole: &LayeredRollback, files_alone: Option<&ic_undo::Fil
 /// A sentence about a rollback that left a part of the work. A run that goes back counts as undone, so only works have a rest to name.
 fn in_part_of(whole: &LayeredRollback) -> String {
     let paths = whole.parts.tree.as_ref().map_or(0, |tree| tree.parts_left.len());
+    let paths = paths + whole.parts.outside.iter().filter(|change| change.is_incomplete()).count();
     let stays = format!("undone in part: something of it stays at {}", text::counted(paths, "path"));
     let rest = whole.rollback.plan.chosen.first().map(|only| {
         let rest = format!("the work does not count as undone; the rest: ic undo --only {} --dry-run", only.short());

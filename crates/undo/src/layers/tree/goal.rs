@@ -292,7 +292,7 @@ impl<'a> Goal<'a> {
         let Some(remembered) = self.covered.remembered() else { return Ok(StepDetail::default()) };
         let restores = restores_since(&self.workspace, &self.target.id, remembered.seq, false)?;
         // Of a run that goes back, the record says that its work is undone, whatever stays.
-        let parts_left = parts_left + if self.work.is_some() { outside_left.len() } else { 0 };
+        let parts_left = parts_left + if remembered.is_of_works() { outside_left.len() } else { 0 };
         Ok(StepDetail {
             safety: restores.into_iter().map(|restore| restore.safety_id).collect(),
             changes: all.len(),
