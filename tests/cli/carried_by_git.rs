@@ -70,9 +70,12 @@ const STASHED: &[&[&str]] = &[&["edit", "stash -qu"]];
 const STASHED_IN_CALLS: &[&[&str]] = &[&["edit"], &["stash -qu"]];
 const REMOVED: &str = "branch -qD side";
 
+/// Whether a person changed a line before the prompt, its calls, what the person does then, and whether that has the line.
+type Case = (bool, &'static [&'static [&'static str]], &'static [&'static str], bool);
+
 #[test]
 fn work_that_git_returned_is_taken_out_and_comes_back() {
-    let cases: [(bool, &[&[&str]], &[&str], bool); 14] = [
+    let cases: [Case; 14] = [
         (false, BRANCHED, &["merge -q side", REMOVED], false),
         (false, BRANCHED_IN_CALLS, &["merge -q side", REMOVED], false),
         (false, BRANCHED, &["merge -q side"], false),
@@ -95,25 +98,24 @@ fn work_that_git_returned_is_taken_out_and_comes_back() {
     ];
     for (at, (is_mine_before, calls, deeds, is_mine)) in cases.into_iter().enumerate() {
         // A checkpoint may show what git returned, or none yet.
-        for is_seen in [at % 2 == 0] {
-            let case = format!("{calls:?}, then {deeds:?}, seen {is_seen}");
-            let project = works(is_mine_before, calls);
-            does(&project, deeds);
-            assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: git brought it");
-            if is_seen {
-                project.json("checkpoint create");
-            }
-            let head = git(&project, "rev-parse HEAD");
-            // A branch that the agent made and that stays is named.
-            let stays = git(&project, "branch --list side") != "";
-            assert_eq!(project.run("undo --yes").code, Some(if stays { 4 } else { 0 }), "{case}");
-            assert_eq!(read(&project, "a.txt"), lines(false, is_mine), "{case}");
-            assert!(!project.root().join("new.txt").exists(), "{case}");
-            assert_eq!(git(&project, "rev-parse HEAD"), head, "{case}: what others committed stays");
-            project.json("redo --yes");
-            assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: the redo");
-            assert_eq!(read(&project, "new.txt"), "agent\n", "{case}: the redo");
+        let is_seen = at % 2 == 0;
+        let case = format!("{calls:?}, then {deeds:?}, seen {is_seen}");
+        let project = works(is_mine_before, calls);
+        does(&project, deeds);
+        assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: git brought it");
+        if is_seen {
+            project.json("checkpoint create");
         }
+        let head = git(&project, "rev-parse HEAD");
+        // A branch that the agent made and that stays is named.
+        let stays = !git(&project, "branch --list side").is_empty();
+        assert_eq!(project.run("undo --yes").code, Some(if stays { 4 } else { 0 }), "{case}");
+        assert_eq!(read(&project, "a.txt"), lines(false, is_mine), "{case}");
+        assert!(!project.root().join("new.txt").exists(), "{case}");
+        assert_eq!(git(&project, "rev-parse HEAD"), head, "{case}: what others committed stays");
+        project.json("redo --yes");
+        assert_eq!(read(&project, "a.txt"), lines(true, is_mine), "{case}: the redo");
+        assert_eq!(read(&project, "new.txt"), "agent\n", "{case}: the redo");
     }
 }
 

@@ -102,11 +102,38 @@ fn a_path_that_may_be_a_persons_is_taken_alone() {
     terminal.sees("Roll back?");
     terminal.types("y\n");
     let (code, shown) = terminal.ends();
-    assert!(code == Some(4) && shown.contains("+its or mine"), "{code:?}: {shown}");
-    let there = ["notes.txt", "unnamed.txt", "named.txt"].map(|file| has(&project, file));
-    assert_eq!(there, [true, false, false], "{shown}");
+    assert!(shown.contains("it is mine, leave it [l], it is the agent's, take it out [t]"), "{shown}");
+    // What a person says is theirs is nothing of the work that stays.
+    assert!(code == Some(0) && shown.contains("+its or mine"), "{code:?}: {shown}");
+    let there = || ["notes.txt", "unnamed.txt", "named.txt"].map(|file| has(&project, file));
+    assert_eq!((there(), read(&project, "notes.txt")), ([true, false, false], "mine\n".to_owned()), "{shown}");
+    let id = reference.trim_start_matches("prompt:");
+    let is_undone = || {
+        let log = project.json("log --all");
+        log.as_array().expect("a list").iter().any(|one| one["kind"] == "prompt" && one["undone"] == true)
+    };
+    assert!(is_undone());
     project.json("redo --yes");
     assert_eq!(ic_testkit::tree(project.root()), before);
+    // The same without a terminal, by names.
+    let mistyped = project.run(&format!("undo {id} --only --force-files --keep-theirs=note.txt --yes"));
+    assert_eq!((mistyped.code, mistyped.error()), (Some(3), "usage".to_owned()), "{mistyped:?}");
+    let both = project.run(&format!("undo {id} --only --force-files --keep-theirs --yes"));
+    assert_eq!((both.code, both.error()), (Some(3), "usage".to_owned()), "{both:?}");
+    let some = project.run(&format!("undo {id} --only --keep-theirs=notes.txt --yes"));
+    assert_eq!(some.error(), "file_conflict", "{some:?}");
+    assert_eq!(ic_testkit::tree(project.root()), before, "nothing was changed");
+    project.json(&format!("undo {id} --only --force-files --keep-theirs=notes.txt --yes"));
+    assert_eq!((there(), read(&project, "notes.txt")), ([true, false, false], "mine\n".to_owned()));
+    project.json("redo --yes");
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    // All of it is a person's: then nothing of the work is there.
+    let refused = project.run(&format!("undo {id} --only --yes"));
+    let keep = "--keep-theirs=named.txt --keep-theirs=notes.txt --keep-theirs=unnamed.txt --yes";
+    assert!(refused.stderr.contains(keep), "{refused:?}");
+    project.json(&format!("undo {id} --only {keep}"));
+    assert_eq!(ic_testkit::tree(project.root()), before);
+    assert!(is_undone());
 }
 
 #[test]

@@ -39,11 +39,25 @@ pub struct Attribution {
     calls: Vec<ToolCall>,
     /// Calls that were cut off. It is not known when they ended, nor who changed the tree from then until the next checkpoint.
     cut_off: HashSet<CallId>,
-    /// The paths that a person says are the work's.
-    sure: BTreeSet<Vec<u8>>,
-    /// Whether a person says that of all paths.
-    is_all_sure: bool,
+    decided: OwnerDecisions,
     named: NamedPaths,
+}
+
+/// What a person says about changes whose owner is not known.
+#[derive(Debug, Clone, Default)]
+pub struct OwnerDecisions {
+    /// All are the work's but those that are left.
+    pub take_all: bool,
+    /// The paths at which they are the work's.
+    pub take: BTreeSet<Vec<u8>>,
+    /// The paths at which they are the person's.
+    pub leave: BTreeSet<Vec<u8>>,
+}
+
+impl OwnerDecisions {
+    fn takes(&self, path: &[u8]) -> bool {
+        (self.take_all || self.take.contains(path)) && !self.leave.contains(path)
+    }
 }
 
 /// The last call of each agent whose work did not end by itself, if the call's own end was not reported: a person stopped it, or it still
@@ -109,7 +123,7 @@ impl Attribution {
         }
         let cut_off = cut_off_of(&workers, &calls);
         let named = NamedPaths::of(snapshot, &workers, &calls, &told)?;
-        Ok(Self { looks, workers, told, interrupted, calls, cut_off, sure: BTreeSet::new(), is_all_sure: false, named })
+        Ok(Self { looks, workers, told, interrupted, calls, cut_off, decided: OwnerDecisions::default(), named })
     }
 
     /// The attribution from before a rollback cancelled this work, which ran until then: so the rollback decides as its preview did.
@@ -123,14 +137,16 @@ impl Attribution {
         self
     }
 
-    /// Counts changes whose owner is not known as the work's own: `all`, or those at these paths. A person says so.
+    /// The attribution with what a person decided about changes whose owner is not known.
     #[must_use]
-    pub fn with_unsure(mut self, all: bool, paths: BTreeSet<Vec<u8>>) -> Self {
-        if all {
-            self.cut_off.clear();
-        }
-        (self.is_all_sure, self.sure) = (all, paths);
+    pub fn as_decided(mut self, decided: OwnerDecisions) -> Self {
+        self.decided = decided;
         self
+    }
+
+    /// Whether a person says that a change whose owner is not known is theirs.
+    pub fn is_left(&self, path: &[u8]) -> bool {
+        self.decided.leave.contains(path)
     }
 
     /// Whether nothing tells that a piece of work made a change at a path: it tells no calls and has no process, was not completed, and
@@ -148,7 +164,7 @@ impl Attribution {
 
     /// Whether a person says that what changed at a path is the work's.
     pub fn is_sure(&self, path: &[u8]) -> bool {
-        self.is_all_sure || self.sure.contains(path)
+        self.decided.takes(path)
     }
 
     /// The last checkpoint, and a checkpoint as it would be taken now, with the tree of the last one.
@@ -226,7 +242,7 @@ impl Attribution {
         let is_unsure = !calls.is_empty()
             && in_calls.iter().all(|worker: &&Dispatch| self.told.contains(&worker.id))
             && calls.iter().all(|call| self.cut_off.contains(&call.id));
-        Window { from, to, at_work, in_calls, by_clock, calls, is_unsure, sure: &self.sure, named: &self.named }
+        Window { from, to, at_work, in_calls, by_clock, calls, is_unsure, decided: &self.decided, named: &self.named }
     }
 
     /// Whether work ran at any time between two checkpoints of the tree.

@@ -6,6 +6,7 @@ mod commits;
 mod effect_reach;
 mod history;
 mod others_commits;
+mod own_changes;
 mod parcels;
 mod skipped_files;
 mod span;
@@ -15,17 +16,14 @@ mod work_patch;
 use std::collections::BTreeSet;
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq};
-use ic_checkpoint::diff::{self, Difference};
 use ic_checkpoint::git;
 use ic_checkpoint::record::{self, CheckpointRecord};
 use ic_checkpoint::restore::journal::RestoreRecord;
 use ic_checkpoint::restore::reverse::Own;
-use ic_dispatch::{Dispatch, code};
 use ic_kernel::journal::table::{self, RollbackRecord};
 use ic_kernel::journal::{Choices, RollbackStatus};
-use ic_ledger::{Snapshot, path_bytes, path_from_bytes};
-use ic_session::attribution::{Attribution, Window};
-use ic_session::outside_files;
+use ic_ledger::Snapshot;
+use ic_session::attribution::{Attribution, OwnerDecisions};
 use ic_worktree::{TreeChanges, Workspace};
 
 pub(crate) use branch::require_branch_of_undo;
@@ -34,36 +32,15 @@ pub use commits::{CommitState, OwnCommit};
 use commits::{commits_of, leave_recorded, made_between};
 pub(crate) use effect_reach::{WorkReach, files_of};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
-use others_commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit};
-use parcels::{CHANGED_ON_RETURN, Parcels, Returned};
-use skipped_files::Differences;
+pub use own_changes::may_be_yours;
+pub(crate) use own_changes::{CUT_OFF, is_unsure, owners};
+use own_changes::{add_others, add_since, own_changes, recorded_by};
 use span::{WorkSpan, missing};
 pub(crate) use span::{git_around, git_around_ids};
 pub(crate) use stash::is_branch_since;
 use stash::leave_elsewhere;
 pub use work_patch::WorkChanges;
 pub(crate) use work_patch::changes_of_work;
-
-/// The reason for a path that is shared by several: each of them was in a call as it changed.
-const AT_ONCE: &str = "ran at the same time, and may have changed it";
-
-/// The reason for a path that is unsure: a person may have changed it too.
-pub(super) const CUT_OFF: &str = "it changed in or after a tool call whose end was not told, so it may be yours";
-
-/// The reason for a path that is unsure because nothing told what the work did, or that it ended.
-const UNTOLD: &str = "it changed during work that tells no calls and was not completed, so it may be yours";
-
-/// Whether a person may have changed a path, and can say so.
-pub(super) fn may_be_yours(reason: &str) -> bool {
-    matches!(reason, CUT_OFF | UNTOLD)
-}
-
-/// Whether the owner of a change of a path is unknown, so that a person can say that it is the work's.
-pub(super) fn is_unsure(reason: &str) -> bool {
-    may_be_yours(reason)
-        || [AT_ONCE, CHANGED_ON_RETURN].iter().any(|why| reason.ends_with(why))
-        || reason.starts_with(NOT_MADE)
-}
 
 /// The tree before some work, and what the work did to it.
 pub(super) struct OwnWork {
@@ -85,10 +62,8 @@ pub(super) struct Met {
     /// For an undo that stands again because its own undo was aborted: the paths that this had restored. Nothing else is to be removed
     /// again.
     pub(super) put_back: Option<BTreeSet<Vec<u8>>>,
-    /// Whether what may be a person's counts as the work's.
-    pub(super) takes_unsure: bool,
-    /// Single paths at which it counts as the work's.
-    pub(super) taken: BTreeSet<Vec<u8>>,
+    /// What a person says about changes whose owner is not known.
+    pub(super) decided: OwnerDecisions,
     /// The work that ran until the undo cancelled it.
     pub(super) called_off: Vec<DispatchId>,
 }
@@ -108,7 +83,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let (span, attribution, since, recorded) = workspace.kernel.read(|snapshot| {
         let span = WorkSpan::of(snapshot, &workspace.root, ids)?;
         let attribution = span.attribution(snapshot, &workspace.root)?.with_running(&met.called_off);
-        let attribution = attribution.with_unsure(met.takes_unsure, met.taken.clone());
+        let attribution = attribution.as_decided(met.decided.clone());
         let recorded = recorded_by(snapshot, ids)?;
         // The span ends where the effects of this undo began. What they changed at the paths of the work is added
         // below, as the work's own.
@@ -183,7 +158,7 @@ pub(super) fn again(
     let decided = Choices::of(undo)?;
     let found = workspace.kernel.read(|snapshot| {
         let Ok(span) = WorkSpan::of(snapshot, &workspace.root, &work) else { return Ok(None) };
-        let attribution = history::as_decided(span.attribution(snapshot, &workspace.root)?, &decided);
+        let attribution = span.attribution(snapshot, &workspace.root)?.as_decided(owners(&decided));
         let left = left.map(|left| record::get(snapshot, left)).transpose()?;
         let recorded = recorded_by(snapshot, &work)?;
         let is_rest = is_one_of_several(snapshot, undo)?;
@@ -205,15 +180,6 @@ pub(super) fn again(
     Ok((!own.is_empty()).then_some((own, target)))
 }
 
-/// The commits that this work recorded, newest first.
-fn recorded_by(snapshot: &Snapshot<'_>, ids: &[DispatchId]) -> Result<Vec<String>> {
-    let mut recorded = Vec::new();
-    for own in ids.iter().rev() {
-        recorded.extend(code::commits_of(snapshot, own)?.into_iter().rev().map(|commit| commit.sha));
-    }
-    Ok(recorded)
-}
-
 /// Whether another undo of some of the same work stands: each removed what the other had left, so this one restores no more than that.
 fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<bool> {
     let works = undo.works();
@@ -222,143 +188,4 @@ fn is_one_of_several(snapshot: &Snapshot<'_>, undo: &RollbackRecord) -> Result<b
         one.id != undo.id && one.status == RollbackStatus::Done && is_of_same()
     };
     Ok(table::of_run(snapshot, &undo.run_id)?.iter().any(is_other))
-}
-
-/// The differences between the checkpoints that are of the work, and what commits of others have of them. The commits of work whose client
-/// reports calls are all on record: any other commit was pulled, or made by others. Of other work, all commits count that were made here.
-fn own_changes(
-    workspace: &Workspace<'_>,
-    (attribution, ids): (&Attribution, &[DispatchId]),
-    recorded: &[String],
-) -> Result<(Own, OthersCommits)> {
-    // Without commits at first: which of them matter depends on the paths that the work changed.
-    let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
-    let mut others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
-    others.parcels = Parcels::of(workspace, attribution, recorded, |maker| ids.contains(&maker.id))?;
-    if !others.brought_any() && others.parcels.is_empty() {
-        return Ok((changes, others));
-    }
-    Ok((changes_of(workspace, attribution, ids, &others)?, others))
-}
-
-/// The differences between the checkpoints that are of the work.
-fn changes_of(
-    workspace: &Workspace<'_>,
-    attribution: &Attribution,
-    ids: &[DispatchId],
-    by_others: &OthersCommits,
-) -> Result<Own> {
-    // Ignored files that a call named are kept, and restored, by themselves.
-    let (named, recorded) = workspace.kernel.read(|snapshot| {
-        let of_all = ids.iter().map(|id| outside_files::paths_of(snapshot, id)).collect::<Result<Vec<_>>>()?;
-        let recorded = code::named_by(snapshot, ids.iter())?.into_iter().map(|file| path_bytes(&file.path).to_vec());
-        Ok((of_all.into_iter().flatten().collect::<BTreeSet<_>>(), recorded.collect::<BTreeSet<_>>()))
-    })?;
-    let is_by_itself = |path: &[u8]| named.contains(&workspace.root.join(path_from_bytes(path)));
-    let is_own = |work: &&Dispatch| ids.contains(&work.id);
-    let mut changes = Own::default();
-    let mut differences = Differences::new(workspace);
-    for window in attribution.windows() {
-        let found = differences.between(window.from, window.to)?;
-        let is_its = |path: &[u8]| window.makers(path).iter().any(is_own);
-        for difference in skipped_files::leave_hidden(workspace, found, is_its, &mut changes) {
-            if skipped_files::is_ignored(&difference) && is_by_itself(&difference.path) {
-                continue;
-            }
-            let makers = window.makers(&difference.path);
-            let is_its = makers.iter().any(is_own);
-            let is_sure = is_its && attribution.is_sure(&difference.path);
-            let others: Vec<&Dispatch> = makers.iter().filter(|one| !is_sure && !is_own(one)).copied().collect();
-            match (is_its, others.as_slice()) {
-                (true, []) if window.is_unsure(&difference.path) && difference.change().is_some() => {
-                    changes.share(difference.path, CUT_OFF);
-                }
-                (true, [])
-                    if difference.change().is_some()
-                        && makers.iter().any(|one| attribution.is_untold_of(one, &recorded, &difference.path)) =>
-                {
-                    changes.share(difference.path, UNTOLD);
-                }
-                (true, []) => match by_others.made(&difference.path, difference.after.as_ref()) {
-                    MadeCommits::Unsure(why) if !is_sure => changes.share(difference.path, why),
-                    MadeCommits::ByWork | MadeCommits::Unsure(_) => {
-                        if let Some(why) = skipped_files::unkept(&difference) {
-                            changes.leave_unkept(difference.path.clone(), why);
-                        }
-                        changes.add(difference);
-                    }
-                    MadeCommits::ByCommit => changes.add_since(difference),
-                    MadeCommits::AfterCommit(text) => add_after_commit(&mut changes, difference, text),
-                },
-                (true, others) if difference.change().is_some() => {
-                    let why = format!("{} {AT_ONCE}", names(others));
-                    changes.share(difference.path, &why);
-                }
-                // A change of others that is undone by now does not count.
-                (false, others) if !is_undone(&window, others) => {
-                    let is_between_calls = makers.is_empty() && window.owners(&difference.path).iter().any(is_own);
-                    if is_between_calls && difference.change().is_some() {
-                        let why = "it changed between the tool calls of this work, so it may be yours";
-                        changes.note(difference.path.clone(), why);
-                    }
-                    add_others(workspace, &mut changes, &by_others.parcels, (difference, makers.is_empty()));
-                }
-                _ => {}
-            }
-        }
-    }
-    changes.sources = differences.sources;
-    Ok(changes)
-}
-
-/// Adds what others did to the paths of the work after its last checkpoint.
-fn add_since(workspace: &Workspace<'_>, changes: &mut Own, since: &Attribution, parcels: &Parcels) -> Result<()> {
-    for window in since.windows() {
-        let trees = (Some(&window.from.tree), Some(&window.to.tree));
-        diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            let makers = window.makers(&difference.path);
-            if !is_undone(&window, &makers) {
-                add_others(workspace, changes, parcels, (difference, makers.is_empty()));
-            }
-            Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-/// Adds a change that the work did not make, with what git returned of the work in it. `is_persons`: no work made it.
-fn add_others(
-    workspace: &Workspace<'_>,
-    changes: &mut Own,
-    parcels: &Parcels,
-    (difference, is_persons): (Difference, bool),
-) {
-    match if is_persons { parcels.returned(workspace, &difference) } else { Returned::Nothing } {
-        Returned::Nothing => changes.add_since(difference),
-        Returned::Unsure => changes.share(difference.path, CHANGED_ON_RETURN),
-        Returned::Parts(parts, texts) => {
-            for text in texts {
-                changes.add_text(text);
-            }
-            for (is_its, part) in parts {
-                if is_its { changes.add(part) } else { changes.add_since(part) }
-            }
-        }
-    }
-}
-
-/// Whether a change of these dispatches was undone; a change without a dispatch is a person's. Work from before the cut of the rollback
-/// that covers it stands.
-fn is_undone(window: &Window<'_>, owners: &[&Dispatch]) -> bool {
-    let is_gone = |owner: &&Dispatch| owner.undone_from.is_some_and(|cut| window.is_after(cut));
-    !owners.is_empty() && owners.iter().all(is_gone)
-}
-
-/// The names of these dispatches, for people.
-fn names(others: &[&Dispatch]) -> String {
-    let names = others.iter().map(|other| match &other.work.name {
-        Some(name) => format!("{} ({})", ic_base::title(name), other.id.short()),
-        None => other.id.short().to_owned(),
-    });
-    names.collect::<Vec<_>>().join(", ")
 }

@@ -45,7 +45,7 @@ mod undo_preconditions;
 mod unsure_changes;
 
 pub use apply::{roll_back_record, rollback, rollback_asked_at};
-pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges};
+pub use dispatch_changes::{CommitState, OwnCommit, WorkChanges, may_be_yours};
 pub use entry_changes::{changes_between, changes_of_entry, has_changed, newest_change};
 pub use git_remains::git_remains;
 pub use ic_kernel::journal::LayerName;

@@ -1,6 +1,6 @@
 //! The refusals of a plan that could otherwise be carried out, and the flag that passes each.
 
-use ic_base::{Code, Diagnosis};
+use ic_base::{Code, Diagnosis, shell_word};
 use serde_json::json;
 
 use super::dispatch_changes::{is_unsure, may_be_yours};
@@ -104,8 +104,9 @@ fn refused_works(
     let (hint, flag) = if open.iter().any(|one| may_be_yours(&one.reason)) {
         // Only the person can tell whose change it is.
         let hint = format!(
-            "if the agent changed these paths: ic {words} --force-files --yes; if you did, leave them as they are (then the work does not count \
-             as undone): ic {words} --keep-theirs --yes"
+            "if the agent changed these paths: ic {words} --force-files --yes; if you did: ic {words} {} --yes; if some are yours, name those \
+             and add --force-files",
+            kept_by_name(open)
         );
         (hint, "--keep-theirs")
     } else if open.iter().any(|one| is_unsure(&one.reason)) {
@@ -131,6 +132,16 @@ fn refused_works(
         (hint, "--force-files")
     };
     Refusal { error: ic_worktree::refused(open).hint(hint), flag: Some(flag) }
+}
+
+/// The flags that keep these paths by their names; of many, the one that keeps all, after which the work does not count as undone.
+fn kept_by_name(open: &[&Conflict]) -> String {
+    const MOST: usize = 5;
+    if open.len() > MOST {
+        return "--keep-theirs".to_owned();
+    }
+    let flags = open.iter().map(|one| format!("--keep-theirs={}", shell_word(&String::from_utf8_lossy(&one.path.0))));
+    flags.collect::<Vec<_>>().join(" ")
 }
 
 fn has_step(tree: &RestoreReport, conflict: &Conflict) -> bool {

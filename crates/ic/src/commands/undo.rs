@@ -1,5 +1,7 @@
 //! `ic undo`
 
+use std::path::{Path, PathBuf};
+
 use ic_base::shell_word;
 use ic_dispatch::dispatch;
 use ic_kernel::Kernel;
@@ -11,6 +13,7 @@ use ic_undo::{JournalEntry, LayeredRequest, LayeredRollback, Layers, RollbackReq
 use ic_worktree::{RestoreReport, RestoreRequest, RestoreWatch, Which};
 
 use crate::commands::checkpoint::RestoreFlags;
+use crate::commands::conflict_questions::kept_paths;
 use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
 use crate::commands::redo::{EntryUndo, without_meaning};
@@ -63,9 +66,9 @@ pub(crate) struct UndoArgs {
     plan: PlanFlags,
     #[command(flatten)]
     forced: Forced,
-    /// Keep what others changed
-    #[arg(long, conflicts_with_all = ["force", "force_files"])]
-    keep_theirs: bool,
+    /// Keep what others changed; with =PATH, at that path in conflict
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    keep_theirs: Vec<PathBuf>,
 }
 
 /// What an undo of the last work would do.
@@ -190,7 +193,7 @@ impl UndoArgs {
             without_effects: None,
             plan: &self.plan,
             force: self.forced.decided(),
-            keep_theirs: self.keep_theirs,
+            keep_theirs: self.keeps_all()?,
         };
         undo.run(session, entry)
     }
@@ -249,7 +252,7 @@ impl UndoArgs {
         };
         let named = LayerArg::named(&self.layer)?;
         if named.is_some() {
-            self.forced.require_none_for_record(&self.layer, self.keep_theirs)?;
+            self.forced.require_none_for_record(&self.layer, !self.keep_theirs.is_empty())?;
         }
         let layers = named.as_deref().map_or(Layers::All, Layers::Only);
         let base = RollbackRequest {
@@ -259,12 +262,23 @@ impl UndoArgs {
             dry_run: self.plan.dry_run,
             expect_plan: self.plan.expect_plan.as_deref(),
         };
-        let (force, keep_theirs) = (self.forced.decided(), self.keep_theirs);
-        let request =
-            LayeredRequest { base, layers, force, keep_theirs, decisions: PathDecisions::default(), mine: false };
+        let (force, keep_theirs) = (self.forced.decided(), self.keeps_all()?);
+        let decisions = PathDecisions::default();
+        let mut request = LayeredRequest { base, layers, force, keep_theirs, decisions, mine: false };
+        request.decisions.leave = kept_paths(session, kernel, &settings, (&request, &self.keep_theirs))?;
         // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.plan.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
+    }
+
+    /// Whether what others changed stays at every path. Errors: `usage` where `--force-files` says otherwise.
+    fn keeps_all(&self) -> Result<bool> {
+        let is_all = self.keep_theirs.iter().any(|path| path == Path::new("."));
+        if is_all && self.forced.decided().files {
+            return Err(Diagnosis::new(Code::Usage, "--keep-theirs and --force-files say the opposite.")
+                .hint("keep single paths, and replace the others: --force-files --keep-theirs=PATH"));
+        }
+        Ok(is_all)
     }
 
     /// The point that a person picks, or the last one if no question is asked. `None`: the person picked none.
@@ -341,7 +355,7 @@ impl UndoArgs {
             plan: self.plan.clone(),
             strategy: named.as_deref().map_or(Layers::All, Layers::Only).of_restore()?,
             force: self.forced.decided(),
-            keep_theirs: self.keep_theirs,
+            keep_theirs: self.keeps_all()?,
             ..RestoreFlags::default()
         };
         flags.restore(session, checkpoint)

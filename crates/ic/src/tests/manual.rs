@@ -128,7 +128,9 @@ fn spelled(argument: &Arg) -> String {
         (None, None) => String::new(),
     };
     let again = if matches!(argument.get_action(), ArgAction::Append) { " ..." } else { "" };
-    let spelled = format!("{flag} {value}{again}");
+    // A value that may be left out is joined to its flag.
+    let is_optional = argument.get_num_args().is_some_and(|count| count.min_values() == 0) && !value.is_empty();
+    let spelled = if is_optional { format!("{flag}[={value}]{again}") } else { format!("{flag} {value}{again}") };
     spelled.trim().to_owned()
 }
 

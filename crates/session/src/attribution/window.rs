@@ -1,11 +1,10 @@
 //! The time between two checkpoints of a tree, and who may have changed a path in it.
 
-use std::collections::BTreeSet;
-
 use ic_base::{RunId, Seq};
 use ic_checkpoint::record::{CheckpointKind, CheckpointRecord};
 use ic_dispatch::Dispatch;
 
+use super::OwnerDecisions;
 use super::named_paths::{NamedPaths, has, is_named};
 use crate::call::ToolCall;
 
@@ -23,7 +22,7 @@ pub struct Window<'a> {
     pub(super) calls: Vec<&'a ToolCall>,
     /// Whether every call in it was cut off.
     pub(super) is_unsure: bool,
-    pub(super) sure: &'a BTreeSet<Vec<u8>>,
+    pub(super) decided: &'a OwnerDecisions,
     pub(super) named: &'a NamedPaths,
 }
 
@@ -45,6 +44,9 @@ impl<'a> Window<'a> {
     /// call ran was made by none of them: a person made it, or a program that a call left behind. The same holds for a
     /// change in a call that edits other files alone.
     pub fn makers(&self, path: &[u8]) -> Vec<&'a Dispatch> {
+        if self.is_left(path) {
+            return Vec::new();
+        }
         let may_have = |worker: &&Dispatch| {
             let mut own = self.calls.iter().filter(|call| call.dispatch_id == worker.id).peekable();
             let names = |call: &ToolCall| call.paths.iter().any(|name| is_named(name.as_bytes(), path));
@@ -80,7 +82,12 @@ impl<'a> Window<'a> {
     /// Whether it is not known that the agent changed a path: each call that may have done it was cut off, and a person may have changed the
     /// path after that, also one that the call names.
     pub fn is_unsure(&self, path: &[u8]) -> bool {
-        self.is_unsure && !self.sure.contains(path)
+        self.is_unsure && !self.decided.takes(path)
+    }
+
+    /// Whether a change in a call that was cut off is a person's, who says so.
+    pub fn is_left(&self, path: &[u8]) -> bool {
+        self.is_unsure && self.decided.leave.contains(path)
     }
 
     /// Whether it is later than the cut of a rollback.

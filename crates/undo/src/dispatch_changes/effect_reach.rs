@@ -9,8 +9,8 @@ use ic_effects::{Compensation, EffectAction, compensation};
 use ic_kernel::journal::table::RollbackRecord;
 use ic_worktree::Workspace;
 
-use super::changes_of;
 use super::others_commits::OthersCommits;
+use super::own_changes::changes_of;
 use super::span::WorkSpan;
 
 /// The paths of the tree that the effects of a rollback may have changed.

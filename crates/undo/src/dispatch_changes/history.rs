@@ -16,6 +16,7 @@ use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
 use super::others_commits::{MadeCommits, OthersCommits, brought};
+use super::own_changes::owners;
 use super::parcels::Returned;
 use rollbacks::{Undo, decided, merged, restored, undos};
 
@@ -79,11 +80,6 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
     Ok(())
 }
 
-/// The attribution by which an undo with these choices took changes for the work's own.
-pub(super) fn as_decided(attribution: Attribution, choices: &Choices) -> Attribution {
-    attribution.with_unsure(choices.force.files, choices.paths.take.iter().map(|path| path.0.clone()).collect())
-}
-
 /// The directories above a path, without the root.
 fn parents_of(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -113,7 +109,7 @@ fn facts(
     let until = ic_ledger::events::head(snapshot)?.0;
     let mut attribution = Attribution::between(snapshot, &workspace.root, (began.0, until), began.1)?;
     if let Some(choices) = &work.decided {
-        attribution = as_decided(attribution, choices);
+        attribution = attribution.as_decided(owners(choices));
     }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;

@@ -9,8 +9,8 @@ use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
 use super::commits::{OwnCommit, commits_of, leave_recorded, made_between};
+use super::own_changes::{own_changes, recorded_by};
 use super::span::{WorkSpan, missing};
-use super::{own_changes, recorded_by};
 
 /// What one piece of work, with what it began, made of the tree.
 #[derive(Debug, Default)]

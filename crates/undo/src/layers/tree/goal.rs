@@ -62,8 +62,8 @@ impl<'a> Goal<'a> {
             let workspace = Workspace::of_run(kernel, run, settings)?;
             // The effects of this undo may have changed the tree by now. Others did not make that change.
             let mut met = effects_bracket::met(&workspace, covered.remembered())?;
-            met.takes_unsure = covered.force(site.force)?.files;
-            met.taken = covered.choices()?.paths.take.into_iter().map(|path| path.0).collect();
+            met.decided = dispatch_changes::owners(&covered.choices()?);
+            met.decided.take_all = covered.force(site.force)?.files;
             met.called_off = covered.remembered().map(cancelled_dispatches).unwrap_or_default();
             let dispatch_changes::OwnWork { before: target, changes, commits } =
                 dispatch_changes::of_works(&workspace, &covered.cut.works, &met)?;
