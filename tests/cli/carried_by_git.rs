@@ -190,3 +190,28 @@ fn the_rest_of_work_on_a_branch_is_undone_after_the_merge() {
         assert_eq!(read(&project, "other.txt"), "agent\n");
     }
 }
+
+#[test]
+fn a_commit_that_a_redo_brought_back_is_no_commit_of_others() {
+    let project = works(false, &[&["edit", "add -A", "commit -qm one"]]);
+    let undo = project.json("undo --yes")["rollback_id"].as_str().expect("an id").to_owned();
+    for (text, at) in [("two", "4\n"), ("three", "6\n")] {
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt(text, text));
+        before(&project, "A", text, "Bash", json!({ "command": "make" }));
+        project.write("a.txt", &read(&project, "a.txt").replace(at, &format!("{text}\n")));
+        after(&project, "A", text, "Bash");
+        stop(&project, "A");
+        if text == "two" {
+            project.json(&format!("redo {undo} --yes"));
+            assert_eq!(git(&project, "log -1 --format=%s"), "one");
+        }
+    }
+    assert_eq!(read(&project, "a.txt"), lines(true, false).replace("4\n", "two\n").replace("6\n", "three\n"));
+    let two = {
+        let log = project.json("log --json");
+        let all = log.as_array().expect("a list").iter().find(|one| one["title"] == "two").cloned();
+        all.expect("the prompt")["reference"].as_str().expect("a reference").to_owned()
+    };
+    project.json(&format!("undo {two} --yes"));
+    assert_eq!(read(&project, "a.txt"), lines(true, false));
+}

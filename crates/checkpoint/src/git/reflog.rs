@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 use ic_ledger::regular_file::open_regular;
 
+/// What the log says of a restore of this program.
+pub(super) const REFLOG: &str = "ic: restore checkpoint";
+
 /// No more of the log is read: some ten thousand moves.
 const MOST: u64 = 2 << 20;
 
@@ -53,6 +56,20 @@ pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> 
         at += line.len() as u64;
     }
     Some(taken)
+}
+
+/// The moves of what is checked out by restores of this program, since the log was so long: the commits before each and after it.
+pub fn restored_since(root: &Path, since: u64) -> Vec<[String; 2]> {
+    let log = log_of_head(root).and_then(|log| last_of(open_regular(&log).ok()?));
+    let (start, text) = log.unwrap_or_default();
+    let from = usize::try_from(since.saturating_sub(start)).unwrap_or(usize::MAX);
+    let moved = |line: &[u8]| {
+        let (ids, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
+        let mut ids = ids.split(|b| *b == b' ').map(|id| String::from_utf8_lossy(id).into_owned());
+        let ends = [ids.next()?, ids.next()?];
+        (message[1..] == *REFLOG.as_bytes()).then_some(ends)
+    };
+    text.get(from..).unwrap_or_default().split(|b| *b == b'\n').filter_map(moved).collect()
 }
 
 /// The commits to which a pull, a merge, a switch or a reset moved what is checked out, as far as the last of the log tells: they may have

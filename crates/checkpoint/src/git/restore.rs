@@ -42,8 +42,6 @@ const NOTES: [(&str, &[&str]); 3] = [
     ("revert", &["MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "REVERT_HEAD"]),
 ];
 
-const REFLOG: &str = "ic: restore checkpoint";
-
 /// What restoring `target` over `current` would do in the work tree whose top is `root`. `past`: locks that will be gone by then.
 ///
 /// Errors: `git_in_progress`, `git_busy` (a lock of the index or of HEAD), `git_unsupported` (a branch that would move, or

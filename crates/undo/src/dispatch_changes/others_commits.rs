@@ -85,16 +85,21 @@ impl OthersCommits {
             _ => heads_between(workspace, looks, MOST)?,
         };
         shas.retain(|sha| !is_recorded(recorded, sha));
+        let since = attribution.first_log_size(ids);
         let is_told = attribution.are_told_by_calls(ids);
         if !is_told {
             shas = brought_of(workspace, looks, &shas)?;
+        }
+        // What a restore brought came back with its own look at the tree, and in no call.
+        for [from, to] in since.map(|since| git::restored_since(&workspace.root, since)).unwrap_or_default() {
+            let restored = git::commits_between(&workspace.root, &from, &to, MOST);
+            shas.retain(|sha| !restored.contains(sha));
         }
         let unstashed = unstashed(workspace, looks)?;
         if shas.is_empty() && unstashed.is_empty() {
             return Ok(Self::default());
         }
         // The order is that of git's log and not of a clock: commits that the log has before the first call were there when the work began.
-        let since = attribution.first_log_size(ids);
         let taken = since.and_then(|since| Some((git::took_from_tree(&workspace.root, since)?, since)));
         let is_taken = |sha: &str| {
             let found = taken.as_ref().map(|(taken, since)| taken.get(sha).is_some_and(|at| at >= since));

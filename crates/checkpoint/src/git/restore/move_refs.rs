@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use ic_base::Result;
 
 use super::super::program::Git;
+use super::super::reflog::REFLOG;
 use super::super::state::GitState;
-use super::REFLOG;
 use super::change::{GitRestorePlan, Moved, busy};
 
 /// The moves that are still to be made. Errors: `git_busy` if a branch is where it neither was nor goes.
