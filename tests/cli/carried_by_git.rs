@@ -13,6 +13,23 @@ fn git(project: &Project, line: &str) -> String {
     ic_testkit::git_in(project.root(), &line.split(' ').collect::<Vec<_>>()).trim().to_owned()
 }
 
+/// A line of git, or after `sh:` one of a shell; either may fail, as a merge with a conflict does.
+fn line(project: &Project, line: &str) {
+    let mut call = match line.strip_prefix("sh:") {
+        Some(line) => {
+            let mut call = std::process::Command::new("sh");
+            call.args(["-c", line]);
+            call
+        }
+        None => {
+            let mut call = std::process::Command::new("git");
+            call.args(["-c", "user.name=n", "-c", "user.email=n@example.org"]).args(line.split(' '));
+            call
+        }
+    };
+    call.current_dir(project.root()).output().expect("a program");
+}
+
 /// `BASE` with the agent's second line, or a person's last, or both.
 fn lines(agents: bool, mine: bool) -> String {
     let base = if agents { BASE.replace("2\n", "agent\n") } else { BASE.to_owned() };
@@ -37,14 +54,14 @@ fn in_calls(project: &Project, is_mine_before: bool, calls: &[&[&str]]) {
     for (at, lines_of_call) in calls.iter().enumerate() {
         let call = format!("call {at}");
         before(project, "A", &call, "Bash", json!({ "command": "make" }));
-        for line in *lines_of_call {
-            match *line {
+        for given in *lines_of_call {
+            match *given {
                 "edit" => {
                     project.write("a.txt", &lines(true, is_mine_before));
                     project.write("new.txt", "agent\n");
                 }
                 "other" => project.write("other.txt", "agent\n"),
-                line => drop(git(project, line)),
+                given => line(project, given),
             }
         }
         after(project, "A", &call, "Bash");
@@ -58,7 +75,7 @@ fn does(project: &Project, deeds: &[&str]) {
         match *deed {
             "my line" => project.write("a.txt", &read(project, "a.txt").replace("8\n", "mine\n")),
             "my line in the agent's file" => project.write("new.txt", "agent\nmine\n"),
-            line => drop(git(project, line)),
+            given => line(project, given),
         }
     }
 }
@@ -214,4 +231,129 @@ fn a_commit_that_a_redo_brought_back_is_no_commit_of_others() {
     };
     project.json(&format!("undo {two} --yes"));
     assert_eq!(read(&project, "a.txt"), lines(true, false));
+}
+
+/// A prompt's calls, what a person does then, the exit of the undo, and what each file has in the end; `None`: nothing.
+type Told =
+    (&'static [&'static [&'static str]], &'static [&'static str], i32, &'static [(&'static str, Option<&'static str>)]);
+
+/// Another commit of a person, so that no merge is a fast-forward.
+const OTHER: &str = "sh:echo o >o && git add o && git commit -qm other";
+const SQUASH: &str = "sh:git merge -q --squash side && git commit -qm squashed && git branch -qD side";
+
+#[test]
+fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
+    const EDIT: &str = "sh:sed -i -e s/2/agent/ -e s/7/agent/ a.txt";
+    const BRANCHED: &[&[&str]] = &[&["switch -qc side", EDIT, "add .", "commit -qm agents", "switch -q main"]];
+    const MADE: &[&[&str]] = &[&["switch -qc side", "sh:echo n >new", "add .", "commit -qm agents", "switch -q main"]];
+    const MODE: &[&[&str]] = &[&["sh:chmod +x a.txt", "stash -q"]];
+    const MODE_ON_BRANCH: &[&[&str]] =
+        &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
+    const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
+    const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
+    let cases: [Told; 12] = [
+        (
+            BRANCHED,
+            &[OTHER, SQUASH, "my line", "commit -qam mine"],
+            1,
+            &[("a.txt", Some("1\nagent\n3\n4\n5\n6\nagent\nmine\n"))],
+        ),
+        (
+            BRANCHED,
+            &[OTHER, "merge -q --squash side", "reset -q", "branch -qD side", "sh:sed -i 4s/4/mine/ a.txt"],
+            0,
+            &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
+        ),
+        (BRANCHED, &["sh:sed -i s/2/mine/ a.txt", "commit -qam mine", "merge -q side", "branch -qD side"], 1, &[]),
+        (MADE, &[OTHER, "cherry-pick side", "branch -qD side", "sh:echo mine >>new"], 1, &[("new", Some("n\nmine\n"))]),
+        (MADE, &[OTHER, "cherry-pick side", "branch -qD side"], 0, &[("new", None)]),
+        (MODE, &["stash pop -q"], 0, &[("a.txt", Some(BASE))]),
+        (MODE, &["stash pop -q", "my line"], 0, &[("a.txt", Some(MINE))]),
+        (MODE_ON_BRANCH, &["merge -q side", "branch -qD side"], 0, &[("a.txt", Some(BASE))]),
+        (MODE_ON_BRANCH, &[OTHER, SQUASH], 0, &[("a.txt", Some(BASE))]),
+        (LINK, &["stash pop -q"], 0, &[("link", None)]),
+        (&[&["stash drop -q", EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
+        (&[&["stash drop -q"], &[EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
+    ];
+    for (calls, deeds, code, files) in cases {
+        let case = format!("{calls:?}, then {deeds:?}");
+        let project = works(false, &[]);
+        does(&project, &["my line", "stash -q"]);
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("more", "more"));
+        in_calls(&project, false, calls);
+        let is_dropped = calls[0][0] == "stash drop -q";
+        if !is_dropped && !calls[0].last().is_some_and(|last| last.starts_with("stash")) {
+            // The person's entry is of no meaning here, and below the agent's it is not the one that is popped.
+            git(&project, "stash drop -q");
+        }
+        does(&project, deeds);
+        let has_mode = |project: &Project| {
+            let file = std::fs::metadata(project.root().join("a.txt")).expect("the file");
+            std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o111 != 0
+        };
+        let before = ic_testkit::tree(project.root());
+        let id = work_of(&project, "A");
+        let undone = project.run(&format!("undo {id} --yes"));
+        assert_eq!(undone.code, Some(code), "{case}: {undone:?}");
+        for (file, text) in files {
+            let has = std::fs::read_to_string(project.root().join(file)).ok();
+            assert_eq!(has.as_deref(), *text, "{case}: {file}");
+        }
+        if code == 1 {
+            assert_eq!(ic_testkit::tree(project.root()), before, "{case}");
+            // The way that the hint names leads on.
+            let forced = project.run(&format!("undo {id} --yes --force-files"));
+            assert_eq!(forced.code, Some(0), "{case}: {forced:?}");
+            let left =
+                ["a.txt", "new"].map(|file| std::fs::read_to_string(project.root().join(file)).unwrap_or_default());
+            assert!(!left.concat().contains("agent") && !left.concat().contains("n\nmine"), "{case}: {left:?}");
+        } else {
+            assert!(!has_mode(&project), "{case}");
+        }
+        project.json("redo --yes");
+        assert_eq!(ic_testkit::tree(project.root()), before, "{case}: the redo");
+    }
+}
+
+#[test]
+fn work_that_another_prompt_popped_or_merged_is_undone_with_the_one_that_made_it() {
+    let second: [(&[&[&str]], &[&[&str]]); 2] = [
+        (&[&["sh:sed -i s/2/agent/ a.txt", "stash -q"]], &[&["stash pop -q", "sh:echo z >z"]]),
+        (BRANCHED, &[&["merge -q side", REMOVED, "sh:echo z >z"]]),
+    ];
+    for (calls, then) in second {
+        let project = works(false, calls);
+        let first = work_of(&project, "A");
+        say(&project, &Said::new("claude-code", "B", "UserPromptSubmit").prompt("second", "second"));
+        before(&project, "B", "x", "Bash", json!({ "command": "make" }));
+        then[0].iter().for_each(|given| line(&project, given));
+        after(&project, "B", "x", "Bash");
+        stop(&project, "B");
+        project.run(&format!("undo {first} --only --yes"));
+        assert_eq!((read(&project, "a.txt"), read(&project, "z")), (BASE.to_owned(), "z\n".to_owned()), "{calls:?}");
+        project.json("redo --yes");
+        project.run(&format!("undo {} --only --yes", work_of(&project, "B")));
+        assert!(!project.root().join("z").exists() && read(&project, "a.txt").contains("agent"), "{calls:?}");
+    }
+}
+
+#[test]
+fn redos_bring_back_two_prompts_that_git_returned_in_one_file() {
+    let project =
+        works(false, &[&["switch -qc side", "sh:sed -i s/2/agent/ a.txt", "commit -qam one", "switch -q main"]]);
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("two", "two"));
+    in_calls(
+        &project,
+        false,
+        &[&["switch -q side", "sh:sed -i s/7/agent/ a.txt", "commit -qam two", "switch -q main"]],
+    );
+    does(&project, &["merge -q side", REMOVED]);
+    let merged = read(&project, "a.txt");
+    for wanted in [BASE.replace('2', "agent"), BASE.to_owned()] {
+        project.json("undo --yes");
+        assert_eq!(read(&project, "a.txt"), wanted);
+    }
+    project.json("redo --yes");
+    project.json("redo --yes");
+    assert_eq!(read(&project, "a.txt"), merged);
 }

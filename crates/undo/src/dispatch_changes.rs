@@ -89,7 +89,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
         // below, as the work's own.
         let until = met.since.map_or_else(|| ic_ledger::events::head(snapshot).map(|head| head.0), Ok)?;
         let since = (span.range.1, until);
-        let since = Attribution::between(snapshot, &workspace.root, since, span.since)?;
+        let since = Attribution::between(snapshot, &workspace.root, since, span.since)?.as_decided(met.decided.clone());
         Ok((span, attribution, since, recorded))
     })?;
     // Later changes of others are known only so that the undo can leave them; none of them is the work's.
@@ -103,7 +103,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     if let Some(last) = since.looks.last() {
         changes.seen_last(last.tree);
         for unseen in by_others.parcels.unseen(workspace, &last.tree)? {
-            add_others(workspace, &mut changes, &by_others.parcels, (unseen, true));
+            add_others(workspace, &mut changes, &by_others.parcels, (unseen, &since));
         }
     }
     let began = (span.range.0, span.since);

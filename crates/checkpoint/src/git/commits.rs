@@ -115,8 +115,14 @@ pub fn stashed_paths(root: &Path, entry: &str) -> Vec<Vec<u8>> {
 
 /// The submodules that these commits moved, brought or removed, each against its first parent.
 pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
+    let is_submodule = |modes: &[u32; 2]| modes.contains(&0o160_000);
+    changed_entries(root, shas).into_iter().filter(|(_, modes)| is_submodule(modes)).map(|(path, _)| path).collect()
+}
+
+/// The paths that these commits changed, each against its first parent, with git's modes before and after; zero where nothing was.
+pub fn changed_entries(root: &Path, shas: &[String]) -> Vec<(Vec<u8>, [u32; 2])> {
     if shas.is_empty() || ic_ledger::git_dirs(root).is_none() {
-        return BTreeSet::new();
+        return Vec::new();
     }
     // Missing commits are ignored: a commit that is gone moved nothing that is checked out.
     let look = ["log", "--no-walk=unsorted", "--ignore-missing", "--no-show-signature", "--first-parent", "-z", "-r"];
@@ -125,15 +131,15 @@ pub fn moved_submodules(root: &Path, shas: &[String]) -> BTreeSet<Vec<u8>> {
     let arguments: Vec<&str> = look.into_iter().chain(shown).chain(shas).chain(["--"]).collect();
     let said = Git::new(root).ask(&arguments).ok().flatten().unwrap_or_default();
     let mut parts = said.split(|b| *b == 0);
-    let mut moved = BTreeSet::new();
+    let mut changed = Vec::new();
     // A colon, two modes and what else there is to say of an entry; then its path.
     while let Some(entry) = parts.find(|part| part.starts_with(b":")) {
-        let is_submodule = entry[1..].split(|b| *b == b' ').take(2).any(|mode| mode == b"160000");
-        if let Some(path) = parts.next().filter(|_| is_submodule) {
-            moved.insert(path.to_vec());
-        }
+        let mode = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|mode| u32::from_str_radix(mode, 8).ok());
+        let mut modes = entry[1..].split(|b| *b == b' ').map(|digits| mode(digits).unwrap_or_default());
+        let modes = [modes.next().unwrap_or_default(), modes.next().unwrap_or_default()];
+        changed.extend(parts.next().map(|path| (path.to_vec(), modes)));
     }
-    moved
+    changed
 }
 
 /// Those of these commits that HEAD, a branch, a tag or a remote still has, in their order: what was amended, or taken off again, is not.

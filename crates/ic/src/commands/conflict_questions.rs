@@ -154,7 +154,9 @@ pub(crate) fn kept_paths(
             // As the plan names it, or from the current directory.
             let from_here = ic_worktree::paths_in_root(&workspace, std::slice::from_ref(path))?;
             let is_meant = |one: &&PathText| one.0 == path_bytes(path) || from_here.contains(&one.0);
-            Ok::<_, Diagnosis>(tree.conflicts.iter().map(|one| &one.path).find(is_meant).cloned())
+            // What stays in any case may be named, too.
+            let stays = tree.plan.skipped.iter().map(|(path, _)| path);
+            Ok::<_, Diagnosis>(tree.conflicts.iter().map(|one| &one.path).chain(stays).find(is_meant).cloned())
         });
         kept.push(found.transpose()?.flatten().ok_or_else(|| {
             let message = format!("{} is not in conflict with this undo.", path_text(path));

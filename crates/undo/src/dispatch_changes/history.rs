@@ -2,6 +2,7 @@
 
 mod rollbacks;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
@@ -46,6 +47,8 @@ struct Facts {
     /// merged out. By the checkpoint that its restore left.
     merged: HashMap<CheckpointId, BTreeSet<PathText>>,
     attribution: Attribution,
+    /// Texts of states in the histories that no checkpoint may hold.
+    texts: RefCell<Vec<Vec<u8>>>,
 }
 
 /// The history of a path, oldest first.
@@ -63,7 +66,11 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
         Some(_) if !unchanged.is_empty() => histories(workspace, work, &facts, &unchanged, work.undone_at)?,
         _ => BTreeMap::new(),
     };
-    for (path, history) in histories(workspace, work, &facts, &known, None)? {
+    let all = histories(workspace, work, &facts, &known, None)?;
+    for text in facts.texts.take() {
+        changes.add_text(text);
+    }
+    for (path, history) in all {
         if is_met(&history) {
             let then = then.get(&path).map_or(&[][..], Vec::as_slice);
             let of_it = work.decided.as_ref().and_then(|choices| choices.about(&path));
@@ -113,7 +120,7 @@ fn facts(
     }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;
-    Ok(Some(Facts { undos, restored, merged, attribution }))
+    Ok(Some(Facts { undos, restored, merged, attribution, texts: RefCell::default() }))
 }
 
 /// The histories of these paths: complete, or up to an event, as if that was now.
@@ -130,8 +137,10 @@ fn histories(
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
             if known.contains(&difference.path) {
                 let whose = whose(&window, &difference, work, facts, until);
-                let returned = |one| returned(workspace, work, window.to.seq, one);
-                if let Some(parts) = Some(&difference).filter(|_| whose == ChangeOwner::Person).and_then(returned) {
+                if matches!(whose, ChangeOwner::Person | ChangeOwner::Others)
+                    && !window.is_restore()
+                    && let Some(parts) = returned(workspace, (work, facts), (window.to.seq, whose), &difference)
+                {
                     histories.entry(difference.path).or_default().extend(parts);
                     return Ok(());
                 }
@@ -156,8 +165,12 @@ fn histories(
     }
     if let Some(last) = facts.attribution.looks.last().filter(|_| until.is_none()) {
         for unseen in work.by_others.parcels.unseen(workspace, &last.tree)? {
-            let parts = if known.contains(&unseen.path) { returned(workspace, work, last.seq, &unseen) } else { None };
-            histories.entry(unseen.path).or_default().extend(parts.into_iter().flatten());
+            let by = (last.seq, ChangeOwner::Person);
+            if known.contains(&unseen.path)
+                && let Some(parts) = returned(workspace, (work, facts), by, &unseen)
+            {
+                histories.entry(unseen.path).or_default().extend(parts);
+            }
         }
     }
     // A path that was taken away and came back unchanged, as by a stash or a switch, has no new maker.
@@ -170,10 +183,16 @@ fn histories(
     Ok(histories)
 }
 
-/// What a person's change was in its parts, if git returned something of the work with it.
-fn returned(workspace: &Workspace<'_>, work: &PathWork<'_>, seq: Seq, difference: &Difference) -> Option<History> {
-    let Returned::Parts(parts, _) = work.by_others.parcels.returned(workspace, difference) else { return None };
-    let whose = |is_its| if is_its { ChangeOwner::Work } else { ChangeOwner::Person };
+/// What a change of others was in its parts, if git returned something of the work with it.
+fn returned(
+    workspace: &Workspace<'_>,
+    (work, facts): (&PathWork<'_>, &Facts),
+    (seq, by): (Seq, ChangeOwner),
+    difference: &Difference,
+) -> Option<History> {
+    let Returned::Parts(parts, texts) = work.by_others.parcels.returned(workspace, difference) else { return None };
+    facts.texts.borrow_mut().extend(texts);
+    let whose = |is_its| if is_its { ChangeOwner::Work } else { by };
     let past =
         |(is_its, part): (bool, Difference)| Past { seq, whose: whose(is_its), change: (part.before, part.after) };
     Some(parts.into_iter().map(past).collect())

@@ -8,7 +8,7 @@ use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git::{self, GitCommit};
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
-use ic_checkpoint::restore::reverse::{Own, merged};
+use ic_checkpoint::restore::reverse::{Own, has_change, merged};
 use ic_dispatch::{code, report};
 use ic_ledger::events::Hash;
 use ic_ledger::path_bytes;
@@ -128,7 +128,9 @@ impl OthersCommits {
             others.bring(&path, content);
             newest_of.insert(path, sha);
         }
-        others.bring_unstashed(workspace, unstashed, known, &mut newest_of);
+        if let Some(end) = looks.last() {
+            others.bring_unstashed(workspace, unstashed, (known, &end.tree), &mut newest_of)?;
+        }
         others.look(workspace, attribution)?;
         let first = || head_of(workspace, looks.iter().find(|look| has_git(look)));
         let from = first_head.map(str::to_owned).map_or_else(first, |head| Ok(Some(head)))?;
@@ -138,30 +140,43 @@ impl OthersCommits {
         Ok(others)
     }
 
-    /// What came off the stash is of others, too. `shas`: as below.
+    /// What came off the stash is of others, too. `end`: the tree at the last look; `shas`: as below.
     fn bring_unstashed(
         &mut self,
         workspace: &Workspace<'_>,
         entries: Vec<String>,
-        known: &BTreeSet<Vec<u8>>,
+        (known, end): (&BTreeSet<Vec<u8>>, &Hash),
         shas: &mut BTreeMap<Vec<u8>, String>,
-    ) {
+    ) -> Result<()> {
         for entry in entries {
             let paths = git::stashed_paths(&workspace.root, &entry).into_iter().filter(|path| known.contains(path));
             // The third parent of an entry has the files that git did not track.
-            let versions = [entry.clone(), format!("{entry}^3")];
+            let versions = [format!("{entry}^1"), entry.clone(), format!("{entry}^3")];
             let asked: Vec<_> =
                 paths.flat_map(|path| versions.clone().map(|version| (version, path.clone()))).collect();
             let contents = git::contents(&workspace.root, &asked);
-            for (asked, content) in asked.chunks(2).zip(contents.chunks(2)) {
-                let path = &asked[0].1;
+            for (asked, content) in asked.chunks(3).zip(contents.chunks(3)) {
+                let (path, [before, after @ ..]) = (&asked[0].1, content) else { continue };
+                let after = after.iter().flatten().next();
+                // An entry that was dropped brought nothing.
+                let has = |text: Option<&[u8]>| has_change(text, (before.as_deref(), after.map(Vec::as_slice)));
+                let end = match diff::find(&workspace.objects, end, path)? {
+                    Some(DiffState::File { hash, .. }) => Some(workspace.objects.read(&hash)?),
+                    _ => None,
+                };
+                let is_there = has(end.as_deref());
+                let texts = [before.as_ref(), after, end.as_ref()].map(|text| text.map_or(&[][..], Vec::as_slice));
+                if is_there == Some(false) || is_there.is_none() && !has_new_line(texts) {
+                    continue;
+                }
                 // What of two merges in one call came from where cannot be told.
                 if shas.insert(path.clone(), entry.clone()).is_some() {
                     self.resolved.insert(path.clone());
                 }
-                self.bring(path, content.iter().flatten().next().cloned());
+                self.bring(path, after.cloned());
             }
         }
+        Ok(())
     }
 
     fn bring(&mut self, path: &[u8], content: Option<Vec<u8>>) {
@@ -289,6 +304,13 @@ impl OthersCommits {
         };
         Ok(commits.map(own).collect())
     }
+}
+
+/// Whether a text has a line that is in a second version of another text and not in the first.
+fn has_new_line([first, second, text]: [&[u8]; 3]) -> bool {
+    let lines = |text: &'_ [u8]| text.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect::<HashSet<_>>();
+    let (first, text) = (lines(first), lines(text));
+    lines(second).iter().any(|line| !first.contains(line) && text.contains(line))
 }
 
 /// The entries that came off the stash during the work, and were there before it: they are of others, and exist nowhere else by now.

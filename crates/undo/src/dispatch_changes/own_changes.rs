@@ -126,7 +126,7 @@ pub(super) fn changes_of(
                         let why = "it changed between the tool calls of this work, so it may be yours";
                         changes.note(difference.path.clone(), why);
                     }
-                    add_others(workspace, &mut changes, &by_others.parcels, (difference, makers.is_empty()));
+                    add_others(workspace, &mut changes, &by_others.parcels, (difference, attribution));
                 }
                 _ => {}
             }
@@ -161,9 +161,8 @@ pub(super) fn add_since(
     for window in since.windows() {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
-            let makers = window.makers(&difference.path);
-            if !is_undone(&window, &makers) {
-                add_others(workspace, changes, parcels, (difference, makers.is_empty()));
+            if !is_undone(&window, &window.makers(&difference.path)) {
+                add_others(workspace, changes, parcels, (difference, since));
             }
             Ok(())
         })?;
@@ -171,15 +170,16 @@ pub(super) fn add_since(
     Ok(())
 }
 
-/// Adds a change that the work did not make, with what git returned of the work in it. `is_persons`: no work made it.
+/// Adds a change that the work did not make, with what git returned of the work in it.
 pub(super) fn add_others(
     workspace: &Workspace<'_>,
     changes: &mut Own,
     parcels: &Parcels,
-    (difference, is_persons): (Difference, bool),
+    (difference, attribution): (Difference, &Attribution),
 ) {
-    match if is_persons { parcels.returned(workspace, &difference) } else { Returned::Nothing } {
+    match parcels.returned(workspace, &difference) {
         Returned::Nothing => changes.add_since(difference),
+        Returned::Unsure if attribution.is_sure(&difference.path) => changes.add(difference),
         Returned::Unsure => changes.share(difference.path, CHANGED_ON_RETURN),
         Returned::Parts(parts, texts) => {
             for text in texts {

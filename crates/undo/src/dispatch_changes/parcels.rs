@@ -8,9 +8,9 @@ use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::reverse::{LookPair, has_change, merged};
-use ic_dispatch::{Dispatch, report};
+use ic_dispatch::Dispatch;
 use ic_ledger::events::Hash;
-use ic_ledger::{path_bytes, path_from_bytes};
+use ic_ledger::path_from_bytes;
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
@@ -25,12 +25,24 @@ pub(super) const CHANGED_ON_RETURN: &str =
 #[derive(Default)]
 pub(super) struct Parcels(BTreeMap<Vec<u8>, Vec<Change>>);
 
-/// A change that git took out of the tree; `None`: no file.
+/// What git has at a path.
+#[derive(Clone, PartialEq, Eq)]
+struct Version {
+    /// The content; of a symbolic link, where it points.
+    text: Vec<u8>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File { is_executable: bool },
+    Link,
+}
+
+/// A change that git took out of the tree; `None`: nothing stands there.
 struct Change {
-    from: Option<Vec<u8>>,
-    to: Option<Vec<u8>>,
-    /// Whether what is checked out has its commit, or the stash has its entry no more: then git returned it, whatever the tree has now.
-    is_returned: bool,
+    from: Option<Version>,
+    to: Option<Version>,
 }
 
 /// A path of a commit of the work, or of an entry of the stash.
@@ -38,16 +50,17 @@ struct Packed {
     path: Vec<u8>,
     /// The names by which git knows its content before and after, and after if git did not track the path.
     versions: [String; 3],
-    is_returned: bool,
+    /// Git's modes before and after.
+    modes: [u32; 2],
 }
 
-/// A change that no call made, in its parts.
+/// A change that the work did not make, in its parts.
 pub(super) enum Returned {
     /// It has nothing of the work.
     Nothing,
     /// The parts, oldest first, and whether each is the work's; and the texts in between.
     Parts(Vec<(bool, Difference)>, Vec<Vec<u8>>),
-    /// It has something of the work in lines that others changed as well.
+    /// It has something of the work in lines that others had changed before.
     Unsure,
 }
 
@@ -59,11 +72,11 @@ impl Parcels {
         recorded: &[String],
         is_its: impl Fn(&Dispatch) -> bool,
     ) -> Result<Self> {
-        let mut stood: BTreeMap<Vec<u8>, LookPair> = BTreeMap::new();
         let all_packed = packed(workspace, attribution, recorded)?;
         let Some(last) = attribution.looks.last().filter(|_| !all_packed.is_empty()) else {
             return Ok(Self::default());
         };
+        let mut stood: BTreeMap<Vec<u8>, LookPair> = BTreeMap::new();
         for one in &all_packed {
             let now = diff::find(&workspace.objects, &last.tree, &one.path)?;
             stood.insert(one.path.clone(), (now.clone(), now));
@@ -85,17 +98,19 @@ impl Parcels {
             all_packed.iter().flat_map(|one| one.versions.iter().map(|version| (version.clone(), one.path.clone())));
         let contents = git::contents(&workspace.root, &asked.collect::<Vec<_>>());
         let mut all = Self::default();
-        for (Packed { path, is_returned, .. }, has) in all_packed.into_iter().zip(contents.chunks(3)) {
-            let (parent, to) = (has[0].clone(), has[1].clone().or_else(|| has[2].clone()));
+        for (Packed { path, modes, .. }, has) in all_packed.into_iter().zip(contents.chunks(3)) {
+            let version = |text: Option<Vec<u8>>, mode| Some(Version { text: text?, kind: Kind::of_git(mode) });
+            let (parent, to) = (version(has[0].clone(), modes[0]), has[1].clone().or_else(|| has[2].clone()));
+            let to = version(to, modes[1]);
             let Some((first, end)) = stood.get(&path) else { continue };
-            let [first, end] = [first, end].map(|state| text_of(workspace, &path, state.as_ref()));
+            let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref()));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
-            let has_theirs = has_change(to.as_deref(), (parent.as_deref(), first.as_deref()));
-            let from = if parent == first || has_theirs != Some(true) { parent } else { first };
-            let has = has_change(end.as_deref(), (from.as_deref(), to.as_deref()));
-            if from != to && has == Some(false) {
-                all.0.entry(path).or_default().push(Change { from, to, is_returned });
+            let own = Change { from: parent.clone(), to: first.clone() };
+            let from = if parent == first || own.is_in(to.as_ref()) != Some(true) { parent } else { first };
+            let change = Change { from, to };
+            if change.from != change.to && change.is_in(end.as_ref()) == Some(false) {
+                all.0.entry(path).or_default().push(change);
             }
         }
         Ok(all)
@@ -112,7 +127,8 @@ impl Parcels {
     /// What stood at a path before all that git took out there, and what stood there with it.
     pub(super) fn ends(&self, path: &[u8]) -> Option<[Option<Vec<u8>>; 2]> {
         let changes = self.0.get(path)?;
-        Some([changes.first()?.from.clone(), changes.last()?.to.clone()])
+        let text = |version: &Option<Version>| version.as_ref().map(|version| version.text.clone());
+        Some([text(&changes.first()?.from), text(&changes.last()?.to)])
     }
 
     /// What others changed at its paths since a checkpoint with this tree, and no other checkpoint shows.
@@ -120,9 +136,10 @@ impl Parcels {
         let mut found = Vec::new();
         for path in self.0.keys() {
             let before = diff::find(&workspace.objects, tree, path)?;
-            let after = workspace.content_now(path);
-            let is_gone = || workspace.root.join(path_from_bytes(path)).symlink_metadata().is_err();
-            if after.is_some() || is_gone() {
+            let file = workspace.root.join(path_from_bytes(path));
+            let link = std::fs::read_link(&file).ok().map(|to| DiffState::Symlink(ic_ledger::path_bytes(&to).to_vec()));
+            let after = link.or_else(|| workspace.content_now(path));
+            if after.is_some() || file.symlink_metadata().is_err() {
                 found.push(part(path, before, after));
             }
         }
@@ -130,53 +147,103 @@ impl Parcels {
         Ok(found)
     }
 
-    /// The parts of a change that no call made: what others did, and what git returned of the work.
+    /// The parts of a change that the work did not make: what git returned of the work, and then what others did.
     pub(super) fn returned(&self, workspace: &Workspace<'_>, difference: &Difference) -> Returned {
         let Difference { path, before, after } = difference;
         let Some(changes) = self.0.get(path) else { return Returned::Nothing };
-        let [had, has] = [before, after].map(|state| text_of(workspace, path, state.as_ref()));
-        let (Ok(had), Ok(mut has)) = (had, has) else { return Returned::Nothing };
-        let state = |text: &Option<Vec<u8>>| text.as_ref().map(|text| brought(difference, text));
-        let (mut parts, mut texts, mut to) = (Vec::new(), Vec::new(), after.clone());
-        for change in changes.iter().rev() {
-            let ends = (change.from.as_deref(), change.to.as_deref());
-            if has_change(had.as_deref(), ends) != Some(false) {
-                continue;
+        let [had, has] = [before, after].map(|state| version_of(workspace, path, state.as_ref()));
+        let (Ok(had), Ok(has)) = (had, has) else { return Returned::Nothing };
+        let (mut parts, mut texts, mut at, mut state) = (Vec::new(), Vec::new(), had.clone(), before.clone());
+        // The change may have been made of the work's and of others' changes in the same lines: then it is asked about.
+        let came =
+            |change: &&Change| change.is_in(had.as_ref()) == Some(false) && change.is_in(has.as_ref()) != Some(false);
+        for change in changes.iter().filter(came) {
+            if at.is_none() && change.from.is_some() {
+                // The whole file came, as with another branch: what it was without the work came with it.
+                let back = Change { from: change.to.clone(), to: change.from.clone() };
+                let Ok(without) = back.onto(has.clone()) else { return Returned::Unsure };
+                let without_state = without.as_ref().map(|without| without.state(difference, after.as_ref()));
+                texts.extend(without.clone().map(|without| without.text));
+                parts.push((false, part(path, state, without_state.clone())));
+                (at, state) = (without, without_state);
             }
-            has = match (has_change(has.as_deref(), ends), &change.from, &change.to, &has) {
-                (Some(false), ..) => continue,
-                (None, ..) if !change.is_returned => continue,
-                (_, Some(from), Some(text), Some(now)) => match merged(text, now, from) {
-                    Some(without) => Some(without),
-                    None => return Returned::Unsure,
-                },
-                // A file came or went as a whole, and others may have changed it then.
-                _ if had == change.from => {
-                    if has != change.to {
-                        let came = state(&change.to);
-                        texts.extend(change.to.clone());
-                        parts.push((false, part(path, came.clone(), to)));
-                        to = came;
-                    }
-                    change.from.clone()
-                }
-                _ => return Returned::Unsure,
+            let Ok(next) = change.onto(at) else { return Returned::Unsure };
+            let next_state = if next == has {
+                after.clone()
+            } else {
+                next.as_ref().map(|next| next.state(difference, state.as_ref()))
             };
-            let without = state(&has);
-            texts.extend(has.clone());
-            parts.push((true, part(path, without.clone(), to)));
-            to = without;
+            texts.extend(next.clone().map(|next| next.text));
+            parts.push((true, part(path, state, next_state.clone())));
+            (at, state) = (next, next_state);
         }
         if parts.is_empty() {
             return Returned::Nothing;
         }
-        if had != has {
-            parts.push((false, part(path, before.clone(), to)));
-        } else if let Some((_, first)) = parts.last_mut() {
-            first.before.clone_from(before);
+        if at != has {
+            parts.push((false, part(path, state, after.clone())));
+            // No checkpoint may hold what stands there now.
+            texts.extend(has.map(|has| has.text));
         }
-        parts.reverse();
         Returned::Parts(parts, texts)
+    }
+}
+
+impl Change {
+    /// The text before it and after it, where it is one of a file that stays.
+    fn texts(&self) -> Option<[&Version; 2]> {
+        let is_file = |version: &&Version| version.kind != Kind::Link;
+        Some([self.from.as_ref().filter(is_file)?, self.to.as_ref().filter(is_file)?])
+    }
+
+    /// Whether what stands at a path has this change. `None`: it cannot be told.
+    fn is_in(&self, version: Option<&Version>) -> Option<bool> {
+        if version == self.to.as_ref() || version == self.from.as_ref() {
+            return Some(version == self.to.as_ref());
+        }
+        let Some(([from, to], version)) = self.texts().zip(version) else {
+            // It came or went as a whole: where it came and nothing stands, or it went and something stands, it is not there.
+            let is_none = version.is_none() == self.to.is_none();
+            return if version.is_none() || self.to.is_none() { Some(is_none) } else { None };
+        };
+        if from.kind != to.kind && version.kind == to.kind {
+            return Some(true);
+        }
+        let has_text =
+            (from.text != to.text).then(|| has_change(Some(&version.text), (Some(&from.text), Some(&to.text))));
+        has_text.unwrap_or(Some(false))
+    }
+
+    /// What stands at a path with this change. An error: others changed the same.
+    fn onto(&self, version: Option<Version>) -> std::result::Result<Option<Version>, ()> {
+        if version == self.from {
+            return Ok(self.to.clone());
+        }
+        let ([from, to], version) = self.texts().zip(version).ok_or(())?;
+        let text = if from.text == to.text { Some(version.text) } else { merged(&from.text, &version.text, &to.text) };
+        let text = text.ok_or(())?;
+        Ok(Some(Version { text, kind: if from.kind == to.kind { version.kind } else { to.kind } }))
+    }
+}
+
+impl Kind {
+    fn of_git(mode: u32) -> Self {
+        if mode == 0o120_000 { Self::Link } else { Self::File { is_executable: mode & 0o100 != 0 } }
+    }
+}
+
+impl Version {
+    /// As a state of the tree; `beside`: what stood there, whose other bits it keeps.
+    fn state(&self, difference: &Difference, beside: Option<&DiffState>) -> DiffState {
+        let Kind::File { is_executable } = self.kind else { return DiffState::Symlink(self.text.clone()) };
+        let mut state = brought(difference, &self.text);
+        if let DiffState::File { mode, .. } = &mut state {
+            if let Some(DiffState::File { mode: stood, .. }) = beside {
+                *mode = *stood;
+            }
+            *mode = if is_executable { *mode | (*mode & 0o444) >> 2 } else { *mode & !0o111 };
+        }
+        state
     }
 }
 
@@ -190,47 +257,41 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
     let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
     let Some((first, last)) = ends else { return Ok(Vec::new()) };
     let Some((first, last)) = workspace.git_at(first)?.zip(workspace.git_at(last)?) else { return Ok(Vec::new()) };
-    let without = |head: Option<String>, shas: &[String]| {
-        if shas.is_empty() { Vec::new() } else { git::not_reached(root, shas, &head.into_iter().collect::<Vec<_>>()) }
-    };
-    let commits = without(last.head, recorded);
-    let still_out = without(git::head(root), &commits);
-    let entries: Vec<String> =
-        last.stash.into_iter().filter(|one| !first.stash.contains(one)).map(|one| one.commit).collect();
-    if commits.is_empty() && entries.is_empty() {
-        return Ok(Vec::new());
-    }
+    let head: Vec<String> = last.head.into_iter().collect();
+    let commits = if recorded.is_empty() { Vec::new() } else { git::not_reached(root, recorded, &head) };
+    let entries = last.stash.into_iter().filter(|one| !first.stash.contains(one)).map(|one| one.commit);
     let mut found = Vec::new();
-    let mut add = |sha: &str, untracked: &str, paths: Vec<Vec<u8>>, is_returned| {
-        let versions = [format!("{sha}^1"), sha.to_owned(), untracked.to_owned()];
-        found.extend(paths.into_iter().map(|path| Packed { path, versions: versions.clone(), is_returned }));
+    let mut add = |sha: String, untracked: String| {
+        let versions = [format!("{sha}^1"), sha.clone(), untracked.clone()];
+        let shas = if sha == untracked { vec![sha] } else { vec![sha, untracked] };
+        for (path, modes) in git::changed_entries(root, &shas) {
+            // A submodule has no content of its own.
+            if !modes.contains(&0o160_000) {
+                found.push(Packed { path, versions: versions.clone(), modes });
+            }
+        }
     };
-    for commit in report::parse(&git::log_of(root, &commits)?)?.commits.into_iter().rev() {
-        let paths = commit.files.iter().map(|path| path_bytes(path).to_vec()).collect();
-        add(&commit.sha, &commit.sha, paths, !still_out.contains(&commit.sha));
-    }
-    let stash = git::stash_ids(root)?;
-    for entry in entries.into_iter().rev() {
-        // The third parent of an entry has the files that git did not track.
-        let (untracked, paths) = (format!("{entry}^3"), git::stashed_paths(root, &entry));
-        add(&entry, &untracked, paths, !stash.contains(&entry));
-    }
+    commits.into_iter().rev().for_each(|sha| add(sha.clone(), sha));
+    // The third parent of an entry has the files that git did not track.
+    entries.collect::<Vec<_>>().into_iter().rev().for_each(|entry| add(entry.clone(), format!("{entry}^3")));
     Ok(found)
 }
 
-/// The text of a state, `None` where nothing stands. An error: it is no file, or its text is not kept.
-fn text_of(
+/// What stands at a path, `None` for nothing. An error: it is neither file nor link, or its text is not kept.
+fn version_of(
     workspace: &Workspace<'_>,
     path: &[u8],
     state: Option<&DiffState>,
-) -> std::result::Result<Option<Vec<u8>>, ()> {
+) -> std::result::Result<Option<Version>, ()> {
     match state {
         None => Ok(None),
-        Some(DiffState::File { hash, .. }) => {
+        Some(DiffState::Symlink(to)) => Ok(Some(Version { text: to.clone(), kind: Kind::Link })),
+        Some(DiffState::File { hash, mode, .. }) => {
             // Who only looks at the tree stores nothing of it.
             let in_tree = || std::fs::read(workspace.root.join(path_from_bytes(path))).ok();
             let text = workspace.objects.read(hash).ok().or_else(in_tree);
-            text.filter(|text| hash_of(text) == *hash).map(Some).ok_or(())
+            let kind = Kind::of_git(*mode);
+            text.filter(|text| hash_of(text) == *hash).map(|text| Some(Version { text, kind })).ok_or(())
         }
         Some(_) => Err(()),
     }
