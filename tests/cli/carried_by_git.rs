@@ -251,7 +251,14 @@ fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
         &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
     const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
     const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
-    let cases: [Told; 12] = [
+    let cases: [Told; 14] = [
+        (
+            BRANCHED,
+            &["mv a.txt z", "commit -qm renamed", "merge -q --no-edit side", "branch -qD side"],
+            0,
+            &[("z", Some(BASE))],
+        ),
+        (&[&[EDIT, "stash -q"]], &["stash pop -q", "mv a.txt z"], 0, &[("z", Some(BASE))]),
         (
             BRANCHED,
             &[OTHER, SQUASH, "my line", "commit -qam mine"],
@@ -288,8 +295,8 @@ fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
         }
         does(&project, deeds);
         let has_mode = |project: &Project| {
-            let file = std::fs::metadata(project.root().join("a.txt")).expect("the file");
-            std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o111 != 0
+            let file = std::fs::metadata(project.root().join("a.txt"));
+            file.is_ok_and(|file| std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o111 != 0)
         };
         let before = ic_testkit::tree(project.root());
         let id = work_of(&project, "A");

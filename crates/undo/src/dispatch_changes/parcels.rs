@@ -43,6 +43,8 @@ enum Kind {
 struct Change {
     from: Option<Version>,
     to: Option<Version>,
+    /// Whether what is checked out has its commit by now, or the stash has its entry no more.
+    is_returned: bool,
 }
 
 /// A path of a commit of the work, or of an entry of the stash.
@@ -52,6 +54,7 @@ struct Packed {
     versions: [String; 3],
     /// Git's modes before and after.
     modes: [u32; 2],
+    is_returned: bool,
 }
 
 /// A change that the work did not make, in its parts.
@@ -98,7 +101,7 @@ impl Parcels {
             all_packed.iter().flat_map(|one| one.versions.iter().map(|version| (version.clone(), one.path.clone())));
         let contents = git::contents(&workspace.root, &asked.collect::<Vec<_>>());
         let mut all = Self::default();
-        for (Packed { path, modes, .. }, has) in all_packed.into_iter().zip(contents.chunks(3)) {
+        for (Packed { path, modes, is_returned, .. }, has) in all_packed.into_iter().zip(contents.chunks(3)) {
             let version = |text: Option<Vec<u8>>, mode| Some(Version { text: text?, kind: Kind::of_git(mode) });
             let (parent, to) = (version(has[0].clone(), modes[0]), has[1].clone().or_else(|| has[2].clone()));
             let to = version(to, modes[1]);
@@ -106,9 +109,9 @@ impl Parcels {
             let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref()));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
-            let own = Change { from: parent.clone(), to: first.clone() };
+            let own = Change { from: parent.clone(), to: first.clone(), is_returned };
             let from = if parent == first || own.is_in(to.as_ref()) != Some(true) { parent } else { first };
-            let change = Change { from, to };
+            let change = Change { from, to, is_returned };
             if change.from != change.to && change.is_in(end.as_ref()) == Some(false) {
                 all.0.entry(path).or_default().push(change);
             }
@@ -143,7 +146,9 @@ impl Parcels {
                 found.push(part(path, before, after));
             }
         }
-        found.retain(|difference| difference.change().is_some());
+        // What came and went again may have another name by now.
+        let may_be_renamed = |path: &Vec<u8>| self.0[path].iter().any(|change| change.is_returned);
+        found.retain(|one| one.change().is_some() || one.after.is_none() && may_be_renamed(&one.path));
         Ok(found)
     }
 
@@ -155,12 +160,14 @@ impl Parcels {
         let (Ok(had), Ok(has)) = (had, has) else { return Returned::Nothing };
         let (mut parts, mut texts, mut at, mut state) = (Vec::new(), Vec::new(), had.clone(), before.clone());
         // The change may have been made of the work's and of others' changes in the same lines: then it is asked about.
-        let came =
-            |change: &&Change| change.is_in(had.as_ref()) == Some(false) && change.is_in(has.as_ref()) != Some(false);
+        let is_gone = |change: &Change| has.is_none() && change.is_returned;
+        let came = |change: &&Change| {
+            change.is_in(had.as_ref()) == Some(false) && (change.is_in(has.as_ref()) != Some(false) || is_gone(change))
+        };
         for change in changes.iter().filter(came) {
             if at.is_none() && change.from.is_some() {
                 // The whole file came, as with another branch: what it was without the work came with it.
-                let back = Change { from: change.to.clone(), to: change.from.clone() };
+                let back = Change { from: change.to.clone(), to: change.from.clone(), is_returned: true };
                 let Ok(without) = back.onto(has.clone()) else { return Returned::Unsure };
                 let without_state = without.as_ref().map(|without| without.state(difference, after.as_ref()));
                 texts.extend(without.clone().map(|without| without.text));
@@ -180,7 +187,8 @@ impl Parcels {
         if parts.is_empty() {
             return Returned::Nothing;
         }
-        if at != has {
+        // What went again may have another name, as what goes after any other change of the work.
+        if at != has && has.is_some() {
             parts.push((false, part(path, state, after.clone())));
             // No checkpoint may hold what stands there now.
             texts.extend(has.map(|has| has.text));
@@ -261,19 +269,27 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
     let commits = if recorded.is_empty() { Vec::new() } else { git::not_reached(root, recorded, &head) };
     let entries = last.stash.into_iter().filter(|one| !first.stash.contains(one)).map(|one| one.commit);
     let mut found = Vec::new();
-    let mut add = |sha: String, untracked: String| {
+    let mut add = |sha: String, untracked: String, is_returned: bool| {
         let versions = [format!("{sha}^1"), sha.clone(), untracked.clone()];
         let shas = if sha == untracked { vec![sha] } else { vec![sha, untracked] };
         for (path, modes) in git::changed_entries(root, &shas) {
             // A submodule has no content of its own.
             if !modes.contains(&0o160_000) {
-                found.push(Packed { path, versions: versions.clone(), modes });
+                found.push(Packed { path, versions: versions.clone(), modes, is_returned });
             }
         }
     };
-    commits.into_iter().rev().for_each(|sha| add(sha.clone(), sha));
-    // The third parent of an entry has the files that git did not track.
-    entries.collect::<Vec<_>>().into_iter().rev().for_each(|entry| add(entry.clone(), format!("{entry}^3")));
+    if !commits.is_empty() {
+        let head: Vec<String> = git::head(root).into_iter().collect();
+        let still_out = git::not_reached(root, &commits, &head);
+        commits.into_iter().rev().for_each(|sha| add(sha.clone(), sha.clone(), !still_out.contains(&sha)));
+    }
+    let entries: Vec<String> = entries.collect();
+    let stash = if entries.is_empty() { Vec::new() } else { git::stash_ids(root)? };
+    for entry in entries.into_iter().rev() {
+        // The third parent of an entry has the files that git did not track.
+        add(entry.clone(), format!("{entry}^3"), !stash.contains(&entry));
+    }
     Ok(found)
 }
 
