@@ -15,18 +15,14 @@ fn git(project: &Project, line: &str) -> String {
 
 /// A line of git, or after `sh:` one of a shell; either may fail, as a merge with a conflict does.
 fn line(project: &Project, line: &str) {
-    let mut call = match line.strip_prefix("sh:") {
-        Some(line) => {
-            let mut call = std::process::Command::new("sh");
-            call.args(["-c", line]);
-            call
-        }
-        None => {
-            let mut call = std::process::Command::new("git");
-            call.args(["-c", "user.name=n", "-c", "user.email=n@example.org"]).args(line.split(' '));
-            call
-        }
-    };
+    let mut call;
+    if let Some(line) = line.strip_prefix("sh:") {
+        call = std::process::Command::new("sh");
+        call.args(["-c", line]);
+    } else {
+        call = std::process::Command::new("git");
+        call.args(["-c", "user.name=n", "-c", "user.email=n@example.org"]).args(line.split(' '));
+    }
     call.current_dir(project.root()).output().expect("a program");
 }
 
@@ -241,48 +237,49 @@ type Told =
 const OTHER: &str = "sh:echo o >o && git add o && git commit -qm other";
 const SQUASH: &str = "sh:git merge -q --squash side && git commit -qm squashed && git branch -qD side";
 
+const EDIT: &str = "sh:sed -i -e s/2/agent/ -e s/7/agent/ a.txt";
+const TWO_LINES: &[&[&str]] = &[&["switch -qc side", EDIT, "add .", "commit -qm agents", "switch -q main"]];
+const MADE: &[&[&str]] = &[&["switch -qc side", "sh:echo n >new", "add .", "commit -qm agents", "switch -q main"]];
+const MODE: &[&[&str]] = &[&["sh:chmod +x a.txt", "stash -q"]];
+const MODE_ON_BRANCH: &[&[&str]] =
+    &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
+const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
+const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
+const CASES: [Told; 14] = [
+    (
+        TWO_LINES,
+        &["mv a.txt z", "commit -qm renamed", "merge -q --no-edit side", "branch -qD side"],
+        0,
+        &[("z", Some(BASE))],
+    ),
+    (&[&[EDIT, "stash -q"]], &["stash pop -q", "mv a.txt z"], 0, &[("z", Some(BASE))]),
+    (
+        TWO_LINES,
+        &[OTHER, SQUASH, "my line", "commit -qam mine"],
+        1,
+        &[("a.txt", Some("1\nagent\n3\n4\n5\n6\nagent\nmine\n"))],
+    ),
+    (
+        TWO_LINES,
+        &[OTHER, "merge -q --squash side", "reset -q", "branch -qD side", "sh:sed -i 4s/4/mine/ a.txt"],
+        0,
+        &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
+    ),
+    (TWO_LINES, &["sh:sed -i s/2/mine/ a.txt", "commit -qam mine", "merge -q side", "branch -qD side"], 1, &[]),
+    (MADE, &[OTHER, "cherry-pick side", "branch -qD side", "sh:echo mine >>new"], 1, &[("new", Some("n\nmine\n"))]),
+    (MADE, &[OTHER, "cherry-pick side", "branch -qD side"], 0, &[("new", None)]),
+    (MODE, &["stash pop -q"], 0, &[("a.txt", Some(BASE))]),
+    (MODE, &["stash pop -q", "my line"], 0, &[("a.txt", Some(MINE))]),
+    (MODE_ON_BRANCH, &["merge -q side", "branch -qD side"], 0, &[("a.txt", Some(BASE))]),
+    (MODE_ON_BRANCH, &[OTHER, SQUASH], 0, &[("a.txt", Some(BASE))]),
+    (LINK, &["stash pop -q"], 0, &[("link", None)]),
+    (&[&["stash drop -q", EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
+    (&[&["stash drop -q"], &[EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
+];
+
 #[test]
 fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
-    const EDIT: &str = "sh:sed -i -e s/2/agent/ -e s/7/agent/ a.txt";
-    const BRANCHED: &[&[&str]] = &[&["switch -qc side", EDIT, "add .", "commit -qm agents", "switch -q main"]];
-    const MADE: &[&[&str]] = &[&["switch -qc side", "sh:echo n >new", "add .", "commit -qm agents", "switch -q main"]];
-    const MODE: &[&[&str]] = &[&["sh:chmod +x a.txt", "stash -q"]];
-    const MODE_ON_BRANCH: &[&[&str]] =
-        &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
-    const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
-    const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
-    let cases: [Told; 14] = [
-        (
-            BRANCHED,
-            &["mv a.txt z", "commit -qm renamed", "merge -q --no-edit side", "branch -qD side"],
-            0,
-            &[("z", Some(BASE))],
-        ),
-        (&[&[EDIT, "stash -q"]], &["stash pop -q", "mv a.txt z"], 0, &[("z", Some(BASE))]),
-        (
-            BRANCHED,
-            &[OTHER, SQUASH, "my line", "commit -qam mine"],
-            1,
-            &[("a.txt", Some("1\nagent\n3\n4\n5\n6\nagent\nmine\n"))],
-        ),
-        (
-            BRANCHED,
-            &[OTHER, "merge -q --squash side", "reset -q", "branch -qD side", "sh:sed -i 4s/4/mine/ a.txt"],
-            0,
-            &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
-        ),
-        (BRANCHED, &["sh:sed -i s/2/mine/ a.txt", "commit -qam mine", "merge -q side", "branch -qD side"], 1, &[]),
-        (MADE, &[OTHER, "cherry-pick side", "branch -qD side", "sh:echo mine >>new"], 1, &[("new", Some("n\nmine\n"))]),
-        (MADE, &[OTHER, "cherry-pick side", "branch -qD side"], 0, &[("new", None)]),
-        (MODE, &["stash pop -q"], 0, &[("a.txt", Some(BASE))]),
-        (MODE, &["stash pop -q", "my line"], 0, &[("a.txt", Some(MINE))]),
-        (MODE_ON_BRANCH, &["merge -q side", "branch -qD side"], 0, &[("a.txt", Some(BASE))]),
-        (MODE_ON_BRANCH, &[OTHER, SQUASH], 0, &[("a.txt", Some(BASE))]),
-        (LINK, &["stash pop -q"], 0, &[("link", None)]),
-        (&[&["stash drop -q", EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
-        (&[&["stash drop -q"], &[EDIT]], &[OTHER], 4, &[("a.txt", Some(BASE))]),
-    ];
-    for (calls, deeds, code, files) in cases {
+    for (calls, deeds, code, files) in CASES {
         let case = format!("{calls:?}, then {deeds:?}");
         let project = works(false, &[]);
         does(&project, &["my line", "stash -q"]);
@@ -324,16 +321,18 @@ fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
 
 #[test]
 fn work_that_another_prompt_popped_or_merged_is_undone_with_the_one_that_made_it() {
-    let second: [(&[&[&str]], &[&[&str]]); 2] = [
-        (&[&["sh:sed -i s/2/agent/ a.txt", "stash -q"]], &[&["stash pop -q", "sh:echo z >z"]]),
-        (BRANCHED, &[&["merge -q side", REMOVED, "sh:echo z >z"]]),
+    let both = [
+        (&[&["sh:sed -i s/2/agent/ a.txt", "stash -q"][..]][..], &["stash pop -q", "sh:echo z >z"][..]),
+        (BRANCHED, &["merge -q side", REMOVED, "sh:echo z >z"]),
     ];
-    for (calls, then) in second {
+    for (calls, then) in both {
         let project = works(false, calls);
         let first = work_of(&project, "A");
         say(&project, &Said::new("claude-code", "B", "UserPromptSubmit").prompt("second", "second"));
         before(&project, "B", "x", "Bash", json!({ "command": "make" }));
-        then[0].iter().for_each(|given| line(&project, given));
+        for given in then {
+            line(&project, given);
+        }
         after(&project, "B", "x", "Bash");
         stop(&project, "B");
         project.run(&format!("undo {first} --only --yes"));
