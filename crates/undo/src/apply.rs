@@ -80,7 +80,7 @@ fn at_once(
     since: Option<Since>,
 ) -> Result<Option<RollbackSummary>> {
     let run = kernel.run(snapshot, request.run)?;
-    let newest = table::of_run(snapshot, &run.id)?.pop();
+    let newest = table::newest_of(snapshot, &run.id)?;
     let is_it = |one: &RollbackRecord| {
         let is_whole = one.status == RollbackStatus::Done && !one.is_of_works();
         // A later epoch shows that the other rollback came while this call waited for the lock. The clock is needed if

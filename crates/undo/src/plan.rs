@@ -217,9 +217,8 @@ fn reinstated(snapshot: &Snapshot<'_>, cut: &Cut) -> Result<Vec<RollbackId>> {
 pub(super) fn undone_across(snapshot: &Snapshot<'_>, run: &RunId, seq: Seq) -> Result<Vec<RollbackId>> {
     // The work stood at the cut, and its undo did not exist yet:
     //   work (one.cut_seq) ──▶ cut (seq) ──▶ undo of the work (one.seq) ──▶ now
-    let is_across =
-        |one: &RollbackRecord| one.is_of_works() && one.status.stands() && one.cut_seq < seq && seq < one.seq;
-    let all = table::of_run(snapshot, run)?;
+    let is_across = |one: &RollbackRecord| one.is_of_works() && one.cut_seq < seq && seq < one.seq;
+    let all = table::standing_of(snapshot, run)?;
     Ok(all.into_iter().filter(is_across).map(|one| one.id).collect())
 }
 

@@ -146,7 +146,7 @@ fn require_any(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<()
     let (Some(point), false) = (&plan.point, is_in_record || plan.reopens() || parts.is_any()) else {
         return Ok(());
     };
-    let all = kernel.read(|snapshot| table::of_run(snapshot, &plan.run.id))?;
+    let all = kernel.read(|snapshot| table::standing_of(snapshot, &plan.run.id))?;
     let stands = all.iter().rev().find(|by| by.status == RollbackStatus::Done && by.cut_seq == plan.cut.seq);
     let Some(stands) = stands else { return Ok(()) };
     let (run, by) = (plan.run.id.short(), stands.id.short());

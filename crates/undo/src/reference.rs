@@ -18,8 +18,7 @@ pub fn named(kernel: &Kernel, reference: &str) -> Result<(RollbackRecord, Vec<Ro
     kernel.read(|snapshot| {
         let remembered = rollback_named(snapshot, reference).or_else(|missing| {
             let (run, missing) = run_instead(kernel, snapshot, reference, missing)?;
-            // The list is oldest first.
-            table::of_run(snapshot, &run.id)?.pop().ok_or(missing)
+            table::newest_of(snapshot, &run.id)?.ok_or(missing)
         })?;
         let steps = steps::of_rollback(snapshot, &remembered.id)?;
         Ok((remembered, steps))

@@ -210,7 +210,7 @@ pub fn is_rolling_back_a_failure(kernel: &Kernel, reference: &str) -> Result<boo
         let run = kernel.run(snapshot, reference)?;
         let workflow = table::get(snapshot, &run.id)?;
         // The workflow's own row is written late: the rollback may be finished, or the run closed, before it says so.
-        let begun = ic_kernel::journal::table::of_run(snapshot, &run.id)?.pop();
+        let begun = ic_kernel::journal::table::newest_of(snapshot, &run.id)?;
         let Some(reason) = begun.and_then(|rollback| rollback.reason) else {
             return Ok(workflow.failed_step.is_some());
         };

@@ -202,7 +202,24 @@ pub fn unfinished(snapshot: &Snapshot<'_>) -> Result<Vec<RollbackRecord>> {
 
 /// The rollback of a run that is not finished, if there is one.
 pub fn unfinished_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<RollbackRecord>> {
-    Ok(of_run(snapshot, run_id)?.into_iter().find(|rollback| !rollback.status.is_over()))
+    let sql = format!(
+        "SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 AND status IN ('in_progress', 'stopped') ORDER BY seq LIMIT 1"
+    );
+    snapshot.query_opt(&sql, &[&run_id.as_str()], from_row)
+}
+
+/// The newest rollback of a run.
+pub fn newest_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<RollbackRecord>> {
+    let sql = format!("SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 ORDER BY seq DESC LIMIT 1");
+    snapshot.query_opt(&sql, &[&run_id.as_str()], from_row)
+}
+
+/// The rollbacks of a run that were not undone and not aborted, oldest first.
+pub fn standing_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<RollbackRecord>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 AND status NOT IN ('undone', 'aborted') ORDER BY seq"
+    );
+    snapshot.query_all(&sql, &[&run_id.as_str()], from_row)
 }
 
 /// Whether no archive of rows is needed for a rollback that was begun before `oldest`: it was undone or aborted, and the step of the rows

@@ -72,9 +72,8 @@ pub fn resolve(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<PointGo
 pub fn taken_back_by(snapshot: &Snapshot<'_>, run: &Run, seq: Seq) -> Result<Option<table::RollbackRecord>> {
     // The place to which the run went (`cut_seq`) is a target. An undo of works moves no run, and takes no place
     // away.
-    let covers =
-        |one: &table::RollbackRecord| one.status.stands() && !one.is_of_works() && one.cut_seq < seq && seq < one.seq;
-    Ok(table::of_run(snapshot, &run.id)?.into_iter().rev().find(covers))
+    let covers = |one: &table::RollbackRecord| !one.is_of_works() && one.cut_seq < seq && seq < one.seq;
+    Ok(table::standing_of(snapshot, &run.id)?.into_iter().rev().find(covers))
 }
 
 impl PointPosition {
