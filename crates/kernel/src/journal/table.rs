@@ -216,6 +216,7 @@ pub fn newest_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Option<Rollb
 
 /// The rollbacks of a run that were not undone and not aborted, oldest first.
 pub fn standing_of(snapshot: &Snapshot<'_>, run_id: &RunId) -> Result<Vec<RollbackRecord>> {
+    // As `stands` says of a status; each row that is left out need not be parsed.
     let sql = format!(
         "SELECT {COLUMNS} FROM rollbacks WHERE run_id = $1 AND status NOT IN ('undone', 'aborted') ORDER BY seq"
     );

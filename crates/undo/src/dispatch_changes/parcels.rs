@@ -39,6 +39,11 @@ enum Kind {
     Link,
 }
 
+//   work: edits, commits on `side`, switches back ── looks show no change
+//   a person: merges `side`, or picks, squashes, pops ── a look shows the change, and no call made it
+//
+// The change is then the work's, applied to what stood there, and the rest of it is the person's.
+
 /// A change that git took out of the tree; `None`: nothing stands there.
 struct Change {
     from: Option<Version>,
@@ -215,6 +220,7 @@ impl Change {
             return if version.is_none() || self.to.is_none() { Some(is_none) } else { None };
         };
         if from.kind != to.kind && version.kind == to.kind {
+            // One of both is enough: what is not there is not taken out.
             return Some(true);
         }
         let has_text =
@@ -246,6 +252,7 @@ impl Version {
         let Kind::File { is_executable } = self.kind else { return DiffState::Symlink(self.text.clone()) };
         let mut state = brought(difference, &self.text);
         if let DiffState::File { mode, .. } = &mut state {
+            // Git knows of one bit alone; the others are those of the person's umask.
             if let Some(DiffState::File { mode: stood, .. }) = beside {
                 *mode = *stood;
             }
@@ -265,6 +272,7 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
     let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
     let Some((first, last)) = ends else { return Ok(Vec::new()) };
     let Some((first, last)) = workspace.git_at(first)?.zip(workspace.git_at(last)?) else { return Ok(Vec::new()) };
+    // What the last HEAD has was in the tree, and the looks show it.
     let head: Vec<String> = last.head.into_iter().collect();
     let commits = if recorded.is_empty() { Vec::new() } else { git::not_reached(root, recorded, &head) };
     let entries = last.stash.into_iter().filter(|one| !first.stash.contains(one)).map(|one| one.commit);
