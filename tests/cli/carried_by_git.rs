@@ -49,7 +49,10 @@ fn works(is_mine_before: bool, calls: &[&[&str]]) -> Project {
 fn in_calls(project: &Project, is_mine_before: bool, calls: &[&[&str]]) {
     for (at, lines_of_call) in calls.iter().enumerate() {
         let call = format!("call {at}");
-        before(project, "A", &call, "Bash", json!({ "command": "make" }));
+        // What a call of the agent's shell says of itself.
+        let stashes = lines_of_call.iter().any(|given| given.starts_with("stash -"));
+        let command = if stashes { "make && git stash" } else { "make" };
+        before(project, "A", &call, "Bash", json!({ "command": command }));
         for given in *lines_of_call {
             match *given {
                 "edit" => {
@@ -362,4 +365,23 @@ fn redos_bring_back_two_prompts_that_git_returned_in_one_file() {
     project.json("redo --yes");
     project.json("redo --yes");
     assert_eq!(read(&project, "a.txt"), merged);
+}
+
+#[test]
+fn what_a_person_stashed_while_a_prompt_was_under_way_stays_when_it_comes_off() {
+    for is_between in [true, false] {
+        let project = works(false, &[&["other"]]);
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("more", "more"));
+        if is_between {
+            does(&project, &["my line", "stash -q"]);
+        }
+        in_calls(&project, false, &[&["sh:echo z >z"]]);
+        if !is_between {
+            does(&project, &["my line", "stash -q"]);
+        }
+        does(&project, &["stash pop -q"]);
+        project.json(&format!("undo {} --yes", work_of(&project, "A")));
+        assert_eq!(read(&project, "a.txt"), lines(false, true), "between: {is_between}");
+        assert!(!project.root().join("z").exists());
+    }
 }

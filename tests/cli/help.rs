@@ -42,6 +42,7 @@ fn said(line: &str) -> Vec<String> {
     let Some(row) = line.strip_prefix("| `") else { return vec![words(line.trim_end_matches('.'))] };
     let (argument, meaning) = row.split_once("` | ").expect("an argument and its meaning");
     let flag = argument.split_whitespace().find(|word| word.starts_with("--")).unwrap_or_default();
+    let flag = flag.split('[').next().unwrap_or_default();
     // Defaults and possible values are laid out in another way.
     let ends = [" (required)", ": `", " [default: ", " |"];
     let end = ends.iter().filter_map(|end| meaning.find(end)).min().expect("the end of a row");

@@ -64,7 +64,7 @@ pub(super) fn own_changes(
     // Without commits at first: which of them matter depends on the paths that the work changed.
     let changes = changes_of(workspace, attribution, ids, &OthersCommits::default())?;
     let mut others = OthersCommits::of(workspace, (attribution, ids), recorded, &changes.paths())?;
-    others.parcels = Parcels::of(workspace, attribution, recorded, |maker| ids.contains(&maker.id))?;
+    others.parcels = Parcels::of(workspace, (attribution, ids), recorded)?;
     if !others.brought_any() && others.parcels.is_empty() {
         return Ok((changes, others));
     }

@@ -1,17 +1,18 @@
 //! What git took out of the tree during a piece of work, and returned later: in a commit that was not checked out when the work ended, or on
 //! the stash. What others merge, pick or pop of it is still the work's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ic_base::Result;
+use ic_base::{DispatchId, Result};
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::reverse::{LookPair, has_change, merged};
 use ic_dispatch::Dispatch;
 use ic_ledger::events::Hash;
-use ic_ledger::path_from_bytes;
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::Attribution;
+use ic_session::call::{self, ToolCall};
 use ic_worktree::Workspace;
 
 use super::commits::has_git;
@@ -60,6 +61,8 @@ struct Packed {
     /// Git's modes before and after.
     modes: [u32; 2],
     is_returned: bool,
+    /// Whether it is of an entry of the stash, which a person may have put there.
+    is_stashed: bool,
 }
 
 /// A change that the work did not make, in its parts.
@@ -73,18 +76,18 @@ pub(super) enum Returned {
 }
 
 impl Parcels {
-    /// `recorded`: the commits of the work, newest first; `is_its`: whether all makers of a change are of the work.
+    /// `recorded`: the commits of the work, newest first.
     pub(super) fn of(
         workspace: &Workspace<'_>,
-        attribution: &Attribution,
+        (attribution, ids): (&Attribution, &[DispatchId]),
         recorded: &[String],
-        is_its: impl Fn(&Dispatch) -> bool,
     ) -> Result<Self> {
+        let is_its = |maker: &Dispatch| ids.contains(&maker.id);
         let all_packed = packed(workspace, attribution, recorded)?;
         let Some(last) = attribution.looks.last().filter(|_| !all_packed.is_empty()) else {
             return Ok(Self::default());
         };
-        let mut stood: BTreeMap<Vec<u8>, LookPair> = BTreeMap::new();
+        let (mut stood, mut seen): (BTreeMap<Vec<u8>, LookPair>, BTreeSet<Vec<u8>>) = Default::default();
         for one in &all_packed {
             let now = diff::find(&workspace.objects, &last.tree, &one.path)?;
             stood.insert(one.path.clone(), (now.clone(), now));
@@ -93,11 +96,12 @@ impl Parcels {
         for window in attribution.windows().rev() {
             diff::diff(&workspace.objects, Some(&window.from.tree), Some(&window.to.tree), &mut |difference| {
                 let makers = window.makers(&difference.path);
-                if makers.is_empty() || !makers.into_iter().all(&is_its) {
+                if makers.is_empty() || !makers.into_iter().all(is_its) {
                     // Where others had a part in it, whose each line is that git took cannot be told.
                     stood.remove(&difference.path);
                 } else if let Some((first, _)) = stood.get_mut(&difference.path) {
                     *first = difference.before;
+                    seen.insert(difference.path);
                 }
                 Ok(())
             })?;
@@ -106,11 +110,20 @@ impl Parcels {
             all_packed.iter().flat_map(|one| one.versions.iter().map(|version| (version.clone(), one.path.clone())));
         let contents = git::contents(&workspace.root, &asked.collect::<Vec<_>>());
         let mut all = Self::default();
-        for (Packed { path, modes, is_returned, .. }, has) in all_packed.into_iter().zip(contents.chunks(3)) {
+        let calls =
+            |snapshot: &Snapshot<'_>| ids.iter().map(|id| call::of_dispatch(snapshot, id)).collect::<Result<Vec<_>>>();
+        // A call that left the tree as it was has no look of its own, so it is in no window.
+        let has_stashed = workspace.kernel.read(calls)?.concat().iter().any(stashes);
+        for (Packed { path, modes, is_returned, is_stashed, .. }, has) in all_packed.into_iter().zip(contents.chunks(3))
+        {
             let version = |text: Option<Vec<u8>>, mode| Some(Version { text: text?, kind: Kind::of_git(mode) });
             let (parent, to) = (version(has[0].clone(), modes[0]), has[1].clone().or_else(|| has[2].clone()));
             let to = version(to, modes[1]);
             let Some((first, end)) = stood.get(&path) else { continue };
+            // Where no look shows a change of the work there, a person may have changed it and put it away.
+            if is_stashed && !has_stashed && !seen.contains(&path) {
+                continue;
+            }
             let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref()));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
@@ -262,6 +275,13 @@ impl Version {
     }
 }
 
+/// Whether a call was asked to put something onto the stash, as far as its line says.
+fn stashes(call: &ToolCall) -> bool {
+    const OTHER: [&str; 7] = ["list", "show", "pop", "apply", "drop", "clear", "branch"];
+    let is_put = |rest: &str| !OTHER.iter().any(|word| rest.trim_start().starts_with(word));
+    call.line.as_ref().is_some_and(|line| line.split("git stash").skip(1).any(is_put))
+}
+
 fn part(path: &[u8], before: Option<DiffState>, after: Option<DiffState>) -> Difference {
     Difference { path: path.to_vec(), before, after }
 }
@@ -279,11 +299,12 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
     let mut found = Vec::new();
     let mut add = |sha: String, untracked: String, is_returned: bool| {
         let versions = [format!("{sha}^1"), sha.clone(), untracked.clone()];
-        let shas = if sha == untracked { vec![sha] } else { vec![sha, untracked] };
+        let is_stashed = sha != untracked;
+        let shas = if is_stashed { vec![sha, untracked] } else { vec![sha] };
         for (path, modes) in git::changed_entries(root, &shas) {
             // A submodule has no content of its own.
             if !modes.contains(&0o160_000) {
-                found.push(Packed { path, versions: versions.clone(), modes, is_returned });
+                found.push(Packed { path, versions: versions.clone(), modes, is_returned, is_stashed });
             }
         }
     };
