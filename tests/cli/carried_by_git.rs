@@ -385,3 +385,34 @@ fn what_a_person_stashed_while_a_prompt_was_under_way_stays_when_it_comes_off() 
         assert!(!project.root().join("z").exists());
     }
 }
+
+#[test]
+fn a_single_path_is_kept_only_where_an_undo_asks_about_paths() {
+    let project = works(false, &[&["edit"]]);
+    let undo = project.json("undo --yes")["rollback_id"].as_str().expect("an id").to_owned();
+    let refused = project.run(&format!("undo {undo} --keep-theirs=a.txt --yes"));
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "usage"), "{refused:?}");
+    // Without a run, an undo restores a checkpoint.
+    let project = Project::without_ledger();
+    project.ok("init");
+    project.write("a.txt", "1\n");
+    project.ok("checkpoint create");
+    project.write("a.txt", "2\n");
+    let refused = project.run("undo --keep-theirs=a.txt --yes");
+    assert_eq!((refused.code, refused.error().as_str()), (Some(3), "usage"), "{refused:?}");
+    assert_eq!(read(&project, "a.txt"), "2\n");
+}
+
+/// The same permissions of a person say nothing of the lines that came with them.
+#[test]
+fn lines_that_git_returned_go_where_a_person_had_set_the_same_permissions() {
+    let project = works(false, MODE_ON_BRANCH);
+    does(&project, &["sh:chmod +x a.txt", "commit -qam mine"]);
+    project.json("checkpoint create");
+    does(&project, &["merge -q --no-edit side", REMOVED]);
+    assert!(read(&project, "a.txt").contains("agent"));
+    project.json("undo --yes");
+    assert_eq!(read(&project, "a.txt"), BASE);
+    let mode = std::fs::metadata(project.root().join("a.txt")).expect("the file").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o111, 0o111, "a person set it, too");
+}

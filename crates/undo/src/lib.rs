@@ -17,6 +17,7 @@ mod events;
 mod execute;
 mod git_remains;
 mod journal_entry;
+mod kept_paths;
 mod later_restores;
 mod layered_rollback;
 mod layers;
@@ -50,6 +51,7 @@ pub use entry_changes::{changes_between, changes_of_entry, has_changed, newest_c
 pub use git_remains::git_remains;
 pub use ic_kernel::journal::LayerName;
 pub use journal_entry::{JournalEntry, entry_of_journal};
+pub use kept_paths::kept_paths;
 pub use layered_rollback::{is_at_work, require_whole, resume, roll_back};
 pub use layers::has_mark;
 pub use leaving_commits::LeavingCommit;

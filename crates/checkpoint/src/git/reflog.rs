@@ -63,26 +63,18 @@ pub fn restored_since(root: &Path, since: u64) -> Vec<[String; 2]> {
     let log = log_of_head(root).and_then(|log| last_of(open_regular(&log).ok()?));
     let (start, text) = log.unwrap_or_default();
     let from = usize::try_from(since.saturating_sub(start)).unwrap_or(usize::MAX);
-    let moved = |line: &[u8]| {
-        let (ids, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
-        let mut ids = ids.split(|b| *b == b' ').map(|id| String::from_utf8_lossy(id).into_owned());
-        let ends = [ids.next()?, ids.next()?];
-        (message[1..] == *REFLOG.as_bytes()).then_some(ends)
-    };
-    text.get(from..).unwrap_or_default().split(|b| *b == b'\n').filter_map(moved).collect()
+    let by_restore = |line| parsed(line).filter(|(_, message)| *message == REFLOG.as_bytes()).map(|(ends, _)| ends);
+    text.get(from..).unwrap_or_default().split(|b| *b == b'\n').filter_map(by_restore).collect()
 }
 
 /// The commits to which a pull, a merge, a switch or a reset moved what is checked out, as far as the last of the log tells: they may have
 /// brought commits that were not made here.
 pub fn moved_to(root: &Path) -> BTreeSet<String> {
     let text = log_of_head(root).and_then(|log| last_of(open_regular(&log).ok()?)).map(|(_, text)| text);
-    let moved = |line: &[u8]| {
-        let (ids, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
-        let is_move = ["pull", "merge", "checkout", "reset", "rebase"]
-            .iter()
-            .any(|deed| message[1..].starts_with(deed.as_bytes()));
-        let after = ids.split(|b| *b == b' ').nth(1).filter(|_| is_move)?;
-        Some(String::from_utf8_lossy(after).into_owned())
+    let moved = |line| {
+        let ([_, after], message) = parsed(line)?;
+        let deeds = ["pull", "merge", "checkout", "reset", "rebase"];
+        deeds.iter().any(|deed| message.starts_with(deed.as_bytes())).then_some(after)
     };
     text.unwrap_or_default().split(|b| *b == b'\n').filter_map(moved).collect()
 }
@@ -107,13 +99,18 @@ fn ends_a_line(file: &mut std::fs::File, size: u64) -> bool {
     file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut last)).is_ok() && last == [b'\n']
 }
 
-/// The commit that a line of the log says was made.
-fn made_by(line: &[u8]) -> Option<String> {
+/// The commits before and after a line of the log, and its message.
+fn parsed(line: &[u8]) -> Option<([String; 2], &[u8])> {
     // `OLD NEW NAME <MAIL> SECONDS ZONE`, a tab, the message.
     let (moved, message) = line.split_at(line.iter().position(|b| *b == b'\t')?);
-    let message = String::from_utf8_lossy(&message[1..]).into_owned();
-    let mut words = moved.split(|b| *b == b' ');
-    let (before, after) = (words.next()?, words.next()?);
+    let mut ids = moved.split(|b| *b == b' ').map(|id| String::from_utf8_lossy(id).into_owned());
+    Some(([ids.next()?, ids.next()?], &message[1..]))
+}
+
+/// The commit that a line of the log says was made.
+fn made_by(line: &[u8]) -> Option<String> {
+    let ([before, after], message) = parsed(line)?;
+    let message = String::from_utf8_lossy(message).into_owned();
     // `commit (amend): add a login`: what was done is before the colon, and its first word decides.
     let (deed, what) = message.split_once(": ").unwrap_or((&message, ""));
     let is_made = match deed.split(' ').next().unwrap_or_default() {
@@ -125,8 +122,8 @@ fn made_by(line: &[u8]) -> Option<String> {
         "pull" => is_step(deed) || what.starts_with("Merge made"),
         _ => false,
     };
-    let is_id = after.len() >= 40 && after.iter().all(u8::is_ascii_hexdigit);
-    (is_made && is_id && before != after).then(|| String::from_utf8_lossy(after).into_owned())
+    let is_id = after.len() >= 40 && after.bytes().all(|b| b.is_ascii_hexdigit());
+    (is_made && is_id && before != after).then_some(after)
 }
 
 /// Whether a rebase made a commit: `rebase (pick)`, `rebase -i (squash)`, `pull --rebase origin main (pick)`.

@@ -1,11 +1,6 @@
 //! Asks a person about the paths in conflict of an undo of works, path by path and before anything is changed.
 
-use std::path::{Path, PathBuf};
-
-use ic_base::display::path_text;
-use ic_checkpoint::manifest::PathText;
 use ic_kernel::Kernel;
-use ic_ledger::path_bytes;
 use ic_undo::{LayeredRequest, LayeredRollback, RollbackRequest};
 use ic_worktree::{CaptureSettings, Conflict, RestoreReport, RestoreWatch, Workspace};
 
@@ -127,41 +122,4 @@ impl ConflictQuestions<'_> {
         ShownDiff::of_plan(&workspace, tree, &path).print_below(session, DiffShape::Unified, heading)?;
         Ok(())
     }
-}
-
-/// The paths in conflict of an undo that stay, of the ones that a caller typed; `.` stands for all, which a flag decides.
-///
-/// Errors: `usage` for a path that is not in conflict: nothing asks about it, so it may be misspelt.
-pub(crate) fn kept_paths(
-    session: &mut CliSession,
-    kernel: &Kernel,
-    settings: &CaptureSettings,
-    (request, typed): (&LayeredRequest<'_>, &[PathBuf]),
-) -> Result<Vec<PathText>> {
-    let typed: Vec<PathBuf> = typed.iter().filter(|path| *path != Path::new(".")).cloned().collect();
-    if typed.is_empty() {
-        return Ok(Vec::new());
-    }
-    // What is in conflict is what a plan without any decision refuses.
-    let mut open = request.clone();
-    open.base = RollbackRequest { dry_run: true, expect_plan: None, ..open.base };
-    (open.force.files, open.keep_theirs) = (false, false);
-    let plan = ic_undo::roll_back(kernel, settings, &open, &mut Progress::new(session), &RestoreWatch::default())?;
-    let mut kept = Vec::new();
-    for path in &typed {
-        let found = plan.parts.tree.as_ref().map(|tree| {
-            let workspace = Workspace::open(kernel, tree.target.root.clone(), settings)?;
-            // As the plan names it, or from the current directory.
-            let from_here = ic_worktree::paths_in_root(&workspace, std::slice::from_ref(path))?;
-            let is_meant = |one: &&PathText| one.0 == path_bytes(path) || from_here.contains(&one.0);
-            // What stays in any case may be named, too.
-            let stays = tree.plan.skipped.iter().map(|(path, _)| path);
-            Ok::<_, Diagnosis>(tree.conflicts.iter().map(|one| &one.path).chain(stays).find(is_meant).cloned())
-        });
-        kept.push(found.transpose()?.flatten().ok_or_else(|| {
-            let message = format!("{} is not in conflict with this undo.", path_text(path));
-            Diagnosis::new(Code::Usage, message).hint("the paths in conflict are in the plan: --dry-run")
-        })?);
-    }
-    Ok(kept)
 }

@@ -13,7 +13,6 @@ use ic_undo::{JournalEntry, LayeredRequest, LayeredRollback, Layers, RollbackReq
 use ic_worktree::{RestoreReport, RestoreRequest, RestoreWatch, Which};
 
 use crate::commands::checkpoint::RestoreFlags;
-use crate::commands::conflict_questions::kept_paths;
 use crate::commands::layered_rollback::{Forced, LayerArg, Rolling};
 use crate::commands::prelude::*;
 use crate::commands::redo::{EntryUndo, without_meaning};
@@ -39,6 +38,7 @@ use crate::commands::workflow::WorkflowWatch;
   ic undo 3f9a12c4 --yes               # that prompt, and the later ones of its session
   ic undo 3f9a12c4 --only --yes        # that prompt alone
   ic undo @~2 --dry-run                # the third newest, and what came after it
+  ic undo --force-files --keep-theirs=notes.txt --yes   # that file is mine
   ic undo deploy --dry-run             # that step, or that checkpoint
   ic undo phase:planned --yes          # everything since phase planned
   ic undo created --run 7f3a9c21 --yes   # the whole run
@@ -188,6 +188,7 @@ impl UndoArgs {
         if !self.layer.is_empty() {
             return Err(without_meaning("--layer", "a rollback, restore or rewind"));
         }
+        self.require_no_names("for the undo of a rollback, restore or rewind")?;
         let undo = EntryUndo {
             reason: input::optional_text("--reason", self.reason.as_deref())?,
             without_effects: None,
@@ -265,15 +266,32 @@ impl UndoArgs {
         let (force, keep_theirs) = (self.forced.decided(), self.keeps_all()?);
         let decisions = PathDecisions::default();
         let mut request = LayeredRequest { base, layers, force, keep_theirs, decisions, mine: false };
-        request.decisions.leave = kept_paths(session, kernel, &settings, (&request, &self.keep_theirs))?;
+        let (mut progress, watch) = (WorkflowWatch::new(session), RestoreWatch::default());
+        let kept: Vec<PathBuf> = self.kept_names().cloned().collect();
+        let kept = ic_undo::kept_paths(kernel, &settings, (&request, &kept), &mut progress, &watch)?;
+        request.decisions.leave = kept;
         // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.plan.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)
     }
 
+    /// The single paths at which what others changed stays: `.` stands for all of them.
+    fn kept_names(&self) -> impl Iterator<Item = &PathBuf> {
+        self.keep_theirs.iter().filter(|path| *path != Path::new("."))
+    }
+
+    /// Errors: `usage` where single paths are to stay in what knows no such decision.
+    fn require_no_names(&self, place: &str) -> Result<()> {
+        let error = || {
+            Diagnosis::new(Code::Usage, format!("--keep-theirs=PATH means nothing {place}."))
+                .hint("keep all that others changed: --keep-theirs; --dry-run shows the plan")
+        };
+        self.kept_names().next().map_or(Ok(()), |_| Err(error()))
+    }
+
     /// Whether what others changed stays at every path. Errors: `usage` where `--force-files` says otherwise.
     fn keeps_all(&self) -> Result<bool> {
-        let is_all = self.keep_theirs.iter().any(|path| path == Path::new("."));
+        let is_all = self.kept_names().count() < self.keep_theirs.len();
         if is_all && self.forced.decided().files {
             return Err(Diagnosis::new(Code::Usage, "--keep-theirs and --force-files say the opposite.")
                 .hint("keep single paths, and replace the others: --force-files --keep-theirs=PATH"));
@@ -350,6 +368,7 @@ impl UndoArgs {
             return Err(Diagnosis::new(Code::Usage, "--reason means nothing where a checkpoint is restored.")
                 .hint("leave it out: only a rollback is recorded with a reason"));
         }
+        self.require_no_names("where a checkpoint is restored")?;
         let named = LayerArg::named(&self.layer)?;
         let flags = RestoreFlags {
             plan: self.plan.clone(),

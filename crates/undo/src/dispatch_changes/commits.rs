@@ -1,7 +1,7 @@
 //! The commits that were made during one piece of work, and whose they are.
 
 use ic_base::Result;
-use ic_checkpoint::git::{self, GitCommit};
+use ic_checkpoint::git::{self, GitCommit, GitState};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::code;
 use ic_ledger::Snapshot;
@@ -82,6 +82,12 @@ pub(super) fn heads_between(
 /// Checkpoints around a call do not record git's state.
 pub(super) fn has_git(look: &CheckpointRecord) -> bool {
     !look.link.of_call
+}
+
+/// Git's state at the first of these checkpoints that has one, and at the last. `None`: there is none.
+pub(super) fn git_ends(workspace: &Workspace<'_>, looks: &[CheckpointRecord]) -> Result<Option<[GitState; 2]>> {
+    let Some((first, last)) = looks.iter().find(|look| has_git(look)).zip(last_of(looks)) else { return Ok(None) };
+    Ok(workspace.git_at(first)?.zip(workspace.git_at(last)?).map(|(first, last)| [first, last]))
 }
 
 pub(super) fn last_of(captures: &[CheckpointRecord]) -> Option<&CheckpointRecord> {

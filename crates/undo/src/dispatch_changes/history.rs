@@ -2,7 +2,6 @@
 
 mod rollbacks;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
@@ -47,12 +46,13 @@ struct Facts {
     /// merged out. By the checkpoint that its restore left.
     merged: HashMap<CheckpointId, BTreeSet<PathText>>,
     attribution: Attribution,
-    /// Texts of states in the histories that no checkpoint may hold.
-    texts: RefCell<Vec<Vec<u8>>>,
 }
 
 /// The history of a path, oldest first.
 type History = Vec<Past>;
+
+/// The histories of paths, and texts of their states that no checkpoint may hold.
+type Histories = (BTreeMap<Vec<u8>, History>, Vec<Vec<u8>>);
 
 /// Adds to what is known of the work what others did to the same paths, and which of that is undone.
 pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &mut Own) -> Result<()> {
@@ -63,11 +63,11 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
     // The state when the work was undone, for paths that the undo left: others may have reset them, and have been undone themselves since.
     let unchanged: BTreeSet<Vec<u8>> = known.iter().filter(|path| changes.pairs(path).is_empty()).cloned().collect();
     let then = match work.undone_at {
-        Some(_) if !unchanged.is_empty() => histories(workspace, work, &facts, &unchanged, work.undone_at)?,
+        Some(_) if !unchanged.is_empty() => histories(workspace, work, &facts, &unchanged, work.undone_at)?.0,
         _ => BTreeMap::new(),
     };
-    let all = histories(workspace, work, &facts, &known, None)?;
-    for text in facts.texts.take() {
+    let (all, texts) = histories(workspace, work, &facts, &known, None)?;
+    for text in texts {
         changes.add_text(text);
     }
     for (path, history) in all {
@@ -79,7 +79,7 @@ pub(super) fn replay(workspace: &Workspace<'_>, work: &PathWork<'_>, changes: &m
         }
     }
     let parents = known.iter().flat_map(|path| parents_of(path)).filter(|path| !known.contains(path));
-    for (path, history) in histories(workspace, work, &facts, &parents.collect(), None)? {
+    for (path, history) in histories(workspace, work, &facts, &parents.collect(), None)?.0 {
         if is_of_undone(&history) {
             changes.leave_if_empty(path);
         }
@@ -120,7 +120,7 @@ fn facts(
     }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;
-    Ok(Some(Facts { undos, restored, merged, attribution, texts: RefCell::default() }))
+    Ok(Some(Facts { undos, restored, merged, attribution }))
 }
 
 /// The histories of these paths: complete, or up to an event, as if that was now.
@@ -130,8 +130,8 @@ fn histories(
     facts: &Facts,
     known: &BTreeSet<Vec<u8>>,
     until: Option<Seq>,
-) -> Result<BTreeMap<Vec<u8>, History>> {
-    let mut histories: BTreeMap<Vec<u8>, History> = BTreeMap::new();
+) -> Result<Histories> {
+    let (mut histories, mut texts): Histories = Default::default();
     for window in facts.attribution.all().filter(|window| until.is_none_or(|until| window.to.seq <= until)) {
         let trees = (Some(&window.from.tree), Some(&window.to.tree));
         diff::diff(&workspace.objects, trees.0, trees.1, &mut |difference| {
@@ -139,8 +139,9 @@ fn histories(
                 let whose = whose(&window, &difference, work, facts, until);
                 if matches!(whose, ChangeOwner::Person | ChangeOwner::Others)
                     && !window.is_restore()
-                    && let Some(parts) = returned(workspace, (work, facts), (window.to.seq, whose), &difference)
+                    && let Some((parts, more)) = returned(workspace, work, (window.to.seq, whose), &difference)
                 {
+                    texts.extend(more);
                     histories.entry(difference.path).or_default().extend(parts);
                     return Ok(());
                 }
@@ -167,8 +168,9 @@ fn histories(
         for unseen in work.by_others.parcels.unseen(workspace, &last.tree)? {
             let by = (last.seq, ChangeOwner::Person);
             if known.contains(&unseen.path)
-                && let Some(parts) = returned(workspace, (work, facts), by, &unseen)
+                && let Some((parts, more)) = returned(workspace, work, by, &unseen)
             {
+                texts.extend(more);
                 histories.entry(unseen.path).or_default().extend(parts);
             }
         }
@@ -180,22 +182,21 @@ fn histories(
         }
         without_returns(history);
     }
-    Ok(histories)
+    Ok((histories, texts))
 }
 
-/// What a change of others was in its parts, if git returned something of the work with it.
+/// What a change of others was in its parts, if git returned something of the work with it, and the texts in between.
 fn returned(
     workspace: &Workspace<'_>,
-    (work, facts): (&PathWork<'_>, &Facts),
+    work: &PathWork<'_>,
     (seq, by): (Seq, ChangeOwner),
     difference: &Difference,
-) -> Option<History> {
+) -> Option<(History, Vec<Vec<u8>>)> {
     let Returned::Parts(parts, texts) = work.by_others.parcels.returned(workspace, difference) else { return None };
-    facts.texts.borrow_mut().extend(texts);
     let whose = |is_its| if is_its { ChangeOwner::Work } else { by };
     let past =
         |(is_its, part): (bool, Difference)| Past { seq, whose: whose(is_its), change: (part.before, part.after) };
-    Some(parts.into_iter().map(past).collect())
+    Some((parts.into_iter().map(past).collect(), texts))
 }
 
 /// The change with which a person returned a path to what it was before their own changes, if no checkpoint shows that yet.

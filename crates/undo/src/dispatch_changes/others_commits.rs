@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use ic_base::{Diagnosis, DispatchId, Result};
+use ic_base::{DispatchId, Result};
 use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git::{self, GitCommit};
@@ -15,7 +15,7 @@ use ic_ledger::path_bytes;
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-use super::commits::{OwnCommit, brought_of, has_git, head_of, heads_between, is_recorded, last_of};
+use super::commits::{OwnCommit, brought_of, git_ends, has_git, head_of, heads_between, is_recorded, last_of};
 use super::parcels::Parcels;
 
 /// How the reason begins for a path that is unsure because commits of others have it, too.
@@ -315,13 +315,9 @@ fn has_new_line([first, second, text]: [&[u8]; 3]) -> bool {
 
 /// The entries that came off the stash during the work, and were there before it: they are of others, and exist nowhere else by now.
 fn unstashed(workspace: &Workspace<'_>, looks: &[CheckpointRecord]) -> Result<Vec<String>> {
-    let stash_of = |look: Option<&CheckpointRecord>| {
-        let git = look.map(|look| workspace.git_at(look)).transpose()?.flatten();
-        Ok::<_, Diagnosis>(git.into_iter().flat_map(|git| git.stash).map(|entry| entry.commit).collect::<Vec<_>>())
-    };
-    let (mut had, has) = (stash_of(looks.iter().find(|look| has_git(look)))?, stash_of(last_of(looks))?);
-    had.retain(|entry| !has.contains(entry));
-    Ok(had)
+    let Some([first, last]) = git_ends(workspace, looks)? else { return Ok(Vec::new()) };
+    let had = first.stash.into_iter().filter(|entry| !last.stash.contains(entry));
+    Ok(had.map(|entry| entry.commit).collect())
 }
 
 /// Adds a change in two parts: a commit of others made the first part, with this text, and the work made the rest.

@@ -15,7 +15,7 @@ use ic_session::attribution::Attribution;
 use ic_session::call::{self, ToolCall};
 use ic_worktree::Workspace;
 
-use super::commits::has_git;
+use super::commits::git_ends;
 use super::others_commits::brought;
 
 /// The reason for a path that is unsure because what git returned there is merged with changes of the same lines.
@@ -232,13 +232,11 @@ impl Change {
             let is_none = version.is_none() == self.to.is_none();
             return if version.is_none() || self.to.is_none() { Some(is_none) } else { None };
         };
-        if from.kind != to.kind && version.kind == to.kind {
-            // One of both is enough: what is not there is not taken out.
-            return Some(true);
+        // Where it changed both, the text decides: a person may have set the same permissions.
+        if from.text == to.text {
+            return Some(version.kind == to.kind);
         }
-        let has_text =
-            (from.text != to.text).then(|| has_change(Some(&version.text), (Some(&from.text), Some(&to.text))));
-        has_text.unwrap_or(Some(false))
+        has_change(Some(&version.text), (Some(&from.text), Some(&to.text)))
     }
 
     /// What stands at a path with this change. An error: others changed the same.
@@ -288,10 +286,8 @@ fn part(path: &[u8], before: Option<DiffState>, after: Option<DiffState>) -> Dif
 
 /// What the work committed and was not checked out when it ended, and what it put onto the stash, oldest first.
 fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[String]) -> Result<Vec<Packed>> {
-    let (root, looks) = (&workspace.root, &attribution.looks);
-    let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
-    let Some((first, last)) = ends else { return Ok(Vec::new()) };
-    let Some((first, last)) = workspace.git_at(first)?.zip(workspace.git_at(last)?) else { return Ok(Vec::new()) };
+    let root = &workspace.root;
+    let Some([first, last]) = git_ends(workspace, &attribution.looks)? else { return Ok(Vec::new()) };
     // What the last HEAD has was in the tree, and the looks show it.
     let head: Vec<String> = last.head.into_iter().collect();
     let commits = if recorded.is_empty() { Vec::new() } else { git::not_reached(root, recorded, &head) };

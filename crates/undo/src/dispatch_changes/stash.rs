@@ -12,7 +12,7 @@ use ic_checkpoint::restore::reverse::{Own, has_change};
 use ic_ledger::path_from_bytes;
 use ic_worktree::Workspace;
 
-use super::commits::has_git;
+use super::commits::git_ends;
 use super::parcels::Parcels;
 
 /// Leaves what was put onto the stash since the work began, or onto a branch or commit that is not checked out, and the tree has no more: an
@@ -27,9 +27,7 @@ pub(super) fn leave_elsewhere(
 ) -> Result<()> {
     let known: BTreeSet<Vec<u8>> = made.known().into_iter().chain(parcels.paths().cloned()).collect();
     let root = &workspace.root;
-    let ends = looks.iter().find(|look| has_git(look)).zip(looks.iter().rfind(|look| has_git(look)));
-    let Some((first, last)) = ends else { return Ok(()) };
-    let Some((first, last)) = workspace.git_at(first)?.zip(workspace.git_at(last)?) else { return Ok(()) };
+    let Some([first, last]) = git_ends(workspace, looks)? else { return Ok(()) };
     let is_new = |commit: &&String| !first.stash.iter().any(|entry| entry.commit == **commit);
     for entry in git::stash_ids(root)?.iter().filter(is_new) {
         let why =

@@ -78,10 +78,11 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
     out + &more(commits.len())
 }
 
-/// The commits of one dispatch, which its undo does not move. `is_planned`: whether to say how to revert them instead. Once the tree has
+/// The commits of one dispatch, which its undo does not move. `has_changes`: whether the tree has any of the work; `is_planned`: whether to say how to revert them instead. Once the tree has
 /// changed, git refuses a revert.
-pub(crate) fn own_commits(commits: &[OwnCommit], is_planned: bool) -> String {
-    let mut out = ", which stay where they are; what is undone in the tree is named above\n".to_owned();
+pub(crate) fn own_commits(commits: &[OwnCommit], has_changes: bool, is_planned: bool) -> String {
+    let named = if has_changes { "; what is undone in the tree is named above" } else { "" };
+    let mut out = format!(", which stay where they are{named}\n");
     let mut table = TextTable::headless();
     for one in commits.iter().take(SHOWN) {
         let commit = &one.commit;

@@ -110,7 +110,8 @@ pub(crate) fn plan(whole: &LayeredRollback) -> String {
     }
     out += &outside(&whole.parts.outside);
     if let Some(commits) = whole.parts.own_commits.as_ref().filter(|commits| !commits.is_empty()) {
-        out += &section("Commits", &own_commits(commits, is_planned));
+        let has_changes = whole.parts.tree.as_ref().is_some_and(|tree| !tree.plan.steps.is_empty());
+        out += &section("Commits", &own_commits(commits, has_changes, is_planned));
     }
     if let Some(effects) = whole.parts.effects.as_ref().filter(|effects| has_effects || !effects.left.is_empty()) {
         out += &self::effects(effects, is_planned);
