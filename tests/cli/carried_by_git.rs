@@ -248,7 +248,13 @@ const MODE_ON_BRANCH: &[&[&str]] =
     &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
 const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
 const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
-const CASES: [Told; 14] = [
+const CASES: [Told; 15] = [
+    (
+        &[&["edit", "stash -qu"]],
+        &["stash pop -q", "sh:mv new.txt mine.txt"],
+        4,
+        &[("a.txt", Some(BASE)), ("mine.txt", Some("agent\n"))],
+    ),
     (
         TWO_LINES,
         &["mv a.txt z", "commit -qm renamed", "merge -q --no-edit side", "branch -qD side"],

@@ -263,13 +263,16 @@ impl UndoArgs {
             dry_run: self.plan.dry_run,
             expect_plan: self.plan.expect_plan.as_deref(),
         };
-        let (force, keep_theirs) = (self.forced.decided(), self.keeps_all()?);
+        let force = self.forced.decided();
         let decisions = PathDecisions::default();
-        let mut request = LayeredRequest { base, layers, force, keep_theirs, decisions, mine: false };
-        let (mut progress, watch) = (WorkflowWatch::new(session), RestoreWatch::default());
-        let kept: Vec<PathBuf> = self.kept_names().cloned().collect();
-        let kept = ic_undo::kept_paths(kernel, &settings, (&request, &kept), &mut progress, &watch)?;
-        request.decisions.leave = kept;
+        let mut request = LayeredRequest { base, layers, force, keep_theirs: false, decisions, mine: false };
+        if !self.keep_theirs.is_empty() {
+            request.keep_theirs = self.keeps_all()?;
+            let kept: Vec<PathBuf> = self.kept_names().cloned().collect();
+            let (mut progress, watch) = (WorkflowWatch::new(session), RestoreWatch::default());
+            let kept = ic_undo::kept_paths(kernel, &settings, (&request, &kept), &mut progress, &watch)?;
+            request.decisions.leave = kept;
+        }
         // The workflow layer changes only the record, which needs no confirmation anywhere.
         let yes = self.plan.yes || layers == Layers::Only(&[ic_undo::LayerName::Workflow]);
         Rolling { request, yes }.go(session, kernel, &settings)

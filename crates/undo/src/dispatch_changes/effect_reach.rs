@@ -34,7 +34,7 @@ impl WorkReach {
             Ok((span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?, effects))
         })?;
         let changes = found.map(|found| changes_of(workspace, &found, &work, &OthersCommits::default())).transpose()?;
-        let files = restored_files(effects.iter().filter(|one| is_its(one))).cloned().collect();
+        let files = effects.iter().filter(|one| is_its(one)).filter_map(restored_files).flatten().cloned().collect();
         Ok(Self { paths: changes.map(|changes| changes.paths()).unwrap_or_default(), files })
     }
 
@@ -60,15 +60,15 @@ impl WorkReach {
     }
 }
 
-fn restored_files<'c>(effects: impl Iterator<Item = &'c Compensation>) -> impl Iterator<Item = &'c CompensatedFile> {
-    let files = effects.filter_map(|compensation| match &compensation.action {
-        EffectAction::RestoreFiles { files } => Some(files),
-        _ => None,
-    });
-    files.flatten()
-}
-
 /// The files that undoing these effects restores by itself.
 pub(crate) fn files_of<'c>(effects: impl Iterator<Item = &'c Compensation>) -> BTreeSet<Vec<u8>> {
-    restored_files(effects).map(|file| file.path.0.clone()).collect()
+    let files = effects.filter_map(restored_files).flatten();
+    files.map(|file| file.path.0.clone()).collect()
+}
+
+fn restored_files(effect: &Compensation) -> Option<&Vec<CompensatedFile>> {
+    match &effect.action {
+        EffectAction::RestoreFiles { files } => Some(files),
+        _ => None,
+    }
 }

@@ -185,6 +185,10 @@ pub(super) fn add_others(
             for text in texts {
                 changes.add_text(text);
             }
+            // No look shows it, and it may have another name by now.
+            if difference.before.is_none() && difference.after.is_none() {
+                changes.came_and_went(difference.path);
+            }
             for (is_its, part) in parts {
                 if is_its { changes.add(part) } else { changes.add_since(part) }
             }

@@ -25,7 +25,7 @@ impl Own {
         is_of_others: impl Fn(&[u8]) -> bool,
     ) -> Result<()> {
         let backwards = Backwards { objects, root: None, own: &*self, side: None };
-        let renames = renames(backwards, (from, to), is_of_others, &self.files_of_work())?;
+        let renames = renames(backwards, (from, to), is_of_others, (Vec::new(), &self.files_of_work()))?;
         // Known names come first: what was renamed once more gets one more name. New ones are added after that.
         follow(self.renamed.values_mut(), &renames);
         let own = renames.into_iter().filter(|(path, _)| self.changes.contains_key(path));
@@ -48,12 +48,29 @@ impl Own {
     pub(super) fn new_names(&self, backwards: Backwards<'_>, now: &Hash) -> Result<HashMap<Vec<u8>, Vec<Vec<u8>>>> {
         let mut names: HashMap<_, _> = self.renamed.clone().into_iter().collect();
         let Some(last) = &self.last_look else { return Ok(names) };
-        let renames = renames(backwards, (last, now), |_| true, &self.files_of_work())?;
+        let own = (self.gone_unseen(), &self.files_of_work());
+        let renames = renames(backwards, (last, now), |_| true, own)?;
         follow(names.values_mut(), &renames);
         for (path, new) in renames {
             names.entry(path).or_insert_with(|| vec![new]);
         }
         Ok(names)
+    }
+
+    /// Says that a file of the work came and went between two looks, so that neither shows it.
+    pub fn came_and_went(&mut self, path: Vec<u8>) {
+        self.unseen.insert(path);
+    }
+
+    /// The files that no look shows, as the work left them.
+    fn gone_unseen(&self) -> Vec<Moved> {
+        let file = |path: &Vec<u8>| match self.pairs(path).last() {
+            Some((_, Some(file @ DiffState::File { size: 1.., .. }))) => {
+                Some(Moved { path: path.clone(), content: content(file) })
+            }
+            _ => None,
+        };
+        self.unseen.iter().filter_map(file).collect()
     }
 
     /// The names that the work itself gave to what it removed last at these paths: what it is, by what it was.
@@ -104,14 +121,15 @@ struct Moved {
     content: Content,
 }
 
-/// The files that have another name in the later of two trees: what it is, by what it was. Of `own` files, also those that were changed.
+/// The files that have another name in the later of two trees: what it is, by what it was. `gone` are files that may have a new name though
+/// neither tree has the old one; of `own` files, also those that were changed count.
 fn renames(
     backwards: Backwards<'_>,
     (from, to): (&Hash, &Hash),
     counts: impl Fn(&[u8]) -> bool,
-    own: &HashSet<Vec<u8>>,
+    (mut gone, own): (Vec<Moved>, &HashSet<Vec<u8>>),
 ) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    let mut come = Vec::new();
     diff::diff(backwards.objects, Some(from), Some(to), &mut |difference| {
         let (file, all) = match (difference.before, difference.after) {
             (Some(file), None) => (file, &mut gone),

@@ -44,6 +44,8 @@ pub struct Own {
     pub(super) renamed: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     /// The tree at the last look.
     pub(super) last_look: Option<Hash>,
+    /// Files that came and went between two looks.
+    pub(super) unseen: BTreeSet<Vec<u8>>,
     /// Where git has contents of these states that no checkpoint may hold, by their hashes.
     pub sources: HashMap<Hash, GitContent>,
     /// Texts of these states that no checkpoint holds, by their hashes: there may be as many as paths, and each is asked for.
