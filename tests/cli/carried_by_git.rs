@@ -248,7 +248,9 @@ const MODE_ON_BRANCH: &[&[&str]] =
     &[&["switch -qc side", "sh:chmod +x a.txt", EDIT, "add .", "commit -qm agents", "switch -q main"]];
 const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
 const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
-const CASES: [Told; 15] = [
+const LINE_TWO: &str = "sh:sed -i s/2/mine/ a.txt";
+const COMMIT: &str = "commit -qam mine";
+const CASES: [Told; 18] = [
     (
         &[&["edit", "stash -qu"]],
         &["stash pop -q", "sh:mv new.txt mine.txt"],
@@ -274,7 +276,11 @@ const CASES: [Told; 15] = [
         0,
         &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
     ),
-    (TWO_LINES, &["sh:sed -i s/2/mine/ a.txt", "commit -qam mine", "merge -q side", "branch -qD side"], 1, &[]),
+    (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q side", REMOVED], 1, &[]),
+    // What the person had committed in the same lines is lost in each of these, before any checkpoint shows it.
+    (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q --no-edit -X theirs side", REMOVED], 1, &[]),
+    (TWO_LINES, &[LINE_TWO, COMMIT, "cherry-pick -X theirs side", REMOVED], 1, &[]),
+    (TWO_LINES, &[LINE_TWO, COMMIT, "checkout side -- a.txt", "reset -q", REMOVED], 1, &[]),
     (MADE, &[OTHER, "cherry-pick side", "branch -qD side", "sh:echo mine >>new"], 1, &[("new", Some("n\nmine\n"))]),
     (MADE, &[OTHER, "cherry-pick side", "branch -qD side"], 0, &[("new", None)]),
     (MODE, &["stash pop -q"], 0, &[("a.txt", Some(BASE))]),
@@ -320,6 +326,8 @@ fn what_git_returned_is_undone_or_asked_about_whatever_others_changed_beside() {
             let left =
                 ["a.txt", "new"].map(|file| std::fs::read_to_string(project.root().join(file)).unwrap_or_default());
             assert!(!left.concat().contains("agent") && !left.concat().contains("n\nmine"), "{case}: {left:?}");
+            let is_lost = deeds.starts_with(&[LINE_TWO, COMMIT]) && deeds.len() > 3;
+            assert!(!is_lost || left[0].contains("mine"), "{case}: {left:?}");
         } else {
             assert!(!has_mode(&project), "{case}");
         }
@@ -390,6 +398,23 @@ fn what_a_person_stashed_while_a_prompt_was_under_way_stays_when_it_comes_off() 
         assert_eq!(read(&project, "a.txt"), lines(false, true), "between: {is_between}");
         assert!(!project.root().join("z").exists());
     }
+}
+
+#[test]
+fn what_comes_off_a_stash_that_both_used_is_asked_about() {
+    let project = works(false, &[&["other"]]);
+    say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("more", "more"));
+    does(&project, &["my line", "stash -q"]);
+    in_calls(&project, false, &[&["sh:echo z >z", "stash -qu"]]);
+    does(&project, &["stash pop -q", "stash pop -q"]);
+    let undo = format!("undo {} --yes", work_of(&project, "A"));
+    let refused = project.run(&format!("{undo} --json"));
+    let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
+    assert_eq!((refused.code, &error["error"]["code"]), (Some(1), &json!("file_conflict")), "{error}");
+    assert!(error["error"]["details"]["conflicts"].to_string().contains("it may be yours"), "{error}");
+    project.json(&format!("{undo} --force-files --keep-theirs=a.txt"));
+    assert_eq!(read(&project, "a.txt"), lines(false, true));
+    assert!(!project.root().join("z").exists());
 }
 
 #[test]

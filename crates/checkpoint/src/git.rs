@@ -53,7 +53,7 @@ pub use pack::{KeptObjects, PackBase};
 pub use purge::{Gone, PurgeWanted, Unreachable, drop_refs, find as find_purged, left};
 pub use purged_objects::{is_any as has_purged, remember};
 pub use record::{AskedGit, Clean, FoundGit, ask, ask_clean};
-pub use reflog::{committed_since, log_size, moved_to, restored_since, took_from_tree};
+pub use reflog::{advanced_since, committed_since, log_size, moved_to, restored_since, took_from_tree};
 pub use restore::{
     GitRestorePlan, LeftLock, Moved, MovedByOthers, OutsideChanges, StandingLock, apply_index, apply_refs,
     branches_in_use_elsewhere, clear_own_lock, end_operation, is_sparse, leaving_newer, leaving_others,

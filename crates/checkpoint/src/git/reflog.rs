@@ -60,11 +60,22 @@ pub fn took_from_tree(root: &Path, since: u64) -> Option<BTreeMap<String, u64>> 
 
 /// The moves of what is checked out by restores of this program, since the log was so long: the commits before each and after it.
 pub fn restored_since(root: &Path, since: u64) -> Vec<[String; 2]> {
+    moves_since(root, since, |message| message == REFLOG)
+}
+
+/// The moves by which commits were made here or came onto what was checked out, since the log was so long: the commits before each and after
+/// it. A switch and a reset are none of them, because they replace what is checked out.
+pub fn advanced_since(root: &Path, since: u64) -> Vec<[String; 2]> {
+    let replace = [REFLOG, "checkout", "reset"];
+    moves_since(root, since, |message| !replace.iter().any(|deed| message.starts_with(deed)))
+}
+
+fn moves_since(root: &Path, since: u64, counts: impl Fn(&str) -> bool) -> Vec<[String; 2]> {
     let log = log_of_head(root).and_then(|log| last_of(open_regular(&log).ok()?));
     let (start, text) = log.unwrap_or_default();
     let from = usize::try_from(since.saturating_sub(start)).unwrap_or(usize::MAX);
-    let by_restore = |line| parsed(line).filter(|(_, message)| *message == REFLOG.as_bytes()).map(|(ends, _)| ends);
-    text.get(from..).unwrap_or_default().split(|b| *b == b'\n').filter_map(by_restore).collect()
+    let lines = text.get(from..).unwrap_or_default().split(|b| *b == b'\n').filter_map(parsed);
+    lines.filter(|(_, message)| counts(&String::from_utf8_lossy(message))).map(|(ends, _)| ends).collect()
 }
 
 /// The commits to which a pull, a merge, a switch or a reset moved what is checked out, as far as the last of the log tells: they may have

@@ -14,7 +14,7 @@ use ic_session::outside_files;
 use ic_worktree::Workspace;
 
 use super::others_commits::{MadeCommits, NOT_MADE, OthersCommits, add_after_commit};
-use super::parcels::{CHANGED_ON_RETURN, Parcels, Returned};
+use super::parcels::{CHANGED_ON_RETURN, Parcels, Returned, STASHED_BY_BOTH};
 use super::skipped_files::{self, Differences};
 
 /// The reason for a path that is shared by several: each of them was in a call as it changed.
@@ -28,7 +28,7 @@ const UNTOLD: &str = "it changed during work that tells no calls and was not com
 
 /// Whether a person may have changed a path, and can say so.
 pub fn may_be_yours(reason: &str) -> bool {
-    matches!(reason, CUT_OFF | UNTOLD)
+    matches!(reason, CUT_OFF | UNTOLD | STASHED_BY_BOTH)
 }
 
 /// Whether the owner of a change of a path is unknown, so that a person can say that it is the work's.
@@ -177,22 +177,25 @@ pub(super) fn add_others(
     parcels: &Parcels,
     (difference, attribution): (Difference, &Attribution),
 ) {
-    match parcels.returned(workspace, &difference) {
-        Returned::Nothing => changes.add_since(difference),
-        Returned::Unsure if attribution.is_sure(&difference.path) => changes.add(difference),
-        Returned::Unsure => changes.share(difference.path, CHANGED_ON_RETURN),
-        Returned::Parts(parts, texts) => {
-            for text in texts {
-                changes.add_text(text);
-            }
-            // No look shows it, and it may have another name by now.
-            if difference.before.is_none() && difference.after.is_none() {
-                changes.came_and_went(difference.path);
-            }
-            for (is_its, part) in parts {
-                if is_its { changes.add(part) } else { changes.add_since(part) }
-            }
+    let (parts, texts) = match parcels.returned(workspace, &difference) {
+        Returned::Nothing => return changes.add_since(difference),
+        Returned::Unsure(why, ..) if may_be_yours(why) && attribution.is_left(&difference.path) => {
+            return changes.add_since(difference);
         }
+        Returned::Unsure(why, ..) if !attribution.is_sure(&difference.path) => {
+            return changes.share(difference.path, why);
+        }
+        Returned::Unsure(_, parts, texts) | Returned::Parts(parts, texts) => (parts, texts),
+    };
+    for text in texts {
+        changes.add_text(text);
+    }
+    // No look shows it, and it may have another name by now.
+    if difference.before.is_none() && difference.after.is_none() {
+        changes.came_and_went(difference.path);
+    }
+    for (is_its, part) in parts {
+        if is_its { changes.add(part) } else { changes.add_since(part) }
     }
 }
 

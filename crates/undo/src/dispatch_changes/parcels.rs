@@ -15,12 +15,16 @@ use ic_session::attribution::Attribution;
 use ic_session::call::{self, ToolCall};
 use ic_worktree::Workspace;
 
-use super::commits::git_ends;
+use super::commits::{git_ends, is_recorded};
 use super::others_commits::brought;
 
 /// The reason for a path that is unsure because what git returned there is merged with changes of the same lines.
 pub(super) const CHANGED_ON_RETURN: &str =
     "git returned what this work had made there, and others changed the same lines";
+
+/// The reason for a path that is unsure because both this work and a person put something onto the stash.
+pub(super) const STASHED_BY_BOTH: &str =
+    "it came off the stash, where not only this work put something, so it may be yours";
 
 /// What git took out of the tree, by path, oldest first.
 #[derive(Default)]
@@ -46,11 +50,16 @@ enum Kind {
 // The change is then the work's, applied to what stood there, and the rest of it is the person's.
 
 /// A change that git took out of the tree; `None`: nothing stands there.
+#[derive(Default)]
 struct Change {
     from: Option<Version>,
     to: Option<Version>,
     /// Whether what is checked out has its commit by now, or the stash has its entry no more.
     is_returned: bool,
+    /// Whether a person may have made it, and put it onto the stash.
+    may_be_yours: bool,
+    /// What a commit had there when git returned it. No checkpoint may show that.
+    met: Option<Vec<u8>>,
 }
 
 /// A path of a commit of the work, or of an entry of the stash.
@@ -71,8 +80,8 @@ pub(super) enum Returned {
     Nothing,
     /// The parts, oldest first, and whether each is the work's; and the texts in between.
     Parts(Vec<(bool, Difference)>, Vec<Vec<u8>>),
-    /// It has something of the work in lines that others had changed before.
-    Unsure,
+    /// It may have something of the work, and why that is not known; the parts and texts, where it is said to be the work's.
+    Unsure(&'static str, Vec<(bool, Difference)>, Vec<Vec<u8>>),
 }
 
 impl Parcels {
@@ -113,7 +122,11 @@ impl Parcels {
         let calls =
             |snapshot: &Snapshot<'_>| ids.iter().map(|id| call::of_dispatch(snapshot, id)).collect::<Result<Vec<_>>>();
         // A call that left the tree as it was has no look of its own, so it is in no window.
-        let has_stashed = workspace.kernel.read(calls)?.concat().iter().any(stashes);
+        let calls = workspace.kernel.read(calls)?.concat();
+        let stashing = calls.iter().filter(|call| stashes(call)).count();
+        let entries: BTreeSet<&String> =
+            all_packed.iter().filter(|one| one.is_stashed).map(|one| &one.versions[1]).collect();
+        let entry_count = entries.len();
         for (Packed { path, modes, is_returned, is_stashed, .. }, has) in all_packed.into_iter().zip(contents.chunks(3))
         {
             let version = |text: Option<Vec<u8>>, mode| Some(Version { text: text?, kind: Kind::of_git(mode) });
@@ -121,20 +134,49 @@ impl Parcels {
             let to = version(to, modes[1]);
             let Some((first, end)) = stood.get(&path) else { continue };
             // Where no look shows a change of the work there, a person may have changed it and put it away.
-            if is_stashed && !has_stashed && !seen.contains(&path) {
+            let is_unseen = is_stashed && !seen.contains(&path);
+            if is_unseen && stashing == 0 {
                 continue;
             }
+            let may_be_yours = is_unseen && stashing < entry_count;
             let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref()));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
-            let own = Change { from: parent.clone(), to: first.clone(), is_returned };
+            let own = Change { from: parent.clone(), to: first.clone(), ..Change::default() };
             let from = if parent == first || own.is_in(to.as_ref()) != Some(true) { parent } else { first };
-            let change = Change { from, to, is_returned };
+            let change = Change { from, to, is_returned, may_be_yours, met: None };
             if change.from != change.to && change.is_in(end.as_ref()) == Some(false) {
                 all.0.entry(path).or_default().push(change);
             }
         }
+        if let Some(since) = calls.iter().find_map(|call| call.head_log_start).filter(|_| !all.is_empty()) {
+            all.find_met(workspace, since, recorded);
+        }
         Ok(all)
+    }
+
+    /// Finds what others had committed at each path when git returned the change: what was checked out before the last commit that
+    /// brought it, or is checked out where none did.
+    fn find_met(&mut self, workspace: &Workspace<'_>, since: u64, recorded: &[String]) {
+        /// No more of the last moves of HEAD are looked at, and no more paths at a time.
+        const MOST: [usize; 2] = [20, 64];
+        let root = &workspace.root;
+        let mut moves = git::advanced_since(root, since);
+        moves.retain(|[_, after]| !is_recorded(recorded, after));
+        // The last one first, and before it what is checked out now.
+        let now = git::head(root).into_iter().map(|head| [head.clone(), head]);
+        let moves: Vec<[String; 2]> = moves.into_iter().chain(now).rev().take(MOST[0]).collect();
+        let mut all: Vec<_> = self.0.iter_mut().collect();
+        for some in all.chunks_mut(MOST[1]).filter(|_| !moves.is_empty()) {
+            let asked =
+                some.iter().flat_map(|(path, _)| moves.iter().flatten().map(|sha| (sha.clone(), (*path).clone())));
+            let contents = git::contents(root, &asked.collect::<Vec<_>>());
+            for ((_, changes), contents) in some.iter_mut().zip(contents.chunks(2 * moves.len())) {
+                for change in changes.iter_mut() {
+                    change.find_met(contents);
+                }
+            }
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -178,21 +220,29 @@ impl Parcels {
         let (Ok(had), Ok(has)) = (had, has) else { return Returned::Nothing };
         let (mut parts, mut texts, mut at, mut state) = (Vec::new(), Vec::new(), had.clone(), before.clone());
         // The change may have been made of the work's and of others' changes in the same lines: then it is asked about.
+        let unsure = || Returned::Unsure(CHANGED_ON_RETURN, vec![(true, difference.clone())], Vec::new());
         let is_gone = |change: &Change| has.is_none() && change.is_returned;
-        let came = |change: &&Change| {
+        let is_come = |change: &&Change| {
             change.is_in(had.as_ref()) == Some(false) && (change.is_in(has.as_ref()) != Some(false) || is_gone(change))
         };
-        for change in changes.iter().filter(came) {
+        let came: Vec<&Change> = changes.iter().filter(is_come).collect();
+        for change in &came {
             if at.is_none() && change.from.is_some() {
                 // The whole file came, as with another branch: what it was without the work came with it.
-                let back = Change { from: change.to.clone(), to: change.from.clone(), is_returned: true };
-                let Ok(without) = back.onto(has.clone()) else { return Returned::Unsure };
+                let back = Change { from: change.to.clone(), to: change.from.clone(), ..Change::default() };
+                let Ok(without) = back.onto(has.clone()) else { return unsure() };
                 let without_state = without.as_ref().map(|without| without.state(difference, after.as_ref()));
                 texts.extend(without.clone().map(|without| without.text));
                 parts.push((false, part(path, state, without_state.clone())));
                 (at, state) = (without, without_state);
             }
-            let Ok(next) = change.onto(at) else { return Returned::Unsure };
+            if let Some(met) = change.conflict(has.as_ref()) {
+                let of_others = brought(difference, met);
+                let first = part(path, before.clone(), Some(of_others.clone()));
+                let parts = vec![(false, first), (true, part(path, Some(of_others), after.clone()))];
+                return Returned::Unsure(CHANGED_ON_RETURN, parts, vec![met.to_vec()]);
+            }
+            let Ok(next) = change.onto(at) else { return unsure() };
             let next_state = if next == has {
                 after.clone()
             } else {
@@ -211,11 +261,30 @@ impl Parcels {
             // No checkpoint may hold what stands there now.
             texts.extend(has.map(|has| has.text));
         }
+        if came.iter().any(|change| change.may_be_yours) {
+            return Returned::Unsure(STASHED_BY_BOTH, parts, texts);
+        }
         Returned::Parts(parts, texts)
     }
 }
 
 impl Change {
+    /// `contents`: by the moves of HEAD, the last one first, what was there before each and after it.
+    fn find_met(&mut self, contents: &[Option<Vec<u8>>]) {
+        let Some([from, to]) = self.texts().map(|texts| texts.map(|version| version.text.as_slice())) else { return };
+        let has = |text: &Option<Vec<u8>>| has_change(text.as_deref(), (Some(from), Some(to))) == Some(true);
+        let mut moves = contents.chunks(2);
+        let came = moves.clone().find(|ends| !has(&ends[0]) && has(&ends[1])).or_else(|| moves.next());
+        self.met = came.and_then(|ends| ends[0].clone().filter(|_| !has(&ends[0])));
+    }
+
+    /// What a commit had there in the same lines when git returned the change, though it is not there now.
+    fn conflict(&self, now: Option<&Version>) -> Option<&[u8]> {
+        let ([from, to], met) = self.texts().zip(self.met.as_deref())?;
+        let is_lost = now.is_none_or(|now| now.text != met) && merged(&from.text, met, &to.text).is_none();
+        is_lost.then_some(met)
+    }
+
     /// The text before it and after it, where it is one of a file that stays.
     fn texts(&self) -> Option<[&Version; 2]> {
         let is_file = |version: &&Version| version.kind != Kind::Link;
