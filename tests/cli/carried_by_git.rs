@@ -242,6 +242,14 @@ const SQUASH: &str = "sh:git merge -q --squash side && git commit -qm squashed &
 
 const EDIT: &str = "sh:sed -i -e s/2/agent/ -e s/7/agent/ a.txt";
 const TWO_LINES: &[&[&str]] = &[&["switch -qc side", EDIT, "add .", "commit -qm agents", "switch -q main"]];
+const TWICE: &[&[&str]] = &[&[
+    "switch -qc side",
+    EDIT,
+    "commit -qam one",
+    "sh:sed -i s/agent/more/ a.txt",
+    "commit -qam two",
+    "switch -q main",
+]];
 const MADE: &[&[&str]] = &[&["switch -qc side", "sh:echo n >new", "add .", "commit -qm agents", "switch -q main"]];
 const MODE: &[&[&str]] = &[&["sh:chmod +x a.txt", "stash -q"]];
 const MODE_ON_BRANCH: &[&[&str]] =
@@ -250,7 +258,7 @@ const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
 const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
 const LINE_TWO: &str = "sh:sed -i s/2/mine/ a.txt";
 const COMMIT: &str = "commit -qam mine";
-const CASES: [Told; 18] = [
+const CASES: [Told; 19] = [
     (
         &[&["edit", "stash -qu"]],
         &["stash pop -q", "sh:mv new.txt mine.txt"],
@@ -277,6 +285,7 @@ const CASES: [Told; 18] = [
         &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
     ),
     (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q side", REMOVED], 1, &[]),
+    (TWICE, &[OTHER, "merge -q --no-edit side", REMOVED], 0, &[("a.txt", Some(BASE))]),
     // What the person had committed in the same lines is lost in each of these, before any checkpoint shows it.
     (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q --no-edit -X theirs side", REMOVED], 1, &[]),
     (TWO_LINES, &[LINE_TWO, COMMIT, "cherry-pick -X theirs side", REMOVED], 1, &[]),
@@ -379,6 +388,46 @@ fn redos_bring_back_two_prompts_that_git_returned_in_one_file() {
     project.json("redo --yes");
     project.json("redo --yes");
     assert_eq!(read(&project, "a.txt"), merged);
+}
+
+/// The second prompt builds on what the first one committed to the branch, which the tree never had.
+#[test]
+fn two_prompts_on_one_branch_are_undone_in_turn_and_come_back() {
+    const FIRST: &[&str] = &[
+        "switch -qc side",
+        "sh:sed -i s/2/agent/ a.txt",
+        "sh:echo n >new",
+        "add .",
+        "commit -qm one",
+        "switch -q main",
+    ];
+    let seconds = [
+        "sh:sed -i s/5/second/ a.txt",
+        "sh:sed -i s/3/second/ a.txt",
+        "sh:sed -i s/agent/second/ a.txt",
+        "sh:echo second >>new",
+    ];
+    for second in seconds {
+        for merge in [&["merge -q --no-edit side", REMOVED][..], &[SQUASH]] {
+            let case = format!("{second}, {merge:?}");
+            let project = works(false, &[FIRST]);
+            let first = work_of(&project, "A");
+            say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("two", "two"));
+            in_calls(&project, false, &[&["switch -q side", second, "commit -qam two", "switch -q main"]]);
+            does(&project, &["my line", "commit -qam mine"]);
+            does(&project, merge);
+            let both = ic_testkit::tree(project.root());
+            let has = || ["a.txt", "new"].map(|file| std::fs::read_to_string(project.root().join(file)).ok());
+            project.json(&format!("undo --only {} --yes", work_of(&project, "A")));
+            assert_eq!(has(), [Some(lines(true, true)), Some("n\n".to_owned())], "{case}");
+            project.json(&format!("undo --only {first} --yes"));
+            assert_eq!(has(), [Some(lines(false, true)), None], "{case}");
+            project.json("redo --yes");
+            assert_eq!(has(), [Some(lines(true, true)), Some("n\n".to_owned())], "{case}");
+            project.json("redo --yes");
+            assert_eq!(ic_testkit::tree(project.root()), both, "{case}");
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod rollbacks;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ic_base::{CheckpointId, DispatchId, Result, Seq, Timestamp};
@@ -16,8 +17,9 @@ use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
 use super::others_commits::{MadeCommits, OthersCommits, brought};
-use super::own_changes::owners;
-use super::parcels::Returned;
+use super::own_changes::{owners, recorded_by};
+use super::parcels::{Parcels, Returned};
+use super::span::WorkSpan;
 use rollbacks::{Undo, decided, merged, restored, undos};
 
 pub(crate) use rollbacks::{left_by, made_again, reverts, undo_begun};
@@ -39,6 +41,8 @@ pub(super) struct PathWork<'w> {
 /// What is needed to tell whose a change is.
 struct Facts {
     undos: Vec<Undo>,
+    /// What git took out of the tree of the work of each of these undos.
+    parcels: OnceCell<Vec<Parcels>>,
     /// The makers of what restores left, and effects of undos of works, by the checkpoint that shows it. For a checkpoint that is
     /// not in it nothing is known.
     restored: HashMap<CheckpointId, ChangeOwner>,
@@ -120,7 +124,7 @@ fn facts(
     }
     let restored = restored(snapshot, workspace, &all)?;
     let merged = merged(snapshot, &workspace.root, &all)?;
-    Ok(Some(Facts { undos, restored, merged, attribution }))
+    Ok(Some(Facts { undos, parcels: OnceCell::new(), restored, merged, attribution }))
 }
 
 /// The histories of these paths: complete, or up to an event, as if that was now.
@@ -139,7 +143,8 @@ fn histories(
                 let whose = whose(&window, &difference, work, facts, until);
                 if matches!(whose, ChangeOwner::Person | ChangeOwner::Others)
                     && !window.is_restore()
-                    && let Some((parts, more)) = returned(workspace, work, (window.to.seq, whose), &difference)
+                    && let Some((parts, more)) =
+                        returned(workspace, (work, facts), (window.to.seq, whose), (&difference, until))?
                 {
                     texts.extend(more);
                     histories.entry(difference.path).or_default().extend(parts);
@@ -168,7 +173,7 @@ fn histories(
         for unseen in work.by_others.parcels.unseen(workspace, &last.tree)? {
             let by = (last.seq, ChangeOwner::Person);
             if known.contains(&unseen.path)
-                && let Some((parts, more)) = returned(workspace, work, by, &unseen)
+                && let Some((parts, more)) = returned(workspace, (work, facts), by, (&unseen, until))?
             {
                 texts.extend(more);
                 histories.entry(unseen.path).or_default().extend(parts);
@@ -185,18 +190,57 @@ fn histories(
     Ok((histories, texts))
 }
 
-/// What a change of others was in its parts, if git returned something of the work with it, and the texts in between.
+/// What a change of others was in its parts, if git returned something of the work with it, or of work that is undone; and the texts in
+/// between.
 fn returned(
     workspace: &Workspace<'_>,
-    work: &PathWork<'_>,
+    (work, facts): (&PathWork<'_>, &Facts),
     (seq, by): (Seq, ChangeOwner),
-    difference: &Difference,
-) -> Option<(History, Vec<Vec<u8>>)> {
-    let Returned::Parts(parts, texts) = work.by_others.parcels.returned(workspace, difference) else { return None };
-    let whose = |is_its| if is_its { ChangeOwner::Work } else { by };
-    let past =
-        |(is_its, part): (bool, Difference)| Past { seq, whose: whose(is_its), change: (part.before, part.after) };
-    Some((parts.into_iter().map(past).collect(), texts))
+    (difference, at): (&Difference, Option<Seq>),
+) -> Result<Option<(History, Vec<Vec<u8>>)>> {
+    let (mut parts, mut texts) = (vec![(by, difference.clone())], Vec::new());
+    let mut split = |parcels: &Parcels, owner| {
+        let mut found = Vec::new();
+        for (whose, part) in std::mem::take(&mut parts) {
+            // A part may be of several: a squash has what two prompts committed.
+            match parcels.returned(workspace, &part, &texts) {
+                Returned::Parts(parts, more) if whose == by => {
+                    texts.extend(more);
+                    found.extend(parts.into_iter().map(|(is_its, part)| (if is_its { owner } else { by }, part)));
+                }
+                _ => found.push((whose, part)),
+            }
+        }
+        parts = found;
+    };
+    split(&work.by_others.parcels, ChangeOwner::Work);
+    for (undo, parcels) in facts.undos.iter().zip(facts.parcels_of_undos(workspace)?) {
+        if undo.stands_at(at) {
+            split(parcels, ChangeOwner::Undone);
+        }
+    }
+    let past = |(whose, part): (ChangeOwner, Difference)| Past { seq, whose, change: (part.before, part.after) };
+    Ok((parts.len() > 1 || parts[0].0 != by).then(|| (parts.into_iter().map(past).collect(), texts)))
+}
+
+impl Facts {
+    fn parcels_of_undos(&self, workspace: &Workspace<'_>) -> Result<&[Parcels]> {
+        if let Some(known) = self.parcels.get() {
+            return Ok(known);
+        }
+        let mut all = Vec::new();
+        for undo in &self.undos {
+            let (attribution, recorded) = workspace.kernel.read(|snapshot| {
+                // Where checkpoints are pruned, its work cannot be told from that of others.
+                let span = WorkSpan::of(snapshot, &workspace.root, &undo.work).ok();
+                let attribution = span.map(|span| span.attribution(snapshot, &workspace.root)).transpose()?;
+                Ok((attribution, recorded_by(snapshot, &undo.work)?))
+            })?;
+            let of = |found| Parcels::of(workspace, (&found, &undo.work), &recorded);
+            all.push(attribution.map(of).transpose()?.unwrap_or_default());
+        }
+        Ok(self.parcels.get_or_init(|| all))
+    }
 }
 
 /// The change with which a person returned a path to what it was before their own changes, if no checkpoint shows that yet.

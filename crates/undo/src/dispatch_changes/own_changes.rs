@@ -177,7 +177,7 @@ pub(super) fn add_others(
     parcels: &Parcels,
     (difference, attribution): (Difference, &Attribution),
 ) {
-    let (parts, texts) = match parcels.returned(workspace, &difference) {
+    let (parts, texts) = match parcels.returned(workspace, &difference, &[]) {
         Returned::Nothing => return changes.add_since(difference),
         Returned::Unsure(why, ..) if may_be_yours(why) && attribution.is_left(&difference.path) => {
             return changes.add_since(difference);

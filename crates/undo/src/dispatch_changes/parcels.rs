@@ -1,13 +1,15 @@
 //! What git took out of the tree during a piece of work, and returned later: in a commit that was not checked out when the work ended, or on
 //! the stash. What others merge, pick or pop of it is still the work's.
 
+mod arrival;
+mod change;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git;
-use ic_checkpoint::objects::hash_of;
-use ic_checkpoint::restore::reverse::{LookPair, has_change, merged};
+use ic_checkpoint::restore::reverse::LookPair;
 use ic_dispatch::Dispatch;
 use ic_ledger::events::Hash;
 use ic_ledger::{Snapshot, path_from_bytes};
@@ -16,72 +18,24 @@ use ic_session::call::{self, ToolCall};
 use ic_worktree::Workspace;
 
 use super::commits::{git_ends, is_recorded};
-use super::others_commits::brought;
+use change::{Change, Kind, PathVersion, version_of};
 
-/// The reason for a path that is unsure because what git returned there is merged with changes of the same lines.
-pub(super) const CHANGED_ON_RETURN: &str =
-    "git returned what this work had made there, and others changed the same lines";
-
-/// The reason for a path that is unsure because both this work and a person put something onto the stash.
-pub(super) const STASHED_BY_BOTH: &str =
-    "it came off the stash, where not only this work put something, so it may be yours";
+pub(super) use arrival::{CHANGED_ON_RETURN, Returned, STASHED_BY_BOTH};
 
 /// What git took out of the tree, by path, oldest first.
 #[derive(Default)]
 pub(super) struct Parcels(BTreeMap<Vec<u8>, Vec<Change>>);
 
-/// What git has at a path.
-#[derive(Clone, PartialEq, Eq)]
-struct Version {
-    /// The content; of a symbolic link, where it points.
-    text: Vec<u8>,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File { is_executable: bool },
-    Link,
-}
-
-//   work: edits, commits on `side`, switches back ── looks show no change
-//   a person: merges `side`, or picks, squashes, pops ── a look shows the change, and no call made it
-//
-// The change is then the work's, applied to what stood there, and the rest of it is the person's.
-
-/// A change that git took out of the tree; `None`: nothing stands there.
-#[derive(Default)]
-struct Change {
-    from: Option<Version>,
-    to: Option<Version>,
-    /// Whether what is checked out has its commit by now, or the stash has its entry no more.
-    is_returned: bool,
-    /// Whether a person may have made it, and put it onto the stash.
-    may_be_yours: bool,
-    /// What a commit had there when git returned it. No checkpoint may show that.
-    met: Option<Vec<u8>>,
-}
-
 /// A path of a commit of the work, or of an entry of the stash.
 struct Packed {
     path: Vec<u8>,
-    /// The names by which git knows its content before and after, and after if git did not track the path.
-    versions: [String; 3],
+    /// The names by which git knows its content before and after, after if git did not track the path, and where the branch began.
+    versions: [String; 4],
     /// Git's modes before and after.
     modes: [u32; 2],
     is_returned: bool,
     /// Whether it is of an entry of the stash, which a person may have put there.
     is_stashed: bool,
-}
-
-/// A change that the work did not make, in its parts.
-pub(super) enum Returned {
-    /// It has nothing of the work.
-    Nothing,
-    /// The parts, oldest first, and whether each is the work's; and the texts in between.
-    Parts(Vec<(bool, Difference)>, Vec<Vec<u8>>),
-    /// It may have something of the work, and why that is not known; the parts and texts, where it is said to be the work's.
-    Unsure(&'static str, Vec<(bool, Difference)>, Vec<Vec<u8>>),
 }
 
 impl Parcels {
@@ -127,9 +81,9 @@ impl Parcels {
         let entries: BTreeSet<&String> =
             all_packed.iter().filter(|one| one.is_stashed).map(|one| &one.versions[1]).collect();
         let entry_count = entries.len();
-        for (Packed { path, modes, is_returned, is_stashed, .. }, has) in all_packed.into_iter().zip(contents.chunks(3))
+        for (Packed { path, modes, is_returned, is_stashed, .. }, has) in all_packed.into_iter().zip(contents.chunks(4))
         {
-            let version = |text: Option<Vec<u8>>, mode| Some(Version { text: text?, kind: Kind::of_git(mode) });
+            let version = |text: Option<Vec<u8>>, mode| Some(PathVersion { text: text?, kind: Kind::of_git(mode) });
             let (parent, to) = (version(has[0].clone(), modes[0]), has[1].clone().or_else(|| has[2].clone()));
             let to = version(to, modes[1]);
             let Some((first, end)) = stood.get(&path) else { continue };
@@ -139,16 +93,19 @@ impl Parcels {
                 continue;
             }
             let may_be_yours = is_unseen && stashing < entry_count;
-            let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref()));
+            let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref(), &[]));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
             let own = Change { from: parent.clone(), to: first.clone(), ..Change::default() };
             let from = if parent == first || own.is_in(to.as_ref()) != Some(true) { parent } else { first };
-            let change = Change { from, to, is_returned, may_be_yours, met: None };
-            if change.from != change.to && change.is_in(end.as_ref()) == Some(false) {
-                all.0.entry(path).or_default().push(change);
+            let changes = all.0.entry(path).or_default();
+            let branched = has[3].clone().filter(|fork| from.as_ref().is_some_and(|from| from.text != *fork));
+            let change = Change { from, to, branched, is_returned, may_be_yours, met: None };
+            if change.from != change.to && change.is_in(end.as_ref()) != Some(true) {
+                changes.push(change);
             }
         }
+        all.0.retain(|_, changes| !changes.is_empty());
         if let Some(since) = calls.iter().find_map(|call| call.head_log_start).filter(|_| !all.is_empty()) {
             all.find_met(workspace, since, recorded);
         }
@@ -190,7 +147,7 @@ impl Parcels {
     /// What stood at a path before all that git took out there, and what stood there with it.
     pub(super) fn ends(&self, path: &[u8]) -> Option<[Option<Vec<u8>>; 2]> {
         let changes = self.0.get(path)?;
-        let text = |version: &Option<Version>| version.as_ref().map(|version| version.text.clone());
+        let text = |version: &Option<PathVersion>| version.as_ref().map(|version| version.text.clone());
         Some([text(&changes.first()?.from), text(&changes.last()?.to)])
     }
 
@@ -210,135 +167,6 @@ impl Parcels {
         let may_be_renamed = |path: &Vec<u8>| self.0[path].iter().any(|change| change.is_returned);
         found.retain(|one| one.change().is_some() || one.after.is_none() && may_be_renamed(&one.path));
         Ok(found)
-    }
-
-    /// The parts of a change that the work did not make: what git returned of the work, and then what others did.
-    pub(super) fn returned(&self, workspace: &Workspace<'_>, difference: &Difference) -> Returned {
-        let Difference { path, before, after } = difference;
-        let Some(changes) = self.0.get(path) else { return Returned::Nothing };
-        let [had, has] = [before, after].map(|state| version_of(workspace, path, state.as_ref()));
-        let (Ok(had), Ok(has)) = (had, has) else { return Returned::Nothing };
-        let (mut parts, mut texts, mut at, mut state) = (Vec::new(), Vec::new(), had.clone(), before.clone());
-        // The change may have been made of the work's and of others' changes in the same lines: then it is asked about.
-        let unsure = || Returned::Unsure(CHANGED_ON_RETURN, vec![(true, difference.clone())], Vec::new());
-        let is_gone = |change: &Change| has.is_none() && change.is_returned;
-        let is_come = |change: &&Change| {
-            change.is_in(had.as_ref()) == Some(false) && (change.is_in(has.as_ref()) != Some(false) || is_gone(change))
-        };
-        let came: Vec<&Change> = changes.iter().filter(is_come).collect();
-        for change in &came {
-            if at.is_none() && change.from.is_some() {
-                // The whole file came, as with another branch: what it was without the work came with it.
-                let back = Change { from: change.to.clone(), to: change.from.clone(), ..Change::default() };
-                let Ok(without) = back.onto(has.clone()) else { return unsure() };
-                let without_state = without.as_ref().map(|without| without.state(difference, after.as_ref()));
-                texts.extend(without.clone().map(|without| without.text));
-                parts.push((false, part(path, state, without_state.clone())));
-                (at, state) = (without, without_state);
-            }
-            if let Some(met) = change.conflict(has.as_ref()) {
-                let of_others = brought(difference, met);
-                let first = part(path, before.clone(), Some(of_others.clone()));
-                let parts = vec![(false, first), (true, part(path, Some(of_others), after.clone()))];
-                return Returned::Unsure(CHANGED_ON_RETURN, parts, vec![met.to_vec()]);
-            }
-            let Ok(next) = change.onto(at) else { return unsure() };
-            let next_state = if next == has {
-                after.clone()
-            } else {
-                next.as_ref().map(|next| next.state(difference, state.as_ref()))
-            };
-            texts.extend(next.clone().map(|next| next.text));
-            parts.push((true, part(path, state, next_state.clone())));
-            (at, state) = (next, next_state);
-        }
-        if parts.is_empty() {
-            return Returned::Nothing;
-        }
-        // What went again may have another name, as what goes after any other change of the work.
-        if at != has && has.is_some() {
-            parts.push((false, part(path, state, after.clone())));
-            // No checkpoint may hold what stands there now.
-            texts.extend(has.map(|has| has.text));
-        }
-        if came.iter().any(|change| change.may_be_yours) {
-            return Returned::Unsure(STASHED_BY_BOTH, parts, texts);
-        }
-        Returned::Parts(parts, texts)
-    }
-}
-
-impl Change {
-    /// `contents`: by the moves of HEAD, the last one first, what was there before each and after it.
-    fn find_met(&mut self, contents: &[Option<Vec<u8>>]) {
-        let Some([from, to]) = self.texts().map(|texts| texts.map(|version| version.text.as_slice())) else { return };
-        let has = |text: &Option<Vec<u8>>| has_change(text.as_deref(), (Some(from), Some(to))) == Some(true);
-        let mut moves = contents.chunks(2);
-        let came = moves.clone().find(|ends| !has(&ends[0]) && has(&ends[1])).or_else(|| moves.next());
-        self.met = came.and_then(|ends| ends[0].clone().filter(|_| !has(&ends[0])));
-    }
-
-    /// What a commit had there in the same lines when git returned the change, though it is not there now.
-    fn conflict(&self, now: Option<&Version>) -> Option<&[u8]> {
-        let ([from, to], met) = self.texts().zip(self.met.as_deref())?;
-        let is_lost = now.is_none_or(|now| now.text != met) && merged(&from.text, met, &to.text).is_none();
-        is_lost.then_some(met)
-    }
-
-    /// The text before it and after it, where it is one of a file that stays.
-    fn texts(&self) -> Option<[&Version; 2]> {
-        let is_file = |version: &&Version| version.kind != Kind::Link;
-        Some([self.from.as_ref().filter(is_file)?, self.to.as_ref().filter(is_file)?])
-    }
-
-    /// Whether what stands at a path has this change. `None`: it cannot be told.
-    fn is_in(&self, version: Option<&Version>) -> Option<bool> {
-        if version == self.to.as_ref() || version == self.from.as_ref() {
-            return Some(version == self.to.as_ref());
-        }
-        let Some(([from, to], version)) = self.texts().zip(version) else {
-            // It came or went as a whole: where it came and nothing stands, or it went and something stands, it is not there.
-            let is_none = version.is_none() == self.to.is_none();
-            return if version.is_none() || self.to.is_none() { Some(is_none) } else { None };
-        };
-        // Where it changed both, the text decides: a person may have set the same permissions.
-        if from.text == to.text {
-            return Some(version.kind == to.kind);
-        }
-        has_change(Some(&version.text), (Some(&from.text), Some(&to.text)))
-    }
-
-    /// What stands at a path with this change. An error: others changed the same.
-    fn onto(&self, version: Option<Version>) -> std::result::Result<Option<Version>, ()> {
-        if version == self.from {
-            return Ok(self.to.clone());
-        }
-        let ([from, to], version) = self.texts().zip(version).ok_or(())?;
-        let text = if from.text == to.text { Some(version.text) } else { merged(&from.text, &version.text, &to.text) };
-        let text = text.ok_or(())?;
-        Ok(Some(Version { text, kind: if from.kind == to.kind { version.kind } else { to.kind } }))
-    }
-}
-
-impl Kind {
-    fn of_git(mode: u32) -> Self {
-        if mode == 0o120_000 { Self::Link } else { Self::File { is_executable: mode & 0o100 != 0 } }
-    }
-}
-
-impl Version {
-    /// As a state of the tree; `beside`: what stood there, whose other bits it keeps.
-    fn state(&self, difference: &Difference, beside: Option<&DiffState>) -> DiffState {
-        let Kind::File { is_executable } = self.kind else { return DiffState::Symlink(self.text.clone()) };
-        let mut state = brought(difference, &self.text);
-        if let DiffState::File { mode, .. } = &mut state {
-            // Git knows of one bit alone; the others are those of the person's umask.
-            if let Some(DiffState::File { mode: stood, .. }) = beside {
-                *mode = *stood;
-            }
-            *mode = if is_executable { *mode | (*mode & 0o444) >> 2 } else { *mode & !0o111 };
-        }
-        state
     }
 }
 
@@ -362,8 +190,11 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
     let commits = if recorded.is_empty() { Vec::new() } else { git::not_reached(root, recorded, &head) };
     let entries = last.stash.into_iter().filter(|one| !first.stash.contains(one)).map(|one| one.commit);
     let mut found = Vec::new();
+    let fork = commits.last().and_then(|oldest| git::merge_base(root, head.first()?, oldest));
     let mut add = |sha: String, untracked: String, is_returned: bool| {
-        let versions = [format!("{sha}^1"), sha.clone(), untracked.clone()];
+        let before = format!("{sha}^1");
+        let fork = fork.clone().filter(|_| sha == untracked).unwrap_or_else(|| before.clone());
+        let versions = [before, sha.clone(), untracked.clone(), fork];
         let is_stashed = sha != untracked;
         let shas = if is_stashed { vec![sha, untracked] } else { vec![sha] };
         for (path, modes) in git::changed_entries(root, &shas) {
@@ -385,24 +216,4 @@ fn packed(workspace: &Workspace<'_>, attribution: &Attribution, recorded: &[Stri
         add(entry.clone(), format!("{entry}^3"), !stash.contains(&entry));
     }
     Ok(found)
-}
-
-/// What stands at a path, `None` for nothing. An error: it is neither file nor link, or its text is not kept.
-fn version_of(
-    workspace: &Workspace<'_>,
-    path: &[u8],
-    state: Option<&DiffState>,
-) -> std::result::Result<Option<Version>, ()> {
-    match state {
-        None => Ok(None),
-        Some(DiffState::Symlink(to)) => Ok(Some(Version { text: to.clone(), kind: Kind::Link })),
-        Some(DiffState::File { hash, mode, .. }) => {
-            // Who only looks at the tree stores nothing of it.
-            let in_tree = || std::fs::read(workspace.root.join(path_from_bytes(path))).ok();
-            let text = workspace.objects.read(hash).ok().or_else(in_tree);
-            let kind = Kind::of_git(*mode);
-            text.filter(|text| hash_of(text) == *hash).map(|text| Some(Version { text, kind })).ok_or(())
-        }
-        Some(_) => Err(()),
-    }
 }
