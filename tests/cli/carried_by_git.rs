@@ -466,6 +466,22 @@ fn what_comes_off_a_stash_that_both_used_is_asked_about() {
     assert!(!project.root().join("z").exists());
 }
 
+/// A rebase by an agent makes other commits of a person's, and none of the agent's.
+#[test]
+fn a_revert_is_offered_for_what_an_agent_committed_and_not_for_what_it_rebased() {
+    const DATED: &str = "sh:GIT_AUTHOR_DATE=2026-01-02T03:04:05Z git commit -qam mine";
+    let project = works(false, &[]);
+    does(&project, &["switch -qc mine", "my line", DATED, "switch -q main", OTHER, "switch -q mine"]);
+    prompt(&project, "A", "rebase");
+    in_calls(&project, false, &[&["rebase -q main", "sh:echo z >z", "add z", "commit -qm agents"]]);
+    assert_eq!(git(&project, "log -2 --format=%s"), "agents\nmine");
+    let plan = project.json(&format!("undo --only {} --dry-run", work_of(&project, "A")));
+    let commits = plan["own_commits"].as_array().expect("commits").iter();
+    let told = commits.map(|one| (one["subject"].as_str(), one["status"].as_str(), one["revert"].is_string()));
+    let wanted = [(Some("agents"), Some("tip"), true), (Some("mine"), Some("shared"), false)];
+    assert_eq!(told.collect::<Vec<_>>(), wanted, "{plan}");
+}
+
 #[test]
 fn a_single_path_is_kept_only_where_an_undo_asks_about_paths() {
     let project = works(false, &[&["edit"]]);

@@ -38,8 +38,8 @@ use std::path::{Path, PathBuf};
 pub use answer_cache::{GitLook, moment_of};
 pub use checkout::{HeadStanding, Losses, checkout, commit_id, differ_in, has_commit_named, keep, losses, standing};
 pub use commits::{
-    CommitDescription, GitCommit, changed_entries, commits, commits_between, contents, described, merge_base,
-    moved_submodules, not_reached, stashed_paths,
+    GitCommit, changed_entries, commits, commits_between, contents, merge_base, moved_submodules, not_reached,
+    stashed_paths,
 };
 pub use deadline::{Limited, limited};
 pub use ic_refs::forget as forget_refs;

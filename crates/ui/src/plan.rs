@@ -209,14 +209,15 @@ fn git(git: &GitRestore, commits: &[LeavingCommit]) -> Markup {
 }
 
 fn leaving(one: &LeavingCommit) -> Markup {
+    let commit = &one.commit;
     html! {
         li {
-            code { (one.sha.get(..8).unwrap_or(&one.sha)) }
+            code { (commit.sha.get(..8).unwrap_or(&commit.sha)) }
             span {
-                @if let Some(described) = &one.described {
-                    (ShownText(&ic_base::title(&described.subject)))
-                    " " span.quiet { (ShownText(&ic_base::title(&described.author))) }
-                    @if described.is_pushed { " " span.tag.bad { "a remote has it" } }
+                @if commit.is_known() {
+                    (ShownText(&ic_base::title(&commit.subject)))
+                    " " span.quiet { (ShownText(&ic_base::title(&commit.author))) }
+                    @if commit.is_pushed { " " span.tag.bad { "a remote has it" } }
                 }
                 @match (&one.dispatch, &one.other_run) {
                     (_, Some(run)) => { " " span.tag.bad { "recorded by the run " (run.short()) } }

@@ -119,12 +119,12 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let captures = attribution.looks;
     leave_elsewhere(workspace, (&made, &mut changes), &by_others.parcels, &captures)?;
     let mut commits = if is_told {
-        commits_of(workspace, recorded.clone(), &recorded, others)
+        commits_of(workspace, recorded.clone(), &recorded, (span.since, others))
     } else {
         let mut made = made_between(workspace, &captures)?;
         // A commit that other work recorded is not this work's, and its revert is not offered.
         workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
-        commits_of(workspace, made, &recorded, others)
+        commits_of(workspace, made, &recorded, (span.since, others))
     };
     let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
     for path in git::moved_submodules(&workspace.root, &shas) {

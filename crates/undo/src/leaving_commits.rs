@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ic_base::{Result, RunId};
-use ic_checkpoint::git::{self, CommitDescription, GitRestorePlan};
+use ic_checkpoint::git::{self, GitCommit, GitRestorePlan};
 use ic_dispatch::dispatch;
 use ic_dispatch::{Dispatch, code};
 use ic_ledger::Snapshot;
@@ -13,12 +13,10 @@ use ic_phase::Run;
 /// A commit that is on no branch any longer when git's state is restored. It stays below `refs/ic/rolled-back/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeavingCommit {
-    /// The full hash of the commit.
-    pub sha: String,
+    /// What git says of it.
+    pub commit: GitCommit,
     /// The work of this run that it was recorded for.
     pub dispatch: Option<Dispatch>,
-    /// Who made it, what it says, and whether a remote has it; `None` if git does not say.
-    pub described: Option<CommitDescription>,
     /// The other run that recorded it, and whose record of it is not rolled back. Both runs recorded it where both made the same commit.
     pub other_run: Option<RunId>,
 }
@@ -37,12 +35,11 @@ pub(super) fn commits(
     let recorded = code::commits_of_run(snapshot, &run.id, 0)?;
     let of_others: HashMap<_, _> =
         code::commits_of_others(snapshot, std::slice::from_ref(&run.id), &plan.new_commits)?.into_iter().collect();
-    let described = git::described(root, &plan.new_commits);
-    let leaving = plan.new_commits.iter().zip(described).map(|(sha, described)| {
+    let leaving = git::commits(root, &plan.new_commits).into_iter().map(|commit| {
         // A commit may have been recorded by its first digits alone.
-        let by = recorded.iter().find(|commit| sha.starts_with(&commit.sha));
+        let by = recorded.iter().find(|known| commit.sha.starts_with(&known.sha));
         let dispatch = by.and_then(|commit| work.get(&commit.dispatch_id)).cloned();
-        LeavingCommit { sha: sha.clone(), dispatch, described, other_run: of_others.get(sha).cloned() }
+        LeavingCommit { other_run: of_others.get(&commit.sha).cloned(), commit, dispatch }
     });
     Ok(leaving.collect())
 }

@@ -1,6 +1,7 @@
 //! The refusals of a plan that could otherwise be carried out, and the flag that passes each.
 
 use ic_base::{Code, Diagnosis, shell_word};
+use ic_checkpoint::git::GitCommit;
 use serde_json::json;
 
 use super::dispatch_changes::{is_unsure, may_be_yours};
@@ -38,8 +39,7 @@ pub(super) fn alone_first(point: Option<&str>) -> String {
 
 /// A commit that a remote has may be used by others.
 fn refused_pushed(commits: &[LeavingCommit], point: Option<&str>) -> Option<Refusal> {
-    let is_pushed = |commit: &&LeavingCommit| commit.described.as_ref().is_some_and(|one| one.is_pushed);
-    let pushed: Vec<&LeavingCommit> = commits.iter().filter(is_pushed).collect();
+    let pushed: Vec<&GitCommit> = commits.iter().map(|leaving| &leaving.commit).filter(|one| one.is_pushed).collect();
     let first = pushed.first()?;
     let short = first.sha.get(..12).unwrap_or(&first.sha);
     let more = match pushed.len() - 1 {

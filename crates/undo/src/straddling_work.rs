@@ -92,7 +92,7 @@ impl Lost {
         let commits = commits.unwrap_or_default();
         let lost = Self {
             paths: tree.plan.steps.iter().map(|step| step.path.0.clone()).collect(),
-            commits: commits.iter().map(|commit| commit.sha.clone()).collect(),
+            commits: commits.iter().map(|leaving| leaving.commit.sha.clone()).collect(),
             seen: BTreeSet::new(),
         };
         // A commit that no work recorded may be that of any work which ran while git moved.

@@ -1,13 +1,13 @@
 //! What became of commits: where they are now, and who has them.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::log::head;
 use super::program::Git;
 
 /// A commit, and where it is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitCommit {
     /// Its whole id, or what was asked for if the repository does not have it.
     pub sha: String,
@@ -15,6 +15,8 @@ pub struct GitCommit {
     pub subject: String,
     /// The name of its author; empty if the repository does not have it.
     pub author: String,
+    /// When it was written first, in seconds since 1970: an amend and a rebase keep that. `None`: the repository does not have it.
+    pub written_at: Option<i64>,
     /// It has several parents.
     pub is_merge: bool,
     /// It is checked out.
@@ -25,26 +27,68 @@ pub struct GitCommit {
     pub is_pushed: bool,
 }
 
-/// What a commit says of itself, and who has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommitDescription {
-    /// The name of its author.
-    pub author: String,
-    /// The first line of its message.
-    pub subject: String,
-    /// A branch of a remote has it, as far as this repository knows.
-    pub is_pushed: bool,
+impl GitCommit {
+    /// Whether the repository has it.
+    pub fn is_known(&self) -> bool {
+        self.written_at.is_some()
+    }
 }
 
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
 pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
+    const LOG: [&str; 6] = [
+        "log",
+        "--no-walk=unsorted",
+        "--no-show-signature",
+        "--ignore-missing",
+        "--format=%H%x00%P%x00%at%x00%an%x00%s",
+        "--stdin",
+    ];
+    // What no remote reaches; a second `--not` lets what is asked for count again.
+    const OUT_OF_REMOTES: [&str; 5] = ["rev-list", "--not", "--remotes", "--not", "--stdin"];
     // Anything else could be an option or an expression to git.
     let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
-    if ic_ledger::git_dirs(root).is_none() {
+    let lines_of = |shas: &[String]| shas.iter().map(|sha| format!("{sha}\n")).collect::<String>();
+    let shas: Vec<String> = shas.iter().filter(is_id).cloned().collect();
+    if shas.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return Vec::new();
     }
-    let (git, tip) = (Git::new(root), head(root));
-    shas.iter().filter(is_id).map(|sha| commit(&git, sha, tip.as_deref())).collect()
+    let git = Git::new(root);
+    let ask = |arguments: &[&str], asked: &str| {
+        let said = git.run_with(arguments, asked.as_bytes()).unwrap_or_default();
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    let log = ask(&LOG, &lines_of(&shas));
+    let known: Vec<Vec<&str>> = log.lines().map(|line| line.splitn(5, '\0').collect()).collect();
+    let known_shas: Vec<String> = known.iter().map(|commit| commit[0].to_owned()).collect();
+    // Without a remote nothing is pushed, and one process fewer is started.
+    let has_remotes = has_remotes(root);
+    let (out_of_head, out_of_remotes) = std::thread::scope(|scope| {
+        let of_remotes = has_remotes.then(|| scope.spawn(|| ask(&OUT_OF_REMOTES, &lines_of(&known_shas))));
+        (
+            not_reached(root, &known_shas, &["HEAD".to_owned()]),
+            of_remotes.map(|of_remotes| of_remotes.join().unwrap_or_default()),
+        )
+    });
+    let out_of_head: HashSet<&str> = out_of_head.iter().map(String::as_str).collect();
+    let out_of_remotes: Option<HashSet<&str>> = out_of_remotes.as_ref().map(|said| said.lines().collect());
+    let tip = head(root);
+    let of = |sha: &String| {
+        // Git says the whole id, which may have been recorded by its first digits.
+        let found = known.iter().find(|commit| commit[0].starts_with(sha.as_str()));
+        let [whole, parents, written, author, subject] = found.and_then(|commit| commit[..].try_into().ok())?;
+        Some(GitCommit {
+            is_merge: parents.contains(' '),
+            is_tip: tip.as_deref() == Some(whole),
+            is_reached: !out_of_head.contains(whole),
+            is_pushed: out_of_remotes.as_ref().is_some_and(|out| !out.contains(whole)),
+            sha: whole.to_owned(),
+            subject: subject.to_owned(),
+            author: author.to_owned(),
+            written_at: written.parse().ok(),
+        })
+    };
+    shas.into_iter().map(|sha| of(&sha).unwrap_or_else(|| GitCommit { sha, ..GitCommit::default() })).collect()
 }
 
 /// The commits that `to` has and `from` has not, newest first, at most `at_most`. Empty if git does not know one of both.
@@ -158,40 +202,6 @@ pub(super) fn still_reached(root: &Path, mut shas: Vec<String>) -> Vec<String> {
     shas
 }
 
-/// Who made each of these commits, what it says, and whether a branch of a remote has it. `None`: git does not know it.
-pub fn described(root: &Path, shas: &[String]) -> Vec<Option<CommitDescription>> {
-    const LOG: [&str; 5] = ["log", "--no-walk=unsorted", "--no-show-signature", "--format=%H%x00%an%x00%s", "--stdin"];
-    // What no remote reaches; a second `--not` lets what is asked for count again.
-    const ALONE: [&str; 5] = ["rev-list", "--not", "--remotes", "--not", "--stdin"];
-    let git = Git::new(root);
-    let asked = (shas.join("\n") + "\n").into_bytes();
-    let ask = |arguments: &[&str]| {
-        let said = git.run_with(arguments, &asked).unwrap_or_default();
-        String::from_utf8_lossy(&said).into_owned()
-    };
-    // Without a remote nothing is pushed, and one process fewer is started.
-    let has_remotes = has_remotes(root);
-    let (log, alone) = std::thread::scope(|scope| {
-        let alone = has_remotes.then(|| scope.spawn(|| ask(&ALONE)));
-        (ask(&LOG), alone.map(|alone| alone.join().unwrap_or_default()))
-    });
-    let mut known = HashMap::new();
-    for line in log.lines() {
-        let mut parts = line.splitn(3, '\0').map(str::to_owned);
-        if let (Some(sha), Some(author), Some(subject)) = (parts.next(), parts.next(), parts.next()) {
-            known.insert(sha, (author, subject));
-        }
-    }
-    let alone: Option<HashSet<&str>> = alone.as_ref().map(|alone| alone.lines().collect());
-    let is_pushed = |sha: &str| alone.as_ref().is_some_and(|alone| !alone.contains(sha));
-    shas.iter()
-        .map(|sha| {
-            let (author, subject) = known.remove(sha)?;
-            Some(CommitDescription { author, subject, is_pushed: is_pushed(sha) })
-        })
-        .collect()
-}
-
 /// Whether there may be a branch of a remote: a file of its own, a line in the file of packed refs, or tables, which are not read here.
 fn has_remotes(root: &Path) -> bool {
     let Some(dirs) = ic_ledger::git_dirs(root) else { return true };
@@ -204,29 +214,6 @@ fn has_remotes(root: &Path) -> bool {
     };
     let common = &dirs.common_dir;
     common.join("refs/remotes").exists() || common.join("reftable").exists() || may_hold("packed-refs")
-}
-
-fn commit(git: &Git<'_>, sha: &str, tip: Option<&str>) -> GitCommit {
-    let name = format!("{sha}^{{commit}}");
-    let said = answer(git, &["log", "-1", "--no-show-signature", "--format=%H%n%P%n%an%n%s", &name, "--"]);
-    let Some(said) = said else {
-        let (subject, author) = (String::new(), String::new());
-        let (is_merge, is_tip, is_reached, is_pushed) = (false, false, false, false);
-        return GitCommit { sha: sha.to_owned(), subject, author, is_merge, is_tip, is_reached, is_pushed };
-    };
-    let mut lines = said.lines();
-    let mut line = || lines.next().unwrap_or_default().to_owned();
-    let (sha, parents, author, subject) = (line(), line(), line(), line());
-    let remotes = answer(git, &["for-each-ref", "--count=1", "--contains", &sha, "refs/remotes"]);
-    GitCommit {
-        is_merge: parents.split(' ').count() > 1,
-        is_tip: tip == Some(sha.as_str()),
-        is_reached: answer(git, &["merge-base", "--is-ancestor", &sha, "HEAD"]).is_some(),
-        is_pushed: remotes.is_some_and(|names| !names.is_empty()),
-        sha,
-        subject,
-        author,
-    }
 }
 
 /// What git says; `None` where it does not know, which is an answer here.

@@ -1,6 +1,6 @@
 //! The commits that were made during one piece of work, and whose they are.
 
-use ic_base::Result;
+use ic_base::{Result, Timestamp};
 use ic_checkpoint::git::{self, GitCommit, GitState};
 use ic_checkpoint::record::CheckpointRecord;
 use ic_dispatch::code;
@@ -12,7 +12,8 @@ use ic_worktree::Workspace;
 pub struct OwnCommit {
     /// The commit, and where it is now.
     pub commit: GitCommit,
-    /// Whether others worked at the same time and it was not recorded for this dispatch alone: it is not known whose it is.
+    /// Whether it was written before the work, or others worked at the same time and it was not recorded for this dispatch alone: it may not
+    /// be the work's alone.
     pub is_shared: bool,
 }
 
@@ -27,7 +28,7 @@ ic_base::words! {
         Pushed = "pushed",
         /// It joins several histories.
         Merge = "merge",
-        /// Others worked at the same time: it may be theirs.
+        /// It may be of others: they worked at the same time, or it is older than the work, which rebased or amended it.
         Shared = "shared",
         /// The present HEAD does not have it: it is on another branch, or was rewritten.
         Elsewhere = "elsewhere",
@@ -136,18 +137,23 @@ pub(super) fn is_recorded(recorded: &[String], sha: &str) -> bool {
     recorded.iter().any(|own| sha.starts_with(own.as_str()))
 }
 
-/// The commits that were made during a dispatch, and those that were recorded for it.
+/// The commits that were made during work, and those that were recorded for it. `began`: when the work began, and whether others worked at
+/// the same time.
 pub(super) fn commits_of(
     workspace: &Workspace<'_>,
     mut shas: Vec<String>,
     recorded: &[String],
-    is_shared: bool,
+    (began, is_shared): (Timestamp, bool),
 ) -> Vec<OwnCommit> {
     // A rebase or an amend drops commits that were recorded; they are named too.
     let lost: Vec<String> =
         recorded.iter().filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str()))).cloned().collect();
     shas.extend(lost);
     let found = git::commits(&workspace.root, &shas).into_iter();
-    let own = |commit: GitCommit| OwnCommit { is_shared: is_shared && !is_recorded(recorded, &commit.sha), commit };
+    let own = |commit: GitCommit| {
+        // What the work rebased or amended, others wrote.
+        let is_older = commit.written_at.is_some_and(|at| at < began.millis() / 1000);
+        OwnCommit { is_shared: is_older || is_shared && !is_recorded(recorded, &commit.sha), commit }
+    };
     found.map(own).collect()
 }

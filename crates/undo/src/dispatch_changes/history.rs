@@ -16,9 +16,9 @@ use ic_ledger::{Snapshot, path_from_bytes};
 use ic_session::attribution::{Attribution, Window};
 use ic_worktree::Workspace;
 
-use super::others_commits::{MadeCommits, OthersCommits, brought};
+use super::others_commits::{MadeCommits, OthersCommits};
 use super::own_changes::{owners, recorded_by};
-use super::parcels::{Parcels, Returned};
+use super::parcels::{Parcels, Returned, brought};
 use super::span::WorkSpan;
 use rollbacks::{Undo, decided, merged, restored, undos};
 

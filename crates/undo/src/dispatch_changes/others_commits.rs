@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ic_base::{DispatchId, Result};
-use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::diff::{self, DiffState, Difference};
 use ic_checkpoint::git::{self, GitCommit};
 use ic_checkpoint::objects::hash_of;
@@ -16,20 +15,10 @@ use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
 use super::commits::{OwnCommit, brought_of, git_ends, has_git, head_of, heads_between, is_recorded, last_of};
-use super::parcels::Parcels;
+use super::parcels::{Parcels, brought};
 
 /// How the reason begins for a path that is unsure because commits of others have it, too.
 pub(super) const NOT_MADE: &str = "a commit that this work did not make";
-
-/// The state in which a commit brought this text to a path that the work then changed.
-pub(super) fn brought(change: &Difference, text: &[u8]) -> DiffState {
-    let looks = change.after.as_ref().or(change.before.as_ref());
-    let (mode, attributes) = match looks {
-        Some(DiffState::File { mode, attributes, .. }) => (*mode, attributes.clone()),
-        _ => (0o644, Attributes::default()),
-    };
-    DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes }
-}
 
 /// What commits that the work did not make, and entries of the stash that it did not put there, have at paths that it changed.
 #[derive(Default)]

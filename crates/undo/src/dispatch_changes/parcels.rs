@@ -18,9 +18,10 @@ use ic_session::call::{self, ToolCall};
 use ic_worktree::Workspace;
 
 use super::commits::{git_ends, is_recorded};
-use change::{Change, Kind, PathVersion, version_of};
+use change::{Change, Kind, PathVersion, part, version_of};
 
 pub(super) use arrival::{CHANGED_ON_RETURN, Returned, STASHED_BY_BOTH};
+pub(super) use change::brought;
 
 /// What git took out of the tree, by path, oldest first.
 #[derive(Default)]
@@ -175,10 +176,6 @@ fn stashes(call: &ToolCall) -> bool {
     const OTHER: [&str; 7] = ["list", "show", "pop", "apply", "drop", "clear", "branch"];
     let is_put = |rest: &str| !OTHER.iter().any(|word| rest.trim_start().starts_with(word));
     call.line.as_ref().is_some_and(|line| line.split("git stash").skip(1).any(is_put))
-}
-
-fn part(path: &[u8], before: Option<DiffState>, after: Option<DiffState>) -> Difference {
-    Difference { path: path.to_vec(), before, after }
 }
 
 /// What the work committed and was not checked out when it ended, and what it put onto the stash, oldest first.

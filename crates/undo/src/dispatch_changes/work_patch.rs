@@ -40,6 +40,7 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
         Ok((ids, attribution, recorded))
     })?;
     let (own, _) = own_changes(workspace, (&attribution, &ids), &recorded)?;
+    let began = attribution.looks.first().map_or(work.created_at, |first| first.created_at);
     let is_shared = attribution.workers.iter().any(|other| !ids.contains(&other.id));
     let shas = if attribution.is_told_by_calls(&work.id) {
         recorded.clone()
@@ -63,7 +64,7 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
         differences,
         texts: own.texts().cloned().collect(),
         unsure: own.unsure().map(|(path, why)| (path.clone(), why.clone())).collect(),
-        commits: commits_of(workspace, shas, &recorded, is_shared),
+        commits: commits_of(workspace, shas, &recorded, (began, is_shared)),
         looks: attribution.looks.into_iter().map(|look| look.id).collect(),
     })
 }

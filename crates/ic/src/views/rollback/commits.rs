@@ -1,5 +1,6 @@
 //! The commits of a rollback.
 
+use ic_checkpoint::git::GitCommit;
 use ic_undo::{LeavingCommit, OwnCommit};
 
 use crate::text::{Cell, TextTable, style};
@@ -8,8 +9,9 @@ shape! {
     /// A commit that a rollback takes off its branch.
     pub(crate) struct CommitJson from commit: &LeavingCommit where
         dispatch = commit.dispatch.as_ref();
+        known = Some(&commit.commit).filter(|known| known.is_known());
     {
-        sha: String = commit.sha.clone(),
+        sha: String = commit.commit.sha.clone(),
         /// The dispatch of the run that recorded it; null if none did.
         dispatch_id: Option<String> = dispatch.map(|dispatch| dispatch.id.to_string()),
         dispatch_name: Option<String> = dispatch.and_then(|dispatch| dispatch.work.name.clone()),
@@ -17,10 +19,10 @@ shape! {
         /// The other run that recorded it, even if this one did, too; null if no other did, or that record is rolled back.
         other_run_id: Option<String> = commit.other_run.as_ref().map(ToString::to_string),
         /// The first line of its message; null if git cannot read it.
-        subject: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.subject)),
-        author: Option<String> = commit.described.as_ref().map(|one| ic_base::title(&one.author)),
+        subject: Option<String> = known.map(|one| ic_base::title(&one.subject)),
+        author: Option<String> = known.map(|one| ic_base::title(&one.author)),
         /// Whether a remote branch has it, as far as this repository knows.
-        pushed: Option<bool> = commit.described.as_ref().map(|one| one.is_pushed),
+        pushed: Option<bool> = known.map(|one| one.is_pushed),
     }
 
     /// A commit of the dispatch that alone is undone: it stays on its branch.
@@ -30,7 +32,7 @@ shape! {
         subject: String = ic_base::title(&one.commit.subject),
         author: String = ic_base::title(&one.commit.author),
         /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: others made it, or
-        /// worked at the same time while it was not recorded for this dispatch; `elsewhere`: it is not in the history of HEAD, as on
+        /// worked at the same time while it was not recorded for this dispatch, or it is older than the work, which rebased it; `elsewhere`: it is not in the history of HEAD, as on
         /// another branch, or after a rebase.
         status: &'static str as ic_undo::CommitState = one.state().as_str(),
         /// The command that makes a commit which undoes it; null if it is not in the history of HEAD, or others may have made it.
@@ -56,7 +58,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
         let dispatch = commit.dispatch.as_ref();
         table.row(vec![
             "   ".into(),
-            Cell::new(style::STRONG, &commit.sha[..commit.sha.len().min(8)]),
+            Cell::new(style::STRONG, &commit.commit.sha[..commit.commit.sha.len().min(8)]),
             dispatch.map_or("", |dispatch| dispatch.phase.as_str()).into(),
             match (dispatch, &commit.other_run) {
                 (Some(d), None) => d.work.name.as_deref().unwrap_or(d.id.short()).into(),
@@ -71,7 +73,7 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
                 (None, Some(run)) => Cell::new(style::BAD, &format!("recorded by the run {}", run.short())),
                 (None, None) => "recorded for no dispatch".into(),
             },
-            described(commit),
+            described(&commit.commit),
         ]);
     }
     out += &table.render("");
@@ -105,8 +107,10 @@ pub(crate) fn own_commits(commits: &[OwnCommit], has_changes: bool, is_planned: 
 }
 
 /// A commit: its message, its author, and whether a remote has it.
-fn described(commit: &LeavingCommit) -> Cell {
-    let Some(one) = &commit.described else { return "".into() };
+fn described(one: &GitCommit) -> Cell {
+    if !one.is_known() {
+        return "".into();
+    }
     let text = format!("{} ({})", ic_base::title(&one.subject), ic_base::title(&one.author));
     if one.is_pushed {
         Cell::new(style::BAD, &format!("{text}, a remote has it"))

@@ -3,16 +3,15 @@
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_worktree::Workspace;
 
-use super::super::others_commits::brought;
-use super::change::{Change, PathVersion, version_of};
-use super::{Parcels, part};
+use super::Parcels;
+use super::change::{Change, PathVersion, brought, part, version_of};
 
 /// The reason for a path that is unsure because what git returned there is merged with changes of the same lines.
-pub(in super::super) const CHANGED_ON_RETURN: &str =
+pub(crate) const CHANGED_ON_RETURN: &str =
     "git returned what this work had made there, and others changed the same lines";
 
 /// The reason for a path that is unsure because both this work and a person put something onto the stash.
-pub(in super::super) const STASHED_BY_BOTH: &str =
+pub(crate) const STASHED_BY_BOTH: &str =
     "it came off the stash, where not only this work put something, so it may be yours";
 
 //   work: edits, commits on `side`, switches back ── looks show no change
@@ -21,7 +20,7 @@ pub(in super::super) const STASHED_BY_BOTH: &str =
 // The change is then the work's, applied to what stood there, and the rest of it is the person's.
 
 /// A change that the work did not make, in its parts.
-pub(in super::super) enum Returned {
+pub(crate) enum Returned {
     /// It has nothing of the work.
     Nothing,
     /// The parts, oldest first, and whether each is the work's; and the texts in between.
@@ -33,12 +32,7 @@ pub(in super::super) enum Returned {
 impl Parcels {
     /// The parts of a change that the work did not make: what git returned of the work, and then what others did. `texts`: contents that no
     /// checkpoint may hold.
-    pub(in super::super) fn returned(
-        &self,
-        workspace: &Workspace<'_>,
-        difference: &Difference,
-        texts: &[Vec<u8>],
-    ) -> Returned {
+    pub(crate) fn returned(&self, workspace: &Workspace<'_>, difference: &Difference, texts: &[Vec<u8>]) -> Returned {
         let Difference { path, before, after } = difference;
         let Some(changes) = self.0.get(path) else { return Returned::Nothing };
         let [had, has] = [before, after].map(|state| version_of(workspace, path, state.as_ref(), texts));

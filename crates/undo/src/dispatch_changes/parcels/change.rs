@@ -1,12 +1,11 @@
 //! A change of a path that git took out of the tree.
 
+use ic_checkpoint::attributes::Attributes;
 use ic_checkpoint::diff::{DiffState, Difference};
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::restore::reverse::{has_change, merged};
 use ic_ledger::path_from_bytes;
 use ic_worktree::Workspace;
-
-use super::super::others_commits::brought;
 
 /// What git has at a path.
 #[derive(Clone, PartialEq, Eq)]
@@ -147,4 +146,18 @@ pub(super) fn version_of(
         }
         Some(_) => Err(()),
     }
+}
+
+/// The state in which a commit brought this text to a path that the work then changed.
+pub(crate) fn brought(change: &Difference, text: &[u8]) -> DiffState {
+    let looks = change.after.as_ref().or(change.before.as_ref());
+    let (mode, attributes) = match looks {
+        Some(DiffState::File { mode, attributes, .. }) => (*mode, attributes.clone()),
+        _ => (0o644, Attributes::default()),
+    };
+    DiffState::File { hash: hash_of(text), size: text.len() as u64, mode, attributes }
+}
+
+pub(super) fn part(path: &[u8], before: Option<DiffState>, after: Option<DiffState>) -> Difference {
+    Difference { path: path.to_vec(), before, after }
 }
