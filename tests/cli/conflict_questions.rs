@@ -198,3 +198,55 @@ fn an_undo_that_is_killed_after_the_answers_ends_by_them() {
     }
     assert!(resumed > 0 && aborted > 0, "{resumed} resumed, {aborted} aborted");
 }
+
+/// What a person renamed or changed under a new name stays, and is named. It is theirs once they say so; until then a second undo has nothing
+/// to do, and records nothing.
+#[test]
+fn what_stays_for_good_is_a_persons_once_they_say_so() {
+    type Deed = fn(&Project);
+    let cases: [(Deed, Deed, &str, &str); 2] = [
+        (
+            |project| project.write("new", "agent\n"),
+            |project| std::fs::rename(project.root().join("new"), project.root().join("mine")).expect("a rename"),
+            "new",
+            "mine",
+        ),
+        (
+            |project| drop(ic_testkit::git_in(project.root(), &["mv", "d", "e"])),
+            |project| project.write("e/one", "one\nmine\n"),
+            "e/one",
+            "e/one",
+        ),
+    ];
+    for (agents, persons, left, file) in cases {
+        let project = with_lines();
+        project.write("d/one", "one\n");
+        project.write("d/two", "two\n");
+        ic_testkit::git_in(project.root(), &["add", "-A"]);
+        ic_testkit::git_in(project.root(), &["commit", "-qm", "d"]);
+        say(&project, &Said::new("claude-code", "A", "UserPromptSubmit").prompt("edit", "edit"));
+        shell(&project, "A", "edit", || {
+            set(&project, 10, "agent");
+            agents(&project);
+        });
+        stop(&project, "A");
+        persons(&project);
+        let [_, id] = words(&project, "edit");
+        let undo = format!("undo --only {id} --yes");
+        assert_eq!(project.run(&undo).code, Some(4), "{left}");
+        let (kept, before) = (read(&project, file), ic_testkit::tree(project.root()));
+        let entries = || project.json("log --all").as_array().map(Vec::len);
+        let known = entries();
+        let refused = project.run(&undo);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "nothing_to_undo"), "{refused:?}");
+        assert_eq!((entries(), ic_testkit::tree(project.root())), (known, before), "{left}: nothing happened");
+        // The way on that it names.
+        let way = format!("{undo} --keep-theirs={left}");
+        assert!(refused.stderr.contains(&format!("--keep-theirs={left} --yes")), "{refused:?}");
+        project.json(&way);
+        assert_eq!(read(&project, file), kept, "{left}");
+        let log = project.json("log --all");
+        let one = log.as_array().expect("a list").iter().find(|one| one["title"] == "edit").expect("the prompt");
+        assert_eq!((&one["undone"], &one["undone_in_part"]), (&json!(true), &Value::Null), "{one}");
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use ic_base::{Code, CompensationId, Diagnosis, Result, title};
-use ic_dispatch::Dispatch;
+use ic_base::display::path_text;
+use ic_base::{Code, CompensationId, Diagnosis, Result, shell_word, title};
+use ic_dispatch::{Dispatch, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::table::{self, RollbackStatus};
 use ic_kernel::journal::{Course, Force, LayerName as Name, RollbackStep};
 use ic_kernel::owner::OwnerLock;
-use ic_ledger::Snapshot;
+use ic_ledger::{Snapshot, path_from_bytes};
 use ic_phase::Run;
 use ic_worktree::{CaptureSettings, RestoreWatch, Warning, root_of};
 use serde_json::json;
@@ -22,6 +23,7 @@ use super::other_places;
 use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, RollbackSummary};
 use super::outside_change::OutsideChange;
 use super::plan::RollbackPlan;
+use super::points;
 use super::refusals::refusals;
 use super::request::{LayeredRequest, RollbackTarget};
 use super::straddling_work::{self, Lost};
@@ -47,6 +49,7 @@ pub(super) fn plan(
     require_any(kernel, &plan, &parts)?;
     let mut rollback = RollbackSummary::planned(plan, request.base.reason);
     refused.extend(refusals(&parts, request, rollback.plan.point_of_one()));
+    refused.extend(nothing_more(kernel, &rollback.plan, &parts)?);
     rollback.plan_hash = hash(&rollback, layers, request.force, parts.effects.as_ref(), &parts);
     require_expected(&rollback, request.base.expect_plan)?;
     let is_everything = request.layers.is_everything(request.base.to);
@@ -155,6 +158,40 @@ fn require_any(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<()
         format!("The run {run} is back before {point} already, by the rollback {by}: nothing is left to undo."),
     )
     .hint(format!("to bring back what was undone: ic redo {by} --yes")))
+}
+
+/// Refuses to undo works a second time of which all that is left stays: that would be one more entry, and nothing would have happened.
+fn nothing_more(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<Option<Refusal>> {
+    let Some(tree) = parts.tree.as_ref().filter(|tree| !tree.parts_left.is_empty() && !parts.is_any()) else {
+        return Ok(None);
+    };
+    let by = kernel.read(|snapshot| {
+        let mut by = None;
+        for id in &plan.chosen {
+            by = points::undone_in_part_by(snapshot, &dispatch::get(snapshot, id)?)?;
+            if by.is_none() {
+                break;
+            }
+        }
+        Ok(by)
+    })?;
+    let (Some(by), Some(first)) = (by, plan.chosen.first()) else { return Ok(None) };
+    let left: Vec<_> = tree.plan.skipped.iter().filter(|(path, _)| tree.parts_left.contains(path)).collect();
+    let named: Vec<String> =
+        left.iter().map(|(path, why)| format!("{} ({why})", path_text(&path_from_bytes(&path.0)))).collect();
+    let message =
+        format!("Nothing more is undone of what {} left: {}. Nothing was changed.", by.short(), named.join(", "));
+    // A conflict that was decided before can be decided otherwise.
+    let is_conflict = left.iter().any(|(_, why)| why.starts_with("kept: "));
+    let keep = left.iter().map(|(path, _)| format!(" --keep-theirs={}", shell_word(&String::from_utf8_lossy(&path.0))));
+    let (goal, flags) = if is_conflict {
+        ("take it out anyway, with what others made of the same lines", " --force-files".to_owned())
+    } else {
+        ("say that this is yours, so that the work counts as undone", keep.collect())
+    };
+    let error = Diagnosis::new(Code::NothingToUndo, message)
+        .hint(format!("to {goal}: ic undo --only {}{flags} --yes", first.short()));
+    Ok(Some(Refusal { error, flag: None }))
 }
 
 /// Plans a part of a rollback. A preview notes a refusal that a flag passes, and then plans with that flag. So it names all refusals, where

@@ -55,7 +55,7 @@ impl Session {
         shell.env("PATH", format!("{}:{path}", stage.join("bin").display())).env("HOME", &home);
         shell.env("STAGE", &stage).env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
         for who in ["AUTHOR", "COMMITTER"] {
-            shell.env(format!("GIT_{who}_DATE"), "2026-02-20T16:55:15Z");
+            shell.env(format!("GIT_{who}_DATE"), "2026-02-20T17:55:15Z");
         }
         let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bash");
         let ends = BufReader::new(shell.stdout.take().expect("its output"));

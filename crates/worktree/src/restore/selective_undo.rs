@@ -134,6 +134,11 @@ impl SelectiveUndo {
     /// Carries out the decisions that lines of others stay: the rest of the work goes from the same file. Where nothing else of it is there,
     /// the conflict is left.
     fn leave_lines(&mut self, differences: &mut [Difference], request: &RestoreRequest<'_>) {
+        // What stays though nothing decides it, and a person says is theirs, is nothing of the work.
+        let is_theirs = |path: &PathText| request.decisions.is_some_and(|paths| paths.leave.contains(path));
+        self.left.retain(|(path, _)| !(is_theirs(path) && self.parts.contains(path)));
+        self.unkept.retain(|(path, _)| !is_theirs(path));
+        self.parts.retain(|path| !is_theirs(path));
         let mut without_lines = std::mem::take(&mut self.without_lines);
         for conflict in std::mem::take(&mut self.conflicts) {
             let is_left = request.decision(&conflict.path.0) == Some(LineDecision::Leave);
