@@ -213,14 +213,21 @@ pub(crate) fn configure(connection: &Connection) -> Result<()> {
     let set = |config, on| connection.set_db_config(config, on).map(|_| ());
     // The file may come from elsewhere: its schema must not call functions, nor may SQL write into the
     // schema. recursive_triggers, because REPLACE deletes rows without firing the triggers that refuse a
-    // DELETE unless it is on.
+    // DELETE unless it is on. Without QPSG a kept statement would be prepared anew each time that a value is bound which its plan might
+    // depend on.
     set(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)
+        .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true))
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
         .and_then(|()| set(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true))
         .and_then(|()| connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA recursive_triggers=ON;"))
         .map_err(|e| diagnose(e, "configuring the ledger"))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// Runs a statement that has no values, as those around a transaction, and keeps it prepared: there may be a thousand small reads in a second.
+pub(crate) fn run_kept(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 /// Switches the file to write-ahead logging. The busy handler does not cover this switch, so it is tried again here.

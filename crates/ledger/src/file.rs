@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ic_base::{Code, Context, Diagnosis, Result};
 use rusqlite::Connection;
 
-use crate::connection::{Alone, InAHurry, OpenOptions, OpenedLedger, configure, connect, no_room};
+use crate::connection::{Alone, InAHurry, OpenOptions, OpenedLedger, configure, connect, no_room, run_kept};
 use crate::error::{diagnose, no_ledger};
 use crate::lock::{HeldLock, Rank};
 use crate::log_upkeep::{Behind, Remembered};
@@ -91,7 +91,7 @@ impl FileLedger {
         self.statement("BEGIN DEFERRED", "reading the ledger")?;
         let result = read(&Snapshot::of_file(&self.connection));
         // A failure to end a read loses nothing, and must not hide what was read.
-        let _ = self.connection.execute_batch("ROLLBACK");
+        let _ = run_kept(&self.connection, "ROLLBACK");
         result
     }
 
@@ -190,14 +190,14 @@ impl FileLedger {
 
     fn statement(&self, sql: &str, doing: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection.execute_batch(sql).map_err(|e| diagnose(e, doing))
+        run_kept(&self.connection, sql).map_err(|e| diagnose(e, doing))
     }
 
     /// Rolls back an unfinished transaction; if that fails too, closing the connection does it.
     fn abandon(&self) {
         // After some errors, as on a full disk, SQLite has rolled back by itself. A second ROLLBACK would be an error.
         if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = run_kept(&self.connection, "ROLLBACK");
         }
     }
 }

@@ -11,7 +11,7 @@ use ic_base::{Code, Diagnose, Diagnosis, Result};
 use rusqlite::Connection;
 
 use crate::connection::{
-    Alone, InAHurry, OpenOptions, OpenedLedger, configure, marked_read_only, no_room, open, use_wal,
+    Alone, InAHurry, OpenOptions, OpenedLedger, configure, marked_read_only, no_room, open, run_kept, use_wal,
 };
 use crate::error::diagnose;
 use crate::lock::{HeldLock, Rank};
@@ -175,7 +175,7 @@ impl SideDatabase {
     /// Ends what [`SideDatabase::open_view`] began.
     pub fn close_view(&self) {
         // A failure to end a read loses nothing, and must not hide what was read.
-        let _ = self.connection.execute_batch("ROLLBACK");
+        let _ = run_kept(&self.connection, "ROLLBACK");
     }
 
     /// Runs `read` over one consistent view.
@@ -213,7 +213,7 @@ impl SideDatabase {
         // After some errors, as on a full disk, SQLite has rolled back by itself.
         if result.is_err() && !self.connection.is_autocommit() {
             // When this fails too, closing the connection rolls the transaction back.
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = run_kept(&self.connection, "ROLLBACK");
         }
         result.map_err(|error| damaged(&self.path, error))
     }
@@ -283,7 +283,7 @@ impl SideDatabase {
 
     fn execute(&self, sql: &str) -> Result<()> {
         faults::statement(sql);
-        self.connection.execute_batch(sql).map_err(|e| damaged(&self.path, diagnose(e, "using the object store")))
+        run_kept(&self.connection, sql).map_err(|e| damaged(&self.path, diagnose(e, "using the object store")))
     }
 }
 
