@@ -81,7 +81,7 @@ impl ListedPoint {
 /// The newest points of a run, newest first. Without `all`, points that a rollback covers and points at which the run had ended are left
 /// out.
 pub fn list(snapshot: &Snapshot<'_>, run: &Run, all: bool, at_most: usize) -> Result<Vec<ListedPoint>> {
-    list_among(snapshot, run, &table::of_run(snapshot, &run.id)?, ListPart { all, before: Seq::MAX, at_most })
+    list_among(snapshot, run, &table::standing_of(snapshot, &run.id)?, ListPart { all, before: Seq::MAX, at_most })
 }
 
 /// Which part of the points of a run is listed: the newest before an event.
@@ -156,7 +156,7 @@ pub(super) fn undone_in_part<'r>(
 
 /// The newest undo of this work that stands and left a part of it; `None`: the work is undone as a whole, or was never undone.
 pub fn undone_in_part_by(snapshot: &Snapshot<'_>, work: &Dispatch) -> Result<Option<RollbackId>> {
-    let all = table::of_run(snapshot, &work.run_id)?;
+    let all = table::standing_of(snapshot, &work.run_id)?;
     let mut in_part = undone_in_part(snapshot, &all)?.into_iter();
     Ok(in_part.rfind(|by| by.works().contains(&work.id)).map(|by| by.id.clone()))
 }

@@ -138,7 +138,7 @@ pub fn thread_since(snapshot: &Snapshot<'_>, run: &Run, text: &str) -> Result<(V
         }
         None => works_after(snapshot, run, &first)?,
     };
-    let rollbacks = table::of_run(snapshot, &run.id)?;
+    let rollbacks = table::standing_of(snapshot, &run.id)?;
     let in_part = undone_in_part(snapshot, &rollbacks)?;
     let is_in_part = |one: &Dispatch| in_part.iter().any(|by| by.works().contains(&one.id));
     let is_in_it = |one: &Dispatch| one.run_id == run.id && one.rolled_back_by.is_none();
