@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use ic_base::{Code, Context, Diagnosis, Result};
+use ic_base::{Context, Result};
 
 use crate::connection::OpenOptions;
 use crate::server_url::ServerUrl;
@@ -19,14 +19,9 @@ pub(crate) struct NoTransaction<'s> {
     session: &'s NoServer,
 }
 
-fn refused<T>(url: &ServerUrl) -> Result<T> {
-    Err(Diagnosis::new(Code::Usage, format!("This build of ic has no ledgers on servers: {url}."))
-        .hint("build it with: cargo install --path crates/ic --locked --features server"))
-}
-
 impl NoServer {
     pub(crate) fn new(url: &ServerUrl, _: OpenOptions) -> Result<Self> {
-        refused(url)
+        Err(url.without_servers())
     }
 
     pub(crate) fn url(&self) -> &ServerUrl {
@@ -106,22 +101,5 @@ pub(crate) mod schema {
 
     pub(crate) fn migrate(server: &NoServer) -> Result<i32> {
         match *server {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::{Code, OpenOptions, ServerUrl};
-    use crate::Ledger;
-
-    #[test]
-    fn a_ledger_on_a_server_is_refused_by_name_and_makes_nothing() {
-        let url = ServerUrl::parse("postgres://db.example/app?ledger=shop").unwrap();
-        let store = Path::new("/nonexistent");
-        let refusal = Ledger::on_server(&url, store, OpenOptions::default()).err().unwrap();
-        assert_eq!(refusal.code(), Code::Usage);
-        assert!(refusal.message().contains("postgres://db.example/app?ledger=shop"), "{refusal:?}");
     }
 }

@@ -64,6 +64,13 @@ pub struct ServerUrl {
 }
 
 impl ServerUrl {
+    /// Why it cannot be opened by a program that is built without servers.
+    #[cfg(any(test, not(feature = "server")))]
+    pub(crate) fn without_servers(&self) -> Diagnosis {
+        Diagnosis::new(Code::Usage, format!("This build of ic has no ledgers on servers: {self}."))
+            .hint("build it with: cargo install --path crates/ic --locked --features server")
+    }
+
     /// Whether a place is meant to be the URL of a server, rather than the path of a file.
     pub fn is_meant(text: &str) -> bool {
         let text = text.trim_start();

@@ -1,6 +1,6 @@
 //! The forms of a server's address: what is read, what is written back, and what is refused.
 
-use super::{Host, ServerUrl};
+use super::{Code, Host, ServerUrl};
 
 #[test]
 fn a_url_is_read_and_shown_alike() {
@@ -89,4 +89,11 @@ fn a_network_is_verified_unless_the_url_says_otherwise() {
     assert!(verified("postgres://localhost/app?sslmode=verify-full"));
     assert!(!verified("postgres://localhost/app") && !verified("postgres://127.0.0.1:1/app"));
     assert!(!verified("postgres:///app?host=/run") && !verified("postgres://db/app?sslmode=disable"));
+}
+
+#[test]
+fn a_program_without_servers_names_the_ledger_that_it_cannot_open() {
+    let refusal = ServerUrl::parse("postgres://db.example/app?ledger=shop").unwrap().without_servers();
+    assert_eq!(refusal.code(), Code::Usage);
+    assert!(refusal.message().contains("postgres://db.example/app?ledger=shop"), "{refusal:?}");
 }
