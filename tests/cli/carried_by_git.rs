@@ -258,7 +258,7 @@ const LINK: &[&[&str]] = &[&["sh:ln -s a.txt link", "stash -qu"]];
 const MINE: &str = "1\n2\n3\n4\n5\n6\n7\nmine\n";
 const LINE_TWO: &str = "sh:sed -i s/2/mine/ a.txt";
 const COMMIT: &str = "commit -qam mine";
-const CASES: [Told; 19] = [
+const CASES: [Told; 21] = [
     (
         &[&["edit", "stash -qu"]],
         &["stash pop -q", "sh:mv new.txt mine.txt"],
@@ -285,6 +285,9 @@ const CASES: [Told; 19] = [
         &[("a.txt", Some("1\n2\n3\nmine\n5\n6\n7\n8\n"))],
     ),
     (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q side", REMOVED], 1, &[]),
+    // Neither has the agent's commit, and no checkpoint shows the old name with it.
+    (TWO_LINES, &[OTHER, SQUASH, "mv a.txt z", "commit -qm renamed"], 0, &[("z", Some(BASE)), ("a.txt", None)]),
+    (TWO_LINES, &["cherry-pick side", REMOVED, "mv a.txt z", "commit -qm renamed"], 0, &[("z", Some(BASE))]),
     (TWICE, &[OTHER, "merge -q --no-edit side", REMOVED], 0, &[("a.txt", Some(BASE))]),
     // What the person had committed in the same lines is lost in each of these, before any checkpoint shows it.
     (TWO_LINES, &[LINE_TWO, COMMIT, "merge -q --no-edit -X theirs side", REMOVED], 1, &[]),
@@ -475,11 +478,78 @@ fn a_revert_is_offered_for_what_an_agent_committed_and_not_for_what_it_rebased()
     prompt(&project, "A", "rebase");
     in_calls(&project, false, &[&["rebase -q main", "sh:echo z >z", "add z", "commit -qm agents"]]);
     assert_eq!(git(&project, "log -2 --format=%s"), "agents\nmine");
-    let plan = project.json(&format!("undo --only {} --dry-run", work_of(&project, "A")));
+    let plan = project.run(&format!("undo --only {} --dry-run", work_of(&project, "A"))).json();
     let commits = plan["own_commits"].as_array().expect("commits").iter();
     let told = commits.map(|one| (one["subject"].as_str(), one["status"].as_str(), one["revert"].is_string()));
     let wanted = [(Some("agents"), Some("tip"), true), (Some("mine"), Some("shared"), false)];
     assert_eq!(told.collect::<Vec<_>>(), wanted, "{plan}");
+    // The branch that was rewritten is named, with the command that restores it.
+    let undone = project.run(&format!("undo --only {} --yes --json", work_of(&project, "A")));
+    let warning = undone.json()["warnings"][0]["message"].as_str().expect("a warning").to_owned();
+    assert!(undone.code == Some(4) && warning.contains("the branch mine was rewritten"), "{undone:?}");
+    let (_, way) = warning.split_once("stays so: git ").expect("a command");
+    git(&project, way);
+    assert_eq!(git(&project, "log -2 --format=%s"), "mine\nbase");
+}
+
+#[test]
+fn no_revert_is_offered_of_a_commit_that_took_in_what_a_person_had_changed() {
+    for is_mine_before in [true, false] {
+        let project =
+            works(is_mine_before, &[&["edit"], &["add -A", "commit -qm agents", "other", "add -A", "commit -qm more"]]);
+        let plan = project.json(&format!("undo --only {} --dry-run", work_of(&project, "A")));
+        let reverts = plan["own_commits"].as_array().expect("commits").iter().map(|one| one["revert"].is_string());
+        assert_eq!(reverts.collect::<Vec<_>>(), [true, !is_mine_before], "{plan}");
+    }
+}
+
+/// Calls check out a person's branch, or bring their commits below the agent's: that is none of the work, where no line is the same.
+#[test]
+fn what_a_call_checked_out_or_rebased_onto_is_a_persons() {
+    let cases: [(&[&[&str]], &[&str]); 2] = [
+        (
+            &[&["switch -q side", "sh:echo agent >n"], &["add .", "commit -qm agents", "switch -q main"]],
+            &["merge -q --no-edit side"],
+        ),
+        (&[&["switch -q side", "sh:echo agent >n", "add .", "commit -qm agents"], &["rebase -q main"]], &[]),
+    ];
+    for (calls, deeds) in cases {
+        let project = works(false, &[]);
+        does(
+            &project,
+            &["switch -qc side", "my line", "sh:echo mine >m", "add .", "commit -qm mine", "switch -q main"],
+        );
+        does(&project, &["sh:sed -i 4s/4/mine/ a.txt", COMMIT]);
+        prompt(&project, "A", "more");
+        in_calls(&project, false, calls);
+        does(&project, deeds);
+        let has = |file: &str| std::fs::read_to_string(project.root().join(file)).ok();
+        let before = ["a.txt", "m"].map(has);
+        assert_eq!(before[0].as_deref(), Some(&*lines(false, true).replace("4\n", "mine\n")), "{calls:?}");
+        let undone = project.run(&format!("undo --only {} --yes", work_of(&project, "A")));
+        assert!(matches!(undone.code, Some(0 | 4)), "{calls:?}: {undone:?}");
+        assert_eq!((["a.txt", "m"].map(has), has("n")), (before, None), "{calls:?}: {undone:?}");
+    }
+}
+
+#[test]
+fn what_came_off_the_stash_is_asked_about_where_not_all_of_a_call_is_known() {
+    let long = format!("make {} && git stash -q", "x".repeat(80));
+    for command in ["make\ngit stash -q", &long] {
+        let project = works(false, &[]);
+        prompt(&project, "A", "more");
+        before(&project, "A", "call", "Bash", json!({ "command": command }));
+        project.write("a.txt", &lines(true, false));
+        line(&project, "stash -q");
+        after(&project, "A", "call", "Bash");
+        stop(&project, "A");
+        does(&project, &["stash pop -q"]);
+        let undo = format!("undo --only {} --yes", work_of(&project, "A"));
+        let refused = project.run(&undo);
+        assert_eq!((refused.code, refused.error().as_str()), (Some(1), "file_conflict"), "{refused:?}");
+        project.json(&format!("{undo} --force-files"));
+        assert_eq!(read(&project, "a.txt"), BASE);
+    }
 }
 
 #[test]

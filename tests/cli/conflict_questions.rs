@@ -250,3 +250,16 @@ fn what_stays_for_good_is_a_persons_once_they_say_so() {
         assert_eq!((&one["undone"], &one["undone_in_part"]), (&json!(true), &Value::Null), "{one}");
     }
 }
+
+/// A command of a hint has what was decided with the call, so that it can be typed as it stands.
+#[test]
+fn the_hint_about_a_path_keeps_what_was_decided_about_another() {
+    let project = story();
+    let [_, id] = words(&project, "edit");
+    let refused = project.run(&format!("undo --only {id} --keep-theirs=f --yes"));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let way = format!("ic undo --only {} --keep-theirs=f --force-files --yes", id.trim_start_matches("prompt:"));
+    assert!(refused.stderr.contains(&way), "{refused:?}");
+    project.run(way.trim_start_matches("ic "));
+    assert_eq!(files(&project), both(false, true));
+}

@@ -203,6 +203,15 @@ impl Attribution {
         self.first_call(work).and_then(|first| first.head.as_deref())
     }
 
+    /// The commits that were checked out as calls of this work began.
+    pub fn heads(&self, work: &[DispatchId]) -> BTreeSet<&str> {
+        self.calls
+            .iter()
+            .filter(|call| work.contains(&call.dispatch_id))
+            .filter_map(|call| call.head.as_deref())
+            .collect()
+    }
+
     fn first_call(&self, work: &[DispatchId]) -> Option<&ToolCall> {
         self.calls.iter().find(|call| work.contains(&call.dispatch_id))
     }

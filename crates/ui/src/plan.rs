@@ -214,7 +214,7 @@ fn leaving(one: &LeavingCommit) -> Markup {
         li {
             code { (commit.sha.get(..8).unwrap_or(&commit.sha)) }
             span {
-                @if commit.is_known() {
+                @if commit.written_at.is_some() {
                     (ShownText(&ic_base::title(&commit.subject)))
                     " " span.quiet { (ShownText(&ic_base::title(&commit.author))) }
                     @if commit.is_pushed { " " span.tag.bad { "a remote has it" } }

@@ -29,7 +29,7 @@ use ic_worktree::{TreeChanges, Workspace};
 pub(crate) use branch::require_branch_of_undo;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{commits_of, leave_recorded, made_between};
+use commits::{commits_of, leave_recorded, made_between, share_mixed};
 pub(crate) use effect_reach::{WorkReach, files_of};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 pub use own_changes::may_be_yours;
@@ -126,6 +126,7 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
         workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
         commits_of(workspace, made, &recorded, (span.since, others))
     };
+    share_mixed(workspace, &mut commits, &made);
     let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
     for path in git::moved_submodules(&workspace.root, &shas) {
         changes.leave_part(path, "it is a submodule, and stays at the commit to which a commit of this work moved it");

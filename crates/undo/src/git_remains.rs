@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ic_base::{DispatchId, Result, shell_word};
 use ic_checkpoint::git::{self, GitState};
@@ -113,6 +114,7 @@ fn left_of(
         if is_alone {
             found.extend(stash_between(&before, &after, &stash));
             found.extend(switched(&before, &after, (branch.as_ref(), &refs)));
+            found.extend(rewritten(root, &before, &after));
             let mut index = git::index_changes(root, &workspace.objects, &before, &after)?;
             // Once it is done, the index itself says what is left.
             let stays = |path: &[u8]| is_done || !taken_back.iter().any(|taken| taken.0 == path);
@@ -310,6 +312,25 @@ fn switched(
         "this work or others checked out another branch than {was}, and it stays: git switch {}",
         shell_word(&was)
     ))
+}
+
+/// A sentence about the branch that is checked out, if the work left it without a commit that it had, as after a rebase.
+fn rewritten(root: &Path, before: &GitState, after: &GitState) -> Option<String> {
+    let (was, is, now) = (before.head.as_deref()?, after.head.as_deref()?, git::head(root)?);
+    let branch = before.branch.as_ref().filter(|branch| after.branch.as_ref() == Some(*branch))?;
+    let is_lost = |head: &str| !git::commits_between(root, head, was, 1).is_empty();
+    // Others may have restored it, or checked out another branch.
+    if git::branch(root).as_ref() != Some(&branch.0) || !is_lost(is) || !is_lost(&now) {
+        return None;
+    }
+    let name = String::from_utf8_lossy(&branch.0);
+    // A reset would take off what was committed since, too.
+    let way = if now == is {
+        format!("git reset --keep {was}")
+    } else {
+        format!("git branch {} {was}", shell_word(&format!("{name}-before")))
+    };
+    Some(format!("the branch {name} was rewritten by this work or beside it, and stays so: {way}"))
 }
 
 /// Whether this branch is checked out.

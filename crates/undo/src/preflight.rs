@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ic_base::display::path_text;
-use ic_base::{Code, CompensationId, Diagnosis, Result, shell_word, title};
+use ic_base::{Code, CompensationId, Diagnosis, Result, title};
 use ic_dispatch::{Dispatch, dispatch};
 use ic_kernel::Kernel;
 use ic_kernel::journal::table::{self, RollbackStatus};
@@ -24,7 +24,7 @@ use super::outcome::{Effects, LayeredRollback, LayeredStatus, Parts, Refusal, Ro
 use super::outside_change::OutsideChange;
 use super::plan::RollbackPlan;
 use super::points;
-use super::refusals::refusals;
+use super::refusals::{kept_by_name, refusals};
 use super::request::{LayeredRequest, RollbackTarget};
 use super::straddling_work::{self, Lost};
 
@@ -162,9 +162,10 @@ fn require_any(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<()
 
 /// Refuses to undo works a second time of which all that is left stays: that would be one more entry, and nothing would have happened.
 fn nothing_more(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<Option<Refusal>> {
-    let Some(tree) = parts.tree.as_ref().filter(|tree| !tree.parts_left.is_empty() && !parts.is_any()) else {
+    let Some(tree) = &parts.tree else { return Ok(None) };
+    if tree.parts_left.is_empty() || parts.is_any() {
         return Ok(None);
-    };
+    }
     let by = kernel.read(|snapshot| {
         let mut by = None;
         for id in &plan.chosen {
@@ -183,11 +184,10 @@ fn nothing_more(kernel: &Kernel, plan: &RollbackPlan, parts: &Parts) -> Result<O
         format!("Nothing more is undone of what {} left: {}. Nothing was changed.", by.short(), named.join(", "));
     // A conflict that was decided before can be decided otherwise.
     let is_conflict = left.iter().any(|(_, why)| why.starts_with("kept: "));
-    let keep = left.iter().map(|(path, _)| format!(" --keep-theirs={}", shell_word(&String::from_utf8_lossy(&path.0))));
     let (goal, flags) = if is_conflict {
         ("take it out anyway, with what others made of the same lines", " --force-files".to_owned())
     } else {
-        ("say that this is yours, so that the work counts as undone", keep.collect())
+        ("say that this is yours, so that the work counts as undone", kept_by_name(left.iter().map(|(path, _)| path)))
     };
     let error = Diagnosis::new(Code::NothingToUndo, message)
         .hint(format!("to {goal}: ic undo --only {}{flags} --yes", first.short()));

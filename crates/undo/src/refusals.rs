@@ -2,6 +2,7 @@
 
 use ic_base::{Code, Diagnosis, shell_word};
 use ic_checkpoint::git::GitCommit;
+use ic_checkpoint::manifest::PathText;
 use serde_json::json;
 
 use super::dispatch_changes::{is_unsure, may_be_yours};
@@ -17,7 +18,7 @@ pub(super) fn refusals(parts: &Parts, request: &LayeredRequest<'_>, point: Optio
     let effects = parts.effects.as_ref().filter(|effects| !effects.left.is_empty()).map(refused_effects);
     let open = parts.tree.as_ref().map(|tree| (tree, request.undecided(&tree.conflicts)));
     let open = open.filter(|(_, conflicts)| !conflicts.is_empty());
-    let tree = open.map(|(tree, conflicts)| refused_files((tree, &conflicts), request.base.to, point));
+    let tree = open.map(|(tree, conflicts)| refused_files((tree, &conflicts), request, point));
     let pushed = parts.commits.as_deref().filter(|_| !request.force.commits);
     let pushed = pushed.and_then(|commits| refused_pushed(commits, point));
     effects.into_iter().chain(pushed).chain(tree).collect()
@@ -74,8 +75,15 @@ pub(super) fn refused_effects(effects: &Effects) -> Refusal {
     Refusal { error, flag: Some("--past-pivot") }
 }
 
-fn refused_files((tree, open): (&RestoreReport, &[&Conflict]), to: RollbackTarget<'_>, point: Option<&str>) -> Refusal {
+fn refused_files(
+    (tree, open): (&RestoreReport, &[&Conflict]),
+    request: &LayeredRequest<'_>,
+    point: Option<&str>,
+) -> Refusal {
+    let to = request.base.to;
     if let (Some(words), Some(dispatch)) = (to.words(), to.of_works()) {
+        // What was decided with this call belongs to each command that leads on.
+        let words = format!("{words}{}", kept_by_name(&request.decisions.leave));
         return refused_works((tree, open), (&words, to), dispatch);
     }
     let error = ic_worktree::refused(open).hint(format!(
@@ -104,9 +112,13 @@ fn refused_works(
     let (hint, flag) = if open.iter().any(|one| may_be_yours(&one.reason)) {
         // Only the person can tell whose change it is.
         let hint = format!(
-            "if the agent changed these paths: ic {words} --force-files --yes; if you did: ic {words} {} --yes; if some are yours, name those \
+            "if the agent changed these paths: ic {words} --force-files --yes; if you did: ic {words}{} --yes; if some are yours, name those \
              and add --force-files",
-            kept_by_name(open)
+            if open.len() > MOST_NAMED {
+                " --keep-theirs".to_owned()
+            } else {
+                kept_by_name(open.iter().map(|one| &one.path))
+            }
         );
         (hint, "--keep-theirs")
     } else if open.iter().any(|one| is_unsure(&one.reason)) {
@@ -134,14 +146,13 @@ fn refused_works(
     Refusal { error: ic_worktree::refused(open).hint(hint), flag: Some(flag) }
 }
 
-/// The flags that keep these paths by their names; of many, the one that keeps all, after which the work does not count as undone.
-fn kept_by_name(open: &[&Conflict]) -> String {
-    const MOST: usize = 5;
-    if open.len() > MOST {
-        return "--keep-theirs".to_owned();
-    }
-    let flags = open.iter().map(|one| format!("--keep-theirs={}", shell_word(&String::from_utf8_lossy(&one.path.0))));
-    flags.collect::<Vec<_>>().join(" ")
+/// The most paths that a command names; after the flag that keeps all, the work does not count as undone.
+const MOST_NAMED: usize = 5;
+
+/// The flags that keep these paths by their names, each after a space.
+pub(super) fn kept_by_name<'p>(paths: impl IntoIterator<Item = &'p PathText>) -> String {
+    let flag = |path: &PathText| format!(" --keep-theirs={}", shell_word(&String::from_utf8_lossy(&path.0)));
+    paths.into_iter().map(flag).collect()
 }
 
 fn has_step(tree: &RestoreReport, conflict: &Conflict) -> bool {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::log::head;
 use super::program::Git;
 
 /// A commit, and where it is now.
@@ -19,19 +18,8 @@ pub struct GitCommit {
     pub written_at: Option<i64>,
     /// It has several parents.
     pub is_merge: bool,
-    /// It is checked out.
-    pub is_tip: bool,
-    /// What is checked out has it among its ancestors, or is it.
-    pub is_reached: bool,
     /// A branch of a remote has it, as far as this repository knows.
     pub is_pushed: bool,
-}
-
-impl GitCommit {
-    /// Whether the repository has it.
-    pub fn is_known(&self) -> bool {
-        self.written_at.is_some()
-    }
 }
 
 /// What became of each of these commits, in their order. Without git, or outside of a repository, none is known.
@@ -47,8 +35,7 @@ pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
     // What no remote reaches; a second `--not` lets what is asked for count again.
     const OUT_OF_REMOTES: [&str; 5] = ["rev-list", "--not", "--remotes", "--not", "--stdin"];
     // Anything else could be an option or an expression to git.
-    let is_id = |sha: &&String| sha.len() >= 4 && sha.bytes().all(|b| b.is_ascii_hexdigit());
-    let lines_of = |shas: &[String]| shas.iter().map(|sha| format!("{sha}\n")).collect::<String>();
+    let is_id = |sha: &&String| sha.len() >= 4 && sha.as_bytes().iter().all(u8::is_ascii_hexdigit);
     let shas: Vec<String> = shas.iter().filter(is_id).cloned().collect();
     if shas.is_empty() || ic_ledger::git_dirs(root).is_none() {
         return Vec::new();
@@ -58,37 +45,29 @@ pub fn commits(root: &Path, shas: &[String]) -> Vec<GitCommit> {
         let said = git.run_with(arguments, asked.as_bytes()).unwrap_or_default();
         String::from_utf8_lossy(&said).into_owned()
     };
-    let log = ask(&LOG, &lines_of(&shas));
+    let log = ask(&LOG, &(shas.join("\n") + "\n"));
     let known: Vec<Vec<&str>> = log.lines().map(|line| line.splitn(5, '\0').collect()).collect();
-    let known_shas: Vec<String> = known.iter().map(|commit| commit[0].to_owned()).collect();
     // Without a remote nothing is pushed, and one process fewer is started.
-    let has_remotes = has_remotes(root);
-    let (out_of_head, out_of_remotes) = std::thread::scope(|scope| {
-        let of_remotes = has_remotes.then(|| scope.spawn(|| ask(&OUT_OF_REMOTES, &lines_of(&known_shas))));
-        (
-            not_reached(root, &known_shas, &["HEAD".to_owned()]),
-            of_remotes.map(|of_remotes| of_remotes.join().unwrap_or_default()),
-        )
-    });
-    let out_of_head: HashSet<&str> = out_of_head.iter().map(String::as_str).collect();
-    let out_of_remotes: Option<HashSet<&str>> = out_of_remotes.as_ref().map(|said| said.lines().collect());
-    let tip = head(root);
-    let of = |sha: &String| {
+    let asked: String = known.iter().map(|commit| format!("{}\n", commit[0])).collect();
+    let out_of_remotes = if has_remotes(root) { ask(&OUT_OF_REMOTES, &asked) } else { asked };
+    let out_of_remotes: HashSet<&str> = out_of_remotes.lines().collect();
+    let mut found = Vec::new();
+    for sha in shas {
         // Git says the whole id, which may have been recorded by its first digits.
-        let found = known.iter().find(|commit| commit[0].starts_with(sha.as_str()));
-        let [whole, parents, written, author, subject] = found.and_then(|commit| commit[..].try_into().ok())?;
-        Some(GitCommit {
-            is_merge: parents.contains(' '),
-            is_tip: tip.as_deref() == Some(whole),
-            is_reached: !out_of_head.contains(whole),
-            is_pushed: out_of_remotes.as_ref().is_some_and(|out| !out.contains(whole)),
-            sha: whole.to_owned(),
-            subject: subject.to_owned(),
-            author: author.to_owned(),
-            written_at: written.parse().ok(),
-        })
-    };
-    shas.into_iter().map(|sha| of(&sha).unwrap_or_else(|| GitCommit { sha, ..GitCommit::default() })).collect()
+        let said = known.iter().find(|commit| commit[0].starts_with(sha.as_str()));
+        found.push(match said.map(Vec::as_slice) {
+            Some([whole, parents, written, author, subject]) => GitCommit {
+                sha: (*whole).to_owned(),
+                subject: (*subject).to_owned(),
+                author: (*author).to_owned(),
+                written_at: written.parse().ok(),
+                is_merge: parents.contains(' '),
+                is_pushed: !out_of_remotes.contains(whole),
+            },
+            _ => GitCommit { sha, ..GitCommit::default() },
+        });
+    }
+    found
 }
 
 /// The commits that `to` has and `from` has not, newest first, at most `at_most`. Empty if git does not know one of both.

@@ -87,7 +87,7 @@ fn has_branch(root: &Path, last: &GitState) -> bool {
 fn has_commit(root: &Path, sha: Option<&str>) -> bool {
     // Without a commit the branch was unborn, and has nothing that could be missing.
     let Some(sha) = sha else { return true };
-    git::commits(root, &[sha.to_owned()]).first().is_some_and(|commit| commit.is_reached)
+    git::merge_base(root, sha, "HEAD").as_deref() == Some(sha)
 }
 
 /// A branch by its name, for a message.

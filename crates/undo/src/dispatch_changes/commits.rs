@@ -1,10 +1,16 @@
 //! The commits that were made during one piece of work, and whose they are.
 
+use std::collections::HashSet;
+
 use ic_base::{Result, Timestamp};
+use ic_checkpoint::diff::DiffState;
 use ic_checkpoint::git::{self, GitCommit, GitState};
+use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
+use ic_checkpoint::restore::reverse::Own;
 use ic_dispatch::code;
 use ic_ledger::Snapshot;
+use ic_ledger::events::Hash;
 use ic_worktree::Workspace;
 
 /// A commit that was made during a dispatch, or recorded for it. The undo of one dispatch moves no branch.
@@ -12,6 +18,10 @@ use ic_worktree::Workspace;
 pub struct OwnCommit {
     /// The commit, and where it is now.
     pub commit: GitCommit,
+    /// It is checked out.
+    pub is_tip: bool,
+    /// What is checked out has it among its ancestors, or is it.
+    pub is_reached: bool,
     /// Whether it was written before the work, or others worked at the same time and it was not recorded for this dispatch alone: it may not
     /// be the work's alone.
     pub is_shared: bool,
@@ -39,11 +49,11 @@ impl OwnCommit {
     /// What a person must know before it is reverted: the first of these that applies.
     pub fn state(&self) -> CommitState {
         match &self.commit {
-            commit if !commit.is_reached => CommitState::Elsewhere,
+            _ if !self.is_reached => CommitState::Elsewhere,
             commit if commit.is_merge => CommitState::Merge,
             _ if self.is_shared => CommitState::Shared,
             commit if commit.is_pushed => CommitState::Pushed,
-            commit if commit.is_tip => CommitState::Tip,
+            _ if self.is_tip => CommitState::Tip,
             _ => CommitState::Buried,
         }
     }
@@ -53,7 +63,7 @@ impl OwnCommit {
         let commit = &self.commit;
         let short = commit.sha.get(..12).unwrap_or(&commit.sha);
         let parent = if commit.is_merge { " -m 1" } else { "" };
-        let is_its = commit.is_reached && !self.is_shared;
+        let is_its = self.is_reached && !self.is_shared;
         is_its.then(|| format!("git revert --no-edit{parent} {short}"))
     }
 }
@@ -149,11 +159,59 @@ pub(super) fn commits_of(
     let lost: Vec<String> =
         recorded.iter().filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str()))).cloned().collect();
     shas.extend(lost);
-    let found = git::commits(&workspace.root, &shas).into_iter();
-    let own = |commit: GitCommit| {
+    own(workspace, &shas, |commit| {
         // What the work rebased or amended, others wrote.
         let is_older = commit.written_at.is_some_and(|at| at < began.millis() / 1000);
-        OwnCommit { is_shared: is_older || is_shared && !is_recorded(recorded, &commit.sha), commit }
+        is_older || is_shared && !is_recorded(recorded, &commit.sha)
+    })
+}
+
+/// These commits, and where they are now.
+pub(super) fn own(
+    workspace: &Workspace<'_>,
+    shas: &[String],
+    is_shared: impl Fn(&GitCommit) -> bool,
+) -> Vec<OwnCommit> {
+    let commits = git::commits(&workspace.root, shas);
+    let known: Vec<String> = commits.iter().filter(|one| one.written_at.is_some()).map(|one| one.sha.clone()).collect();
+    if commits.is_empty() {
+        return Vec::new();
+    }
+    let (tip, out) = (git::head(&workspace.root), git::not_reached(&workspace.root, &known, &["HEAD".to_owned()]));
+    let own = |commit: GitCommit| OwnCommit {
+        is_shared: is_shared(&commit),
+        is_tip: tip.as_ref() == Some(&commit.sha),
+        is_reached: known.contains(&commit.sha) && !out.contains(&commit.sha),
+        commit,
     };
-    found.map(own).collect()
+    commits.into_iter().map(own).collect()
+}
+
+/// Marks the commits that have more than what the work changed: a revert would take that out, too.
+pub(super) fn share_mixed(workspace: &Workspace<'_>, commits: &mut [OwnCommit], changes: &Own) {
+    let known = changes.known();
+    let hash = |state: &Option<DiffState>| match state {
+        Some(DiffState::File { hash, .. }) => Some(*hash),
+        _ => None,
+    };
+    let mut made = HashSet::new();
+    for one in commits.iter_mut().rev().filter(|one| one.revert().is_some()) {
+        let sha = &one.commit.sha;
+        let entries = git::changed_entries(&workspace.root, std::slice::from_ref(sha)).into_iter();
+        let asked: Vec<_> =
+            entries.flat_map(|(path, _)| [(format!("{sha}^1"), path.clone()), (sha.clone(), path)]).collect();
+        let contents: Vec<_> =
+            git::contents(&workspace.root, &asked).iter().map(|text| text.as_deref().map(hash_of)).collect();
+        // Before it stood what the work found or had made there; anything else is a change of others that it took in.
+        let ends: Vec<_> = asked.chunks(2).map(|asked| &asked[0].1).zip(contents.chunks(2)).collect();
+        let is_its = |(path, ends): &(&Vec<u8>, &[Option<Hash>])| {
+            let mut states = changes.pairs(path).iter().flat_map(|(from, to)| [hash(from), hash(to)]);
+            let is_known = made.contains(&((*path).clone(), ends[0])) || states.any(|state| state == ends[0]);
+            known.contains(*path) && !changes.is_of_several(path) && is_known
+        };
+        one.is_shared = !ends.iter().all(is_its);
+        if !one.is_shared {
+            made.extend(ends.into_iter().map(|(path, ends)| (path.clone(), ends[1])));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ic_base::{DispatchId, Result};
 use ic_checkpoint::diff::{self, DiffState, Difference};
-use ic_checkpoint::git::{self, GitCommit};
+use ic_checkpoint::git;
 use ic_checkpoint::objects::hash_of;
 use ic_checkpoint::record::CheckpointRecord;
 use ic_checkpoint::restore::reverse::{Own, has_change, merged};
@@ -14,7 +14,7 @@ use ic_ledger::path_bytes;
 use ic_session::attribution::Attribution;
 use ic_worktree::Workspace;
 
-use super::commits::{OwnCommit, brought_of, git_ends, has_git, head_of, heads_between, is_recorded, last_of};
+use super::commits::{OwnCommit, brought_of, git_ends, has_git, head_of, heads_between, is_recorded, last_of, own};
 use super::parcels::{Parcels, brought};
 
 /// How the reason begins for a path that is unsure because commits of others have it, too.
@@ -43,6 +43,9 @@ pub(super) struct OthersCommits {
     pub(super) parcels: Parcels,
 }
 
+/// The commits that were checked out as the first call of the work began, and at its end.
+type Ends = (Option<String>, Option<String>);
+
 /// The maker of a change that happened in a tool call of the work.
 pub(super) enum MadeCommits<'m> {
     ByWork,
@@ -64,26 +67,12 @@ impl OthersCommits {
         recorded: &[String],
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Self> {
-        // A pull seldom brings more commits.
-        const MOST: usize = 10_000;
         let looks = &attribution.looks;
         // No call of the work brought what was checked out as its first call began, whatever others did to the paths before that.
-        let first_head = attribution.first_head(ids);
-        let mut shas = match (first_head, head_of(workspace, last_of(looks))?) {
-            (Some(from), Some(to)) => git::commits_between(&workspace.root, from, &to, MOST),
-            _ => heads_between(workspace, looks, MOST)?,
-        };
-        shas.retain(|sha| !is_recorded(recorded, sha));
-        let since = attribution.first_log_size(ids);
-        let is_told = attribution.are_told_by_calls(ids);
-        if !is_told {
-            shas = brought_of(workspace, looks, &shas)?;
-        }
-        // What a restore brought came back with its own look at the tree, and in no call.
-        for [from, to] in since.map(|since| git::restored_since(&workspace.root, since)).unwrap_or_default() {
-            let restored = git::commits_between(&workspace.root, &from, &to, MOST);
-            shas.retain(|sha| !restored.contains(sha));
-        }
+        let ends = (attribution.first_head(ids).map(str::to_owned), head_of(workspace, last_of(looks))?);
+        let left = left_heads(workspace, attribution.heads(ids), &ends);
+        let shas = came_in_calls(workspace, (attribution, ids), recorded, (&ends, &left))?;
+        let (since, is_told) = (attribution.first_log_size(ids), attribution.are_told_by_calls(ids));
         let unstashed = unstashed(workspace, looks)?;
         if shas.is_empty() && unstashed.is_empty() {
             return Ok(Self::default());
@@ -111,6 +100,9 @@ impl OthersCommits {
             }
         }
         others.took.reverse();
+        if !left.is_empty() {
+            others.leave_again(workspace, asked.iter().map(|(_, path)| path), &ends);
+        }
         let contents = git::contents(&workspace.root, &asked);
         let mut newest_of = BTreeMap::new();
         for ((sha, path), content) in asked.into_iter().zip(contents) {
@@ -122,7 +114,7 @@ impl OthersCommits {
         }
         others.look(workspace, attribution)?;
         let first = || head_of(workspace, looks.iter().find(|look| has_git(look)));
-        let from = first_head.map(str::to_owned).map_or_else(first, |head| Ok(Some(head)))?;
+        let from = ends.0.map_or_else(first, |head| Ok(Some(head)))?;
         if let Some(from) = from {
             others.merge_onto_met(workspace, &from, newest_of)?;
         }
@@ -166,6 +158,21 @@ impl OthersCommits {
             }
         }
         Ok(())
+    }
+
+    /// With a branch that was left again, what it had brought to these paths went, too: then they have what the first or the last commit has.
+    fn leave_again<'p>(
+        &mut self,
+        workspace: &Workspace<'_>,
+        paths: impl Iterator<Item = &'p Vec<u8>>,
+        (first, last): &Ends,
+    ) {
+        let ends =
+            |path: &Vec<u8>| first.iter().chain(last).map(|head| (head.clone(), path.clone())).collect::<Vec<_>>();
+        let asked: Vec<(String, Vec<u8>)> = paths.flat_map(ends).collect();
+        for ((_, path), content) in asked.iter().zip(git::contents(&workspace.root, &asked)) {
+            self.brought.entry(path.clone()).or_default().insert(content.as_deref().map(hash_of));
+        }
     }
 
     fn bring(&mut self, path: &[u8], content: Option<Vec<u8>>) {
@@ -285,13 +292,49 @@ impl OthersCommits {
         }
         let took = self.took.iter().map(|(sha, _)| sha).filter(|sha| is_shared.contains_key(*sha));
         let shas: Vec<String> = took.cloned().collect();
-        let commits = git::commits(&workspace.root, &shas).into_iter();
-        let own = |commit: GitCommit| {
-            // One that is not known counts as others' work: no revert of it is offered.
-            let is_shared = is_shared.get(&commit.sha).copied().unwrap_or(true);
-            OwnCommit { commit, is_shared }
-        };
-        Ok(commits.map(own).collect())
+        // One that is not known counts as others' work: no revert of it is offered.
+        Ok(own(workspace, &shas, |commit| is_shared.get(&commit.sha).copied().unwrap_or(true)))
+    }
+}
+
+/// The commits that the work did not make and that came with one, newest first. `left`: commits whose branch was checked out in between.
+fn came_in_calls(
+    workspace: &Workspace<'_>,
+    (attribution, ids): (&Attribution, &[DispatchId]),
+    recorded: &[String],
+    ((first, last), left): (&Ends, &[String]),
+) -> Result<Vec<String>> {
+    // A pull seldom brings more commits.
+    const MOST: usize = 10_000;
+    let (root, looks) = (&workspace.root, &attribution.looks);
+    let mut shas = match (first, last) {
+        (Some(from), Some(to)) => git::commits_between(root, from, to, MOST),
+        _ => heads_between(workspace, looks, MOST)?,
+    };
+    for head in left {
+        let brought = first.iter().flat_map(|first| git::commits_between(root, first, head, MOST));
+        shas.extend(brought.filter(|sha| !shas.contains(sha)).collect::<Vec<_>>());
+    }
+    shas.retain(|sha| !is_recorded(recorded, sha));
+    if !attribution.are_told_by_calls(ids) {
+        shas = brought_of(workspace, looks, &shas)?;
+    }
+    // What a restore brought came back with its own look at the tree, and in no call.
+    let restored = attribution.first_log_size(ids).map(|since| git::restored_since(root, since));
+    for [from, to] in restored.unwrap_or_default() {
+        let restored = git::commits_between(root, &from, &to, MOST);
+        shas.retain(|sha| !restored.contains(sha));
+    }
+    Ok(shas)
+}
+
+/// Those of these commits that the last one has not: a call had checked out their branch, and a later one left it.
+fn left_heads(workspace: &Workspace<'_>, heads: BTreeSet<&str>, (first, last): &Ends) -> Vec<String> {
+    let mut left: Vec<String> = heads.into_iter().map(str::to_owned).collect();
+    left.retain(|head| Some(head) != first.as_ref() && Some(head) != last.as_ref());
+    match last {
+        Some(last) if !left.is_empty() => git::not_reached(&workspace.root, &left, std::slice::from_ref(last)),
+        _ => left,
     }
 }
 

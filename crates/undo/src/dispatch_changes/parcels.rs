@@ -78,10 +78,7 @@ impl Parcels {
             |snapshot: &Snapshot<'_>| ids.iter().map(|id| call::of_dispatch(snapshot, id)).collect::<Result<Vec<_>>>();
         // A call that left the tree as it was has no look of its own, so it is in no window.
         let calls = workspace.kernel.read(calls)?.concat();
-        let stashing = calls.iter().filter(|call| stashes(call)).count();
-        let entries: BTreeSet<&String> =
-            all_packed.iter().filter(|one| one.is_stashed).map(|one| &one.versions[1]).collect();
-        let entry_count = entries.len();
+        let (may_be_its, may_be_anothers) = stashed_by(&calls, &all_packed);
         for (Packed { path, modes, is_returned, is_stashed, .. }, has) in all_packed.into_iter().zip(contents.chunks(4))
         {
             let version = |text: Option<Vec<u8>>, mode| Some(PathVersion { text: text?, kind: Kind::of_git(mode) });
@@ -90,10 +87,10 @@ impl Parcels {
             let Some((first, end)) = stood.get(&path) else { continue };
             // Where no look shows a change of the work there, a person may have changed it and put it away.
             let is_unseen = is_stashed && !seen.contains(&path);
-            if is_unseen && stashing == 0 {
+            if is_unseen && !may_be_its {
                 continue;
             }
-            let may_be_yours = is_unseen && stashing < entry_count;
+            let may_be_yours = is_unseen && may_be_anothers;
             let [first, end] = [first, end].map(|state| version_of(workspace, &path, state.as_ref(), &[]));
             let (Ok(first), Ok(end)) = (first, end) else { continue };
             // What others had changed before and not committed went with it, and is not the work's.
@@ -171,11 +168,16 @@ impl Parcels {
     }
 }
 
-/// Whether a call was asked to put something onto the stash, as far as its line says.
-fn stashes(call: &ToolCall) -> bool {
+/// Whether calls may have put entries onto the stash, and whether another may have, as far as their lines say.
+fn stashed_by(calls: &[ToolCall], all_packed: &[Packed]) -> (bool, bool) {
     const OTHER: [&str; 7] = ["list", "show", "pop", "apply", "drop", "clear", "branch"];
-    let is_put = |rest: &str| !OTHER.iter().any(|word| rest.trim_start().starts_with(word));
-    call.line.as_ref().is_some_and(|line| line.split("git stash").skip(1).any(is_put))
+    let puts = |rest: &str| !OTHER.iter().any(|word| rest.trim_start().starts_with(word));
+    let stashes = |line: &str| line.split("git stash").skip(1).any(puts);
+    let sure = calls.iter().filter(|call| call.line.as_deref().is_some_and(stashes)).count();
+    // Of a long call, or one of several lines, only the beginning is known.
+    let is_cut = |call: &ToolCall| call.line.as_ref().is_none_or(|line| line.ends_with('…'));
+    let entries = all_packed.iter().filter(|one| one.is_stashed).map(|one| &one.versions[1]);
+    (sure > 0 || calls.iter().any(is_cut), sure < entries.collect::<BTreeSet<_>>().len())
 }
 
 /// What the work committed and was not checked out when it ended, and what it put onto the stash, oldest first.

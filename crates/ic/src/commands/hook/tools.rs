@@ -66,11 +66,14 @@ impl ClientCall {
         let mut paths: Vec<String> = named.flatten().filter(|path| mask(path) == *path).collect();
         // Most paths lead through no link, and are what they lead to.
         paths.dedup();
-        let line = match (FILES.iter().find_map(text), command.lines().find(|line| !line.trim().is_empty())) {
+        let mut lines = command.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = match (FILES.iter().find_map(text), lines.next()) {
             // The first line of a patch says nothing, so its files describe it.
             _ if command.starts_with(PATCH) && !paths.is_empty() => paths.join(" "),
             (Some(file), _) => below(directory, file, root).unwrap_or_else(|| file.to_owned()),
-            (None, Some(command)) => command.trim().to_owned(),
+            // As of a line that is cut: there is more.
+            (None, Some(first)) if lines.next().is_some() => format!("{first} …"),
+            (None, Some(only)) => only.to_owned(),
             (None, None) => LINES.iter().find_map(text).unwrap_or_default().to_owned(),
         };
         // Words that a client gave one by one are quoted, so that the guard reads the same command that the client runs.
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(read(&json!({"file_path": "/shop/a.txt", "content": "x"})), named("a.txt", &["a.txt"]));
         assert_eq!(read(&json!({"path": "../b/./c.txt"})), named("b/c.txt", &["b/c.txt"]));
         assert_eq!(read(&json!({"file_path": "/etc/passwd"})), named("/etc/passwd", &[]));
-        assert_eq!(read(&json!({"command": "\n make all\nmake more"})), named("make all", &[]));
+        assert_eq!(read(&json!({"command": "\n make all\nmake more"})), named("make all …", &[]));
         assert_eq!(read(&json!({"command": ["bash", "-c", "ls"]})), named("bash -c ls", &[]));
         let patch =
             "*** Begin Patch\n*** Add File: n.txt\n+x\n*** Update File: o.txt\n*** Move to: p.txt\n@@\n*** End Patch\n";

@@ -9,7 +9,7 @@ shape! {
     /// A commit that a rollback takes off its branch.
     pub(crate) struct CommitJson from commit: &LeavingCommit where
         dispatch = commit.dispatch.as_ref();
-        known = Some(&commit.commit).filter(|known| known.is_known());
+        known = Some(&commit.commit).filter(|known| known.written_at.is_some());
     {
         sha: String = commit.commit.sha.clone(),
         /// The dispatch of the run that recorded it; null if none did.
@@ -108,7 +108,7 @@ pub(crate) fn own_commits(commits: &[OwnCommit], has_changes: bool, is_planned: 
 
 /// A commit: its message, its author, and whether a remote has it.
 fn described(one: &GitCommit) -> Cell {
-    if !one.is_known() {
+    if one.written_at.is_none() {
         return "".into();
     }
     let text = format!("{} ({})", ic_base::title(&one.subject), ic_base::title(&one.author));

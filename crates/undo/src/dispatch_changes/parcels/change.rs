@@ -44,7 +44,9 @@ impl Change {
         // Where no commit brought it, as with `git checkout BRANCH -- FILE`, the commit that is checked out has what was there.
         let mut moves = contents.chunks(2);
         let came = moves.clone().find(|ends| !has(&ends[0]) && has(&ends[1])).or_else(|| moves.next());
-        self.met = came.and_then(|ends| ends[0].clone().filter(|_| !has(&ends[0])));
+        // A squash and a pick have another commit.
+        let (met, is_there) = (came.map(|ends| &ends[0]).filter(|text| !has(text)), contents.iter().any(has));
+        (self.met, self.is_returned) = (met.cloned().flatten(), self.is_returned || is_there);
     }
 
     /// What a commit had there in the same lines when git returned the change, though it is not there now.
