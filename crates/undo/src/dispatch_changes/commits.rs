@@ -207,6 +207,8 @@ pub(super) fn share_mixed(workspace: &Workspace<'_>, commits: &mut [OwnCommit], 
         let is_its = |(path, ends): &(&Vec<u8>, &[Option<Hash>])| {
             let mut states = changes.pairs(path).iter().flat_map(|(from, to)| [hash(from), hash(to)]);
             let is_known = made.contains(&((*path).clone(), ends[0])) || states.any(|state| state == ends[0]);
+            // A file that the commit removed has nothing of others in it.
+            let is_known = is_known || ends[1].is_none();
             known.contains(*path) && !changes.is_of_several(path) && is_known
         };
         one.is_shared = !ends.iter().all(is_its);
