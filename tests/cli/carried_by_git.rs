@@ -501,6 +501,27 @@ fn no_revert_is_offered_of_a_commit_that_took_in_what_a_person_had_changed() {
         let reverts = plan["own_commits"].as_array().expect("commits").iter().map(|one| one["revert"].is_string());
         assert_eq!(reverts.collect::<Vec<_>>(), [true, !is_mine_before], "{plan}");
     }
+    // A line that came between two calls is in the commit; one that comes after it is not.
+    for is_between in [true, false] {
+        let project = works(false, &[]);
+        prompt(&project, "A", "more");
+        for words in [&[][..], &["add -A", "commit -qm agents"]] {
+            before(&project, "A", "call", "Bash", json!({ "command": "make" }));
+            if words.is_empty() {
+                project.write("a.txt", &lines(true, false));
+            }
+            for given in words {
+                line(&project, given);
+            }
+            after(&project, "A", "call", "Bash");
+            if words.is_empty() == is_between {
+                does(&project, &["my line"]);
+            }
+        }
+        stop(&project, "A");
+        let plan = project.run(&format!("undo --only {} --dry-run", work_of(&project, "A"))).json();
+        assert_eq!(plan["own_commits"][0]["revert"].is_string(), !is_between, "{plan}");
+    }
 }
 
 /// Calls check out a person's branch, or bring their commits below the agent's: that is none of the work, where no line is the same.

@@ -202,14 +202,15 @@ pub(super) fn share_mixed(workspace: &Workspace<'_>, commits: &mut [OwnCommit], 
             entries.flat_map(|(path, _)| [(format!("{sha}^1"), path.clone()), (sha.clone(), path)]).collect();
         let contents: Vec<_> =
             git::contents(&workspace.root, &asked).iter().map(|text| text.as_deref().map(hash_of)).collect();
-        // Before it stood what the work found or had made there; anything else is a change of others that it took in.
         let ends: Vec<_> = asked.chunks(2).map(|asked| &asked[0].1).zip(contents.chunks(2)).collect();
         let is_its = |(path, ends): &(&Vec<u8>, &[Option<Hash>])| {
-            let mut states = changes.pairs(path).iter().flat_map(|(from, to)| [hash(from), hash(to)]);
-            let is_known = made.contains(&((*path).clone(), ends[0])) || states.any(|state| state == ends[0]);
-            // A file that the commit removed has nothing of others in it.
-            let is_known = is_known || ends[1].is_none();
-            known.contains(*path) && !changes.is_of_several(path) && is_known
+            let [before, after] = [ends[0], ends[1]];
+            let is_state = |text| changes.pairs(path).iter().any(|(from, to)| [from, to].map(hash).contains(&text));
+            // Before it stood what the work found or had made there; anything else is a change of others that it took in. A file that it
+            // removed has nothing of them.
+            let is_met = after.is_none() || is_state(before) || made.contains(&((*path).clone(), before));
+            // Where others changed the path too, they may have done so before this commit.
+            known.contains(*path) && is_met && (!changes.is_of_several(path) || is_state(after))
         };
         one.is_shared = !ends.iter().all(is_its);
         if !one.is_shared {
