@@ -22,7 +22,7 @@ export LC_ALL=C.UTF-8
 measures='
 crates|19|21|crates, without those for tests
 floors|9|9|crates on the longest path of dependencies
-lines|93910|72000|lines of product code
+lines|93915|72000|lines of product code
 modules|0|0|modules named by a function word or a participle
 types|0|20|names that two public types or more share
 comments|0.0517|0.05|plain comments a line of code

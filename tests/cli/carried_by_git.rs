@@ -489,6 +489,17 @@ fn a_revert_is_offered_for_what_an_agent_committed_and_not_for_what_it_rebased()
     assert!(undone.code == Some(4) && warning.contains("the branch mine was rewritten"), "{undone:?}");
     let (_, way) = warning.split_once("stays so: git ").expect("a command");
     git(&project, way);
+    assert_eq!(git(&project, "log -2 --format=%s mine-before"), "mine\nbase");
+    // Where the undo changed no file, the branch itself can go back.
+    let project = works(false, &[]);
+    does(&project, &["switch -qc mine", "my line", DATED, "switch -q main", OTHER, "switch -q mine"]);
+    prompt(&project, "A", "rebase");
+    in_calls(&project, false, &[&["rebase -q main"]]);
+    let undone = project.run(&format!("undo --only {} --yes --json", work_of(&project, "A")));
+    let warning = undone.json()["warnings"][0]["message"].as_str().expect("a warning").to_owned();
+    let (_, way) = warning.split_once("stays so: git ").expect("a command");
+    assert!(undone.code == Some(4) && way.starts_with("reset --keep"), "{undone:?}");
+    git(&project, way);
     assert_eq!(git(&project, "log -2 --format=%s"), "mine\nbase");
 }
 
@@ -521,6 +532,8 @@ fn no_revert_is_offered_of_a_commit_that_took_in_what_a_person_had_changed() {
         stop(&project, "A");
         let plan = project.run(&format!("undo --only {} --dry-run", work_of(&project, "A"))).json();
         assert_eq!(plan["own_commits"][0]["revert"].is_string(), !is_between, "{plan}");
+        let shown = project.json(&format!("show {}", work_of(&project, "A")));
+        assert_eq!(shown["commits"][0]["revert"], plan["own_commits"][0]["revert"], "{shown}");
     }
 }
 
@@ -549,6 +562,14 @@ fn what_a_call_checked_out_or_rebased_onto_is_a_persons() {
         assert_eq!(before[0].as_deref(), Some(&*lines(false, true).replace("4\n", "mine\n")), "{calls:?}");
         let undone = project.run(&format!("undo --only {} --yes", work_of(&project, "A")));
         assert!(matches!(undone.code, Some(0 | 4)), "{calls:?}: {undone:?}");
+        if deeds.is_empty() {
+            // Over the files that the undo has changed, git would refuse a reset.
+            let warnings = undone.json()["warnings"].to_string();
+            let way =
+                warnings.split("rewritten by this work or beside it, and stays so: git ").nth(1).expect("a command");
+            git(&project, way.split('"').next().expect("its end"));
+            assert_eq!(git(&project, "log -1 --format=%s side-before"), "mine");
+        }
         assert_eq!((["a.txt", "m"].map(has), has("n")), (before, None), "{calls:?}: {undone:?}");
     }
 }

@@ -29,7 +29,7 @@ use ic_worktree::{TreeChanges, Workspace};
 pub(crate) use branch::require_branch_of_undo;
 use branch::require_one_branch;
 pub use commits::{CommitState, OwnCommit};
-use commits::{commits_of, leave_recorded, made_between, share_mixed};
+use commits::{commits_of, leave_recorded, made_between};
 pub(crate) use effect_reach::{WorkReach, files_of};
 pub(crate) use history::{left_by, made_again, reverts, undo_begun};
 pub use own_changes::may_be_yours;
@@ -119,14 +119,13 @@ pub(super) fn of_works(workspace: &Workspace<'_>, ids: &[DispatchId], met: &Met)
     let captures = attribution.looks;
     leave_elsewhere(workspace, (&made, &mut changes), &by_others.parcels, &captures)?;
     let mut commits = if is_told {
-        commits_of(workspace, recorded.clone(), &recorded, (span.since, others))
+        commits_of(workspace, recorded.clone(), &recorded, (span.since, others), &made)
     } else {
-        let mut made = made_between(workspace, &captures)?;
+        let mut shas = made_between(workspace, &captures)?;
         // A commit that other work recorded is not this work's, and its revert is not offered.
-        workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut made, &recorded))?;
-        commits_of(workspace, made, &recorded, (span.since, others))
+        workspace.kernel.read(|snapshot| leave_recorded(snapshot, &mut shas, &recorded))?;
+        commits_of(workspace, shas, &recorded, (span.since, others), &made)
     };
-    share_mixed(workspace, &mut commits, &made);
     let shas: Vec<String> = commits.iter().map(|one| one.commit.sha.clone()).collect();
     for path in git::moved_submodules(&workspace.root, &shas) {
         changes.leave_part(path, "it is a submodule, and stays at the commit to which a commit of this work moved it");

@@ -114,7 +114,7 @@ fn left_of(
         if is_alone {
             found.extend(stash_between(&before, &after, &stash));
             found.extend(switched(&before, &after, (branch.as_ref(), &refs)));
-            found.extend(rewritten(root, &before, &after));
+            found.extend(rewritten(root, [&before, &after], report));
             let mut index = git::index_changes(root, &workspace.objects, &before, &after)?;
             // Once it is done, the index itself says what is left.
             let stays = |path: &[u8]| is_done || !taken_back.iter().any(|taken| taken.0 == path);
@@ -315,17 +315,19 @@ fn switched(
 }
 
 /// A sentence about the branch that is checked out, if the work left it without a commit that it had, as after a rebase.
-fn rewritten(root: &Path, before: &GitState, after: &GitState) -> Option<String> {
-    let (was, is, now) = (before.head.as_deref()?, after.head.as_deref()?, git::head(root)?);
-    let branch = before.branch.as_ref().filter(|branch| after.branch.as_ref() == Some(*branch))?;
+fn rewritten(root: &Path, [before, after]: [&GitState; 2], report: Option<&RestoreReport>) -> Option<String> {
+    let (branch, is, now) = (after.branch.as_ref()?, after.head.as_deref()?, git::head(root)?);
+    let had = refs_of(before);
+    let was = had.get(&format!("{BRANCHES}{}", String::from_utf8_lossy(&branch.0)))?.as_str();
     let is_lost = |head: &str| !git::commits_between(root, head, was, 1).is_empty();
     // Others may have restored it, or checked out another branch.
     if git::branch(root).as_ref() != Some(&branch.0) || !is_lost(is) || !is_lost(&now) {
         return None;
     }
     let name = String::from_utf8_lossy(&branch.0);
-    // A reset would take off what was committed since, too.
-    let way = if now == is {
+    // A reset would take off what was committed since, too, and git refuses it over files that the undo has changed.
+    let is_as_left = report.is_some_and(|report| report.plan.steps.is_empty());
+    let way = if now == is && is_as_left {
         format!("git reset --keep {was}")
     } else {
         format!("git branch {} {was}", shell_word(&format!("{name}-before")))

@@ -22,8 +22,8 @@ pub struct OwnCommit {
     pub is_tip: bool,
     /// What is checked out has it among its ancestors, or is it.
     pub is_reached: bool,
-    /// Whether it was written before the work, or others worked at the same time and it was not recorded for this dispatch alone: it may not
-    /// be the work's alone.
+    /// Whether it may have more than the work: it is older, it has what others had changed, or others worked at the same time and it was not
+    /// recorded for this dispatch alone.
     pub is_shared: bool,
 }
 
@@ -38,7 +38,8 @@ ic_base::words! {
         Pushed = "pushed",
         /// It joins several histories.
         Merge = "merge",
-        /// It may be of others: they worked at the same time, or it is older than the work, which rebased or amended it.
+        /// It may have more than the work: others worked at the same time, it has what they had changed, or it is older than the work, which
+        /// rebased or amended it.
         Shared = "shared",
         /// The present HEAD does not have it: it is on another branch, or was rewritten.
         Elsewhere = "elsewhere",
@@ -148,22 +149,25 @@ pub(super) fn is_recorded(recorded: &[String], sha: &str) -> bool {
 }
 
 /// The commits that were made during work, and those that were recorded for it. `began`: when the work began, and whether others worked at
-/// the same time.
+/// the same time; `changes`: what it changed.
 pub(super) fn commits_of(
     workspace: &Workspace<'_>,
     mut shas: Vec<String>,
     recorded: &[String],
     (began, is_shared): (Timestamp, bool),
+    changes: &Own,
 ) -> Vec<OwnCommit> {
     // A rebase or an amend drops commits that were recorded; they are named too.
     let lost: Vec<String> =
         recorded.iter().filter(|own| !shas.iter().any(|sha| sha.starts_with(own.as_str()))).cloned().collect();
     shas.extend(lost);
-    own(workspace, &shas, |commit| {
+    let mut commits = own(workspace, &shas, |commit| {
         // What the work rebased or amended, others wrote.
         let is_older = commit.written_at.is_some_and(|at| at < began.millis() / 1000);
         is_older || is_shared && !is_recorded(recorded, &commit.sha)
-    })
+    });
+    share_mixed(workspace, &mut commits, changes);
+    commits
 }
 
 /// These commits, and where they are now.
@@ -188,7 +192,7 @@ pub(super) fn own(
 }
 
 /// Marks the commits that have more than what the work changed: a revert would take that out, too.
-pub(super) fn share_mixed(workspace: &Workspace<'_>, commits: &mut [OwnCommit], changes: &Own) {
+fn share_mixed(workspace: &Workspace<'_>, commits: &mut [OwnCommit], changes: &Own) {
     let known = changes.known();
     let hash = |state: &Option<DiffState>| match state {
         Some(DiffState::File { hash, .. }) => Some(*hash),

@@ -113,16 +113,17 @@ impl Parcels {
     /// Finds what others had committed at each path when git returned the change: what was checked out before the last commit that
     /// brought it, or is checked out where none did.
     fn find_met(&mut self, workspace: &Workspace<'_>, since: u64, recorded: &[String]) {
-        /// No more of the last moves of HEAD are looked at, and no more paths at a time.
-        const MOST: [usize; 2] = [20, 64];
+        /// No more of the last moves of HEAD are looked at.
+        const MOST_MOVES: usize = 20;
+        const PATHS_AT_ONCE: usize = 64;
         let root = &workspace.root;
         let mut moves = git::advanced_since(root, since);
         moves.retain(|[_, after]| !is_recorded(recorded, after));
         // The last one first, and before it what is checked out now.
         let now = git::head(root).into_iter().map(|head| [head.clone(), head]);
-        let moves: Vec<[String; 2]> = moves.into_iter().chain(now).rev().take(MOST[0]).collect();
+        let moves: Vec<[String; 2]> = moves.into_iter().chain(now).rev().take(MOST_MOVES).collect();
         let mut all: Vec<_> = self.0.iter_mut().collect();
-        for some in all.chunks_mut(MOST[1]).filter(|_| !moves.is_empty()) {
+        for some in all.chunks_mut(PATHS_AT_ONCE).filter(|_| !moves.is_empty()) {
             let asked =
                 some.iter().flat_map(|(path, _)| moves.iter().flatten().map(|sha| (sha.clone(), (*path).clone())));
             let contents = git::contents(root, &asked.collect::<Vec<_>>());

@@ -64,7 +64,7 @@ pub(crate) fn changes_of_work(workspace: &Workspace<'_>, work: &Dispatch) -> Res
         differences,
         texts: own.texts().cloned().collect(),
         unsure: own.unsure().map(|(path, why)| (path.clone(), why.clone())).collect(),
-        commits: commits_of(workspace, shas, &recorded, (began, is_shared)),
+        commits: commits_of(workspace, shas, &recorded, (began, is_shared), &own),
         looks: attribution.looks.into_iter().map(|look| look.id).collect(),
     })
 }

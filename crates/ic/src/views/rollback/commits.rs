@@ -31,9 +31,9 @@ shape! {
         /// The first line of its message.
         subject: String = ic_base::title(&one.commit.subject),
         author: String = ic_base::title(&one.commit.author),
-        /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: others made it, or
-        /// worked at the same time while it was not recorded for this dispatch, or it is older than the work, which rebased it; `elsewhere`: it is not in the history of HEAD, as on
-        /// another branch, or after a rebase.
+        /// `tip`: it is checked out; `buried`: it is below others; `pushed`: a remote branch has it; `merge`; `shared`: it may have more than
+        /// the work, because others worked at the same time while it was not recorded for this dispatch, or it has what they had changed, or
+        /// it is older than the work, which rebased it; `elsewhere`: it is not in the history of HEAD, as on another branch, or after a rebase.
         status: &'static str as ic_undo::CommitState = one.state().as_str(),
         /// The command that makes a commit which undoes it; null if it is not in the history of HEAD, or others may have made it.
         revert: Option<String> = one.revert(),
@@ -80,8 +80,8 @@ pub(crate) fn commits_of(commits: &[LeavingCommit]) -> String {
     out + &more(commits.len())
 }
 
-/// The commits of one dispatch, which its undo does not move. `has_changes`: whether the tree has any of the work; `is_planned`: whether to say how to revert them instead. Once the tree has
-/// changed, git refuses a revert.
+/// The commits of one dispatch, which its undo does not move. `has_changes`: whether the tree has any of the work; `is_planned`: whether to
+/// say how to revert them instead. Once the tree has changed, git refuses a revert.
 pub(crate) fn own_commits(commits: &[OwnCommit], has_changes: bool, is_planned: bool) -> String {
     let named = if has_changes { "; what is undone in the tree is named above" } else { "" };
     let mut out = format!(", which stay where they are{named}\n");
